@@ -10,6 +10,7 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
     '--ttl',
     '--mcp',
     '--keep-env',
+    '--allow',
     '--allow-only',
     '--plain-http',
     '--use',

@@ -9,8 +9,8 @@ import { isLoopbackHostname } from '../shared/model/loopback_hostname.ts';
 import { err, ok } from '../shared/model/result.ts';
 import type { Result } from '../shared/model/result.ts';
 import { DEFAULT_PROXY_PORT, parseControlUrl, parseSettings } from '../shared/model/settings.ts';
-import { PLAIN_PORT } from '../shared/net/plain_target.ts';
-import { normaliseHost } from '../shared/net/host.ts';
+import { PLAIN_PORT, portOfHost } from '../shared/net/host_port.ts';
+import { normaliseHost, normaliseHostOnPort } from '../shared/net/host.ts';
 import { readUpstreamProxy, type UpstreamProxy } from '../shared/net/upstream_proxy.ts';
 import type { PinnedAddress } from './upstream/dialer.ts';
 import { errorCode } from '../shared/model/error_code.ts';
@@ -123,16 +123,21 @@ function addressOf(text: string): Result<string, string> {
   return isIP(text) === 0 ? err(`--listen is ${JSON.stringify(text)}: give an IP address`) : ok(text);
 }
 
-/** `[http://]HOST:ADDRESS[:PORT]`; an IPv6 address is written in brackets. With `http://` it is for plain HTTP alone. */
+/**
+ * `[http://]HOST[:PORT]:ADDRESS[:PORT]`; an IPv6 address is written in brackets. The first port is that of the host, if it is not
+ * 443. With `http://` it is for plain HTTP alone.
+ */
 function pinOf(text: string): Result<readonly [string, PinnedAddress], string> {
-  const parts = /^(http:\/\/)?([^:[\]]+):(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text);
-  const host = normaliseHost(parts?.[2] ?? '');
+  const parts = /^(http:\/\/)?([^:[\]]+(?::\d{1,5})?):(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text);
+  const isPlain = parts?.[1] !== undefined;
+  const host = (isPlain ? normaliseHost : normaliseHostOnPort)(parts?.[2] ?? '');
   const address = parts?.[3] ?? parts?.[4] ?? '';
-  const scheme = parts?.[1] === undefined ? '' : 'http://';
-  const port = Number(parts?.[5] ?? (scheme === '' ? 443 : PLAIN_PORT));
-  if (host.ok && isIP(address) !== 0 && port > 0 && port <= 65_535) return ok([scheme + host.value, { address, port }]);
+  const port = Number(parts?.[5] ?? (isPlain || !host.ok ? PLAIN_PORT : portOfHost(host.value)));
+  if (host.ok && isIP(address) !== 0 && port > 0 && port <= 65_535) {
+    return ok([isPlain ? `http://${host.value}` : host.value, { address, port }]);
+  }
   return err(
-    `--resolve is ${JSON.stringify(text)}: give HOST:ADDRESS or HOST:ADDRESS:PORT, such as api.example.test:127.0.0.1:8443`,
+    `--resolve is ${JSON.stringify(text)}: give HOST:ADDRESS or HOST:ADDRESS:PORT, such as api.example.test:127.0.0.1:8443, with HOST:PORT for a host on another port than 443`,
   );
 }
 

@@ -213,6 +213,8 @@ export interface SessionLogin {
 /** The hosts to which a session may send requests over plain HTTP (decision 0076). */
 export interface PlainHttp {
   readonly allowed: AllowedHosts;
+  /** Hosts at other ports than 443 that it may reach too; null or absent: none. */
+  readonly otherPorts?: AllowedHosts | null;
   /** Exact hosts that the person who started the session typed. Only these may lead to private addresses in a sealed session. */
   readonly named: ReadonlySet<string>;
 }
@@ -225,6 +227,8 @@ export interface LiveSession {
   readonly reach?: SealedReach;
   /** Besides bound hosts and those of active connectors, the session reaches only these; null or absent: every host. */
   readonly allowed?: AllowedHosts | null;
+  /** Hosts at other ports than 443 that it may reach too; null or absent: none. */
+  readonly otherPorts?: AllowedHosts | null;
   /** Exact hosts that the person who started the session typed. Only these may lead to private addresses. */
   readonly named?: ReadonlySet<string>;
   /** The hosts that it may send plain `http://` requests to; null or absent: none. */

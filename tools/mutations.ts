@@ -10,6 +10,7 @@ import { LOGIN_MUTATIONS } from './mutations_logins.ts';
 import { MARKETPLACE_MUTATIONS } from './mutations_marketplace.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { EGRESS_MUTATIONS } from './mutations_egress.ts';
+import { OTHER_PORT_MUTATIONS } from './mutations_other_ports.ts';
 import { PLAIN_HTTP_MUTATIONS } from './mutations_plain_http.ts';
 import { TUNNEL_MUTATIONS } from './mutations_tunnel.ts';
 import { HTTP2_MUTATIONS } from './mutations_http2.ts';
@@ -41,7 +42,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '1 Authority',
     holds: 'the TLS server name is the tunnel’s host',
     file: INCOMING,
-    text: "if (sni !== null && sni.toLowerCase() !== host) return mismatch('the TLS server name', host);",
+    text: "if (sni !== null && sni.toLowerCase() !== nameOfHost(host)) return mismatch('the TLS server name', host);",
     replacement: '',
     tests: [INVARIANTS, AUTHORITY],
   },
@@ -49,24 +50,24 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '1 Authority',
     holds: 'the Host header is the tunnel’s host',
     file: INCOMING,
-    text: "if (incoming.authority !== null && !isHost(incoming.authority, host, port)) return mismatch('the Host header', host);",
-    replacement: '',
+    text: "return mismatch('the Host header', host);",
+    replacement: 'return ok(undefined);',
     tests: [INVARIANTS, AUTHORITY],
   },
   {
     row: '1 Authority',
     holds: 'an absolute target names the tunnel’s host',
     file: INCOMING,
-    text: "if (named !== null && !isHost(named, host, port)) return mismatch('the absolute request target', host);",
+    text: "if (named !== null && !isHost(named, host, isPlain)) return mismatch('the absolute request target', host);",
     replacement: '',
     tests: [INVARIANTS, AUTHORITY],
   },
   {
     row: '1 Authority',
-    holds: 'a port after the host is 443',
+    holds: 'the port that a request names is the tunnel’s, and 443 if it names none',
     file: INCOMING,
-    text: 'return authority.host === host && (authority.port === null || authority.port === port);',
-    replacement: 'return authority.host === host;',
+    text: 'return hostOnPort(authority.host, authority.port ?? HTTPS_PORT) === host;',
+    replacement: 'return authority.host === nameOfHost(host);',
     tests: [INVARIANTS, AUTHORITY],
   },
   {
@@ -811,14 +812,6 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [TUNNEL, 'e2e/refusals.test.ts'],
   },
   {
-    row: '403 `connect_port_not_allowed`',
-    holds: 'the port is 443',
-    file: 'sidecar/tunnel/connect_target.ts',
-    text: "if (port !== 443) return err(refusal('connect_port_not_allowed', `port ${port} is not allowed; only 443 is`));",
-    replacement: '',
-    tests: [TUNNEL, 'e2e/refusals.test.ts'],
-  },
-  {
     row: 'Mounts',
     holds: 'a bind mount of the state directory is recognised',
     file: 'sandbox/launch/mount_policy.ts',
@@ -1189,6 +1182,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTOR_MUTATIONS,
   ...GRAPHQL_MUTATIONS,
   ...EGRESS_MUTATIONS,
+  ...OTHER_PORT_MUTATIONS,
   ...PLAIN_HTTP_MUTATIONS,
   ...TUNNEL_MUTATIONS,
   ...ACCOUNT_MUTATIONS,

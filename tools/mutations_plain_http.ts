@@ -124,8 +124,8 @@ export const PLAIN_HTTP_MUTATIONS: readonly Mutation[] = [
     row: '403 `non_connect_proxy_request`',
     holds: 'a plan gets no hosts for plain HTTP',
     file: 'sidecar/local_api/session_routes.ts',
-    text: 'if (plan === undefined) return ok({ hosts: hosts ?? [], named: named ?? [] });',
-    replacement: 'if (plan === undefined || plan !== null) return ok({ hosts: hosts ?? [], named: named ?? [] });',
+    text: `return err(localError('invalid_input', "plain_http_hosts: a plan's steps send nothing over plain http"));`,
+    replacement: 'return ok(null);',
     tests: ['sidecar/local_api/sandbox_routes.test.ts'],
   },
   {

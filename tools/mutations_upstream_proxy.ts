@@ -114,8 +114,8 @@ export const UPSTREAM_PROXY_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a command inherits no NO_PROXY entry that covers a bound host',
     file: NO_PROXY,
-    text: "if (pattern.kind === 'exact') return pattern.host.endsWith(form.name);",
-    replacement: "if (pattern.kind === 'exact') return pattern.host === form.name;",
+    text: "if (pattern.kind === 'exact') return name.endsWith(form.name);",
+    replacement: "if (pattern.kind === 'exact') return name === form.name;",
     tests: [NO_PROXY_TEST],
   },
   {

@@ -10,6 +10,8 @@ const document = {
     { url: 'https://api.example.com/v2/' },
     { url: 'http://insecure.example.com/v2' },
     { url: 'https://eu.example.com/v2' },
+    { url: 'https://own.example.com:8443/v2' },
+    { url: 'https://eu.example.com:443/v2' },
   ],
   paths: {
     '/items/{id}': {
@@ -61,7 +63,7 @@ async function readOperations(selected: (name: string) => boolean = () => true) 
 describe('the operations of an OpenAPI document', () => {
   test('get names, paths with the base path, inputs and effects', async () => {
     const { hosts, operations } = await readOperations();
-    expect(hosts).toEqual(['api.example.com', 'eu.example.com']);
+    expect(hosts).toEqual(['api.example.com', 'eu.example.com', 'own.example.com:8443']);
     expect(operations.map(({ name, method, path, effect }) => [name, method, path, effect])).toEqual([
       ['items-get', 'GET', '/v2/items/{id}', 'read'],
       ['items-update', 'PATCH', '/v2/items/{id}', 'write'],

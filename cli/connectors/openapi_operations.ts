@@ -105,7 +105,7 @@ function serverOf(root: Fields): Server {
   if (first === undefined) return { hosts: [], basePath: '' };
   const basePath = new URL(first).pathname.replace(/\/+$/, '');
   const same = usable.filter((url) => new URL(url).pathname.replace(/\/+$/, '') === basePath);
-  return { hosts: [...new Set(same.map((url) => new URL(url).hostname))], basePath };
+  return { hosts: [...new Set(same.map((url) => new URL(url).host))], basePath };
 }
 
 interface Made {

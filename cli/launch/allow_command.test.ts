@@ -38,6 +38,8 @@ function stored(): unknown {
 
 const refused = (host: string) =>
   storedEvent({ 'svc.proxy.upstream.host': host, 'svc.proxy.reason': 'egress_host_not_allowed' });
+const refusedPort = (host: string) =>
+  storedEvent({ 'svc.proxy.upstream.host': host, 'svc.proxy.reason': 'connect_port_not_allowed' });
 const passed = (host: string) => storedEvent({ 'svc.proxy.upstream.host': host, 'svc.proxy.mediation': 'passthrough' });
 const TRIED = [refused('a.test'), passed('b.test'), refused('a.test'), refused('10.0.0.1'), refused('c.test')];
 const answer: Answer = () => ({ status: 200, body: { items: TRIED, next_cursor: null } });
@@ -124,13 +126,22 @@ describe('svc allow', () => {
     expect((await allow(['more.test'])).code).toBe(0);
   });
 
-  test.each(['*', '*.test', 'https://a.test', 'a.test:443', '127.0.0.1', '10.1.2.3', '[::1]', 'a b', ''])(
-    'refuses %j',
-    async (host) => {
-      expect((await allow([host])).code).toBe(2);
-      expect(() => stored()).toThrow('ENOENT');
-    },
-  );
+  test.each([
+    '*',
+    '*.test',
+    'https://a.test',
+    'a.test:80',
+    'a.test:x',
+    '127.0.0.1',
+    '127.0.0.1:8443',
+    '10.1.2.3',
+    '[::1]',
+    'a b',
+    '',
+  ])('refuses %j', async (host) => {
+    expect((await allow([host])).code).toBe(2);
+    expect(() => stored()).toThrow('ENOENT');
+  });
 
   test('names the folder whose list has a host that is to be removed', async () => {
     await allow(['a.test'], { workingDirectory: project });
@@ -311,6 +322,14 @@ describe('the last line of a session', () => {
     const summed = storedEvent({ ...refused('a.test').data, 'svc.proxy.count': 40 });
     expect(listTriedHosts([refused('a.test'), summed, refused('10.0.0.1'), refused('--from-session')])).toEqual([
       { host: 'a.test', refused: 41, passed: 0 },
+    ]);
+  });
+
+  test('a port that was refused is part of the host', () => {
+    const tried = ['a.test:8443', 'a.test', 'a.test:80', '10.0.0.1:8443'].map(refusedPort);
+    expect(listTriedHosts([...tried, passed('a.test')])).toEqual([
+      { host: 'a.test', refused: 0, passed: 1 },
+      { host: 'a.test:8443', refused: 1, passed: 0 },
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { allowedHosts, allowsHost, parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
+import { allowedHosts, allowsHost, parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
 import { prepareHome, homeOf } from '../up/home.ts';
 import { findLauncherAbove } from './launcher_processes.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
@@ -39,7 +39,10 @@ export function addAllowCommand(line: CommandLine): void {
     .command('allow')
     .description('list, allow or remove hosts for sealed sessions of this folder and those below it')
     .usage('[HOST...]')
-    .argument('[host...]', 'a host, or a pattern such as *.example.com; without one, the list is shown')
+    .argument(
+      '[host...]',
+      'a host, or a pattern such as *.example.com; HOST:PORT counts in sessions of every kind; without one, the list is shown',
+    )
     .option('--plain-http', 'the hosts are for http:// URLs, and for sessions of every kind; never with a credential')
     .option('--from-session <session>', 'propose the hosts that a session tried, and ask which to allow')
     .option('--remove', 'remove the hosts from the list')
@@ -67,7 +70,8 @@ export function addAllowCommand(line: CommandLine): void {
       throw new CliError(EXIT.usage, '--plain-http needs a host: svc allow --plain-http HOST');
     }
     if (fromSession !== undefined) return proposeHosts(call, place, fromSession);
-    const typed = call.args.map((text) => valueOrUsageError('the host', parseAllowedHost(text)));
+    const parse = plainHttp ? parsePlainHost : parseAllowedHost;
+    const typed = call.args.map((text) => valueOrUsageError('the host', parse(text)));
     const named = plainHttp ? typed.map(plainEntry) : typed;
     const hosts = all ? (readFolderHosts(home)[place.folder] ?? []) : named;
     if (hosts.length > 0) return changeHosts(call, place, { hosts, remove });

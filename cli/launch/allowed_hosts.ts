@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { MAX_ALLOWED_HOSTS, type AllowList } from '../../shared/model/egress.ts';
 import { parseJson } from '../../shared/model/json.ts';
-import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
+import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
+import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { UpLock } from '../up/up_lock.ts';
 
@@ -16,10 +17,7 @@ const FILE = 'allowed_hosts.json';
 
 const content = z.strictObject({
   version: z.literal(1),
-  folders: z.record(
-    z.string().startsWith('/'),
-    z.array(z.string().refine((text) => parseAllowedHost(withoutPlain(text)).ok, 'is not a host')),
-  ),
+  folders: z.record(z.string().startsWith('/'), z.array(z.string().refine((text) => isEntry(text), 'is not a host'))),
 });
 
 /** What an entry for plain HTTP begins with. */
@@ -28,6 +26,10 @@ const PLAIN = 'http://';
 /** The entry of a host for plain HTTP: for https, and as a host of a sealed session, it counts for nothing. */
 export function plainEntry(host: string): string {
   return PLAIN + host;
+}
+
+function isEntry(text: string): boolean {
+  return text.startsWith(PLAIN) ? parsePlainHost(withoutPlain(text)).ok : parseAllowedHost(text).ok;
 }
 
 function withoutPlain(entry: string): string {
@@ -156,6 +158,24 @@ export function allowListFor(
 export interface ListPlace {
   readonly home: string;
   readonly folder: string;
+}
+
+/**
+ * The hosts at other ports than 443, of a new session that reaches every host on port 443: what was typed for it, and what the
+ * folder has. Undefined if there are none.
+ */
+export function otherPortsFor(place: ListPlace, typed: readonly string[]): AllowList | undefined {
+  const list = splitTyped(typed.filter(hasOtherPort), listStored(place).filter(hasOtherPort));
+  return list.hosts.length + list.named.length === 0 ? undefined : list;
+}
+
+function hasOtherPort(entry: string): boolean {
+  return !entry.startsWith(PLAIN) && portOfHost(entry) !== HTTPS_PORT;
+}
+
+/** The fields of `POST /v1/sandbox-proxy/sessions`. An older sidecar refuses them, and does not run the session without its list. */
+export function otherPortsFields(list: AllowList | undefined): object {
+  return list === undefined ? {} : { other_port_hosts: list.hosts, other_port_named: list.named };
 }
 
 /** The hosts that the folder's list has for plain HTTP. */

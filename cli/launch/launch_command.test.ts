@@ -221,6 +221,16 @@ describe('a launch with the proxy', () => {
     expect(JSON.stringify(run.calls[1]?.body)).not.toMatch(/"(?:allowed|named)_hosts":\[[^\]]/);
   });
 
+  test.each(['open', 'sealed', 'sealed,public'])('with --egress=%s has the hosts at other ports', async (egress) => {
+    const folders = { [realpathSync(home.path)]: ['b.test:8443'] };
+    home.write('allowed_hosts.json', JSON.stringify({ version: 1, folders }));
+    const run = await launch([`--egress=${egress}`, '--allow', 'A.test.:8443', '--', 'tool']);
+    const [hosts, named] = [['b.test:8443'], ['a.test:8443']];
+    const fields = egress === 'sealed' ? ['allowed_hosts', 'named_hosts'] : ['other_port_hosts', 'other_port_named'];
+    const body = Object.entries(run.calls[1]?.body ?? {}).filter(([name]) => /^(?:allowed|named|other)/.test(name));
+    expect(Object.fromEntries(body)).toEqual({ [fields[0] ?? '']: hosts, [fields[1] ?? '']: named });
+  });
+
   test('uses the secrets of --use, before those of its confirmed folder', async () => {
     const text = 'secrets = ["user/home"]';
     home.write('.svc.toml', text);

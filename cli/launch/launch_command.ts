@@ -41,7 +41,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     )
     .option(
       '--allow <host>',
-      'with sealed egress: also allow this host, such as *.example.com, or a private one by its exact name (repeatable)',
+      'with sealed egress: also allow this host, such as *.example.com, or a private one by its exact name; with a port (HOST:8443), for every egress (repeatable)',
       collectValue,
     )
     .option(PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT, collectValue)

@@ -16,7 +16,8 @@ import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
-import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
+import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
+import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
 import type { UseOptions } from './chosen_secrets.ts';
 import { valueOrUsageError } from '../command_options.ts';
 
@@ -52,7 +53,7 @@ export interface LaunchRequest {
   readonly sandbox: SandboxMode;
   readonly proxy: SandboxProxy;
   readonly egress: Egress;
-  /** Host patterns, for sealed egress. */
+  /** Host patterns, for sealed egress; those with a port, for every egress. */
   readonly allow: readonly string[];
   /** Host patterns. */
   readonly plainHttp: readonly string[];
@@ -82,7 +83,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
     egress: option('--egress', options.egress, parseEgress) ?? 'open',
     allow: (options.allow ?? []).map((text) => valueOrUsageError('--allow', parseAllowedHost(text))),
-    plainHttp: (options.plainHttp ?? []).map((text) => valueOrUsageError('--plain-http', parseAllowedHost(text))),
+    plainHttp: (options.plainHttp ?? []).map((text) => valueOrUsageError('--plain-http', parsePlainHost(text))),
     image: requestedImage(options, settings),
     mounts: (options.mount ?? []).map((text) => valueOrUsageError('--mount', parseMount(text))),
     defaultMount: options.defaultMount,
@@ -136,15 +137,22 @@ function refuseTwice({ envNames, unsealed }: LaunchRequest): void {
   }
 }
 
-/** With another egress every public host can be reached, and a list would only seem to limit it. A typed host may be private. */
-function refuseUselessAllow({ allow, egress }: LaunchRequest): void {
+/**
+ * With another egress every public host can be reached on port 443, and a list would only seem to limit it. A typed host may be
+ * private.
+ */
+function refuseUselessAllow({ allow: typed, egress }: LaunchRequest): void {
+  const allow = typed.filter((host) => portOfHost(host) === HTTPS_PORT);
   if (allow.length === 0 || egress === 'sealed') return;
   const pattern = allow.find((host) => host.includes('*'));
   if (egress === 'sealed,public' && pattern === undefined) return;
   if (egress === 'sealed,public') {
     throw new CliError(EXIT.usage, `--allow ${pattern}: every public host can be reached; name a private one exactly`);
   }
-  throw new CliError(EXIT.usage, `--allow needs --egress=sealed: with --egress=${egress} every host can be reached`);
+  throw new CliError(
+    EXIT.usage,
+    `--allow needs --egress=sealed: with --egress=${egress} every host can be reached, and only one on another port is named: --allow HOST:PORT`,
+  );
 }
 
 /** Refuses options that need the proxy. */
@@ -155,6 +163,7 @@ function refuseWithoutProxy(request: LaunchRequest, options: UseOptions): void {
     ...(request.egress === 'open' ? [] : [`--egress=${request.egress}`]),
     ...(request.unsealed.length > 0 ? ['--unsealed'] : []),
     ...(request.plainHttp.length > 0 ? ['--plain-http'] : []),
+    ...(request.egress === 'open' && request.allow.length > 0 ? ['--allow'] : []),
     ...(request.relay ? ['--relay'] : []),
     ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
     ...(options.use === undefined ? [] : ['--use']),

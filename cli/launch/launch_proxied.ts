@@ -15,7 +15,8 @@ import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './lau
 import { chooseSecrets } from './chosen_secrets.ts';
 import type { LaunchOptions, LaunchRequest } from './launch_options.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
-import { allowListFor } from './allowed_hosts.ts';
+import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
+import { allowListFor, otherPortsFor } from './allowed_hosts.ts';
 import { plainHttpFor } from './plain_http_option.ts';
 import { printCertificateHints } from './certificate_hints.ts';
 import { printRefusedHosts } from './refused_hosts.ts';
@@ -104,6 +105,7 @@ async function containerLaunch(
       egress,
       allowList: egress === 'sealed' ? allowListFor(place, allow) : namedOnly(allow),
       plainHttp: plainHttpFor(place, plainHttp),
+      otherPorts: egress === 'sealed' ? undefined : otherPortsFor(place, allow),
       secrets,
       unsealed,
       mcpServers,
@@ -127,7 +129,8 @@ async function containerLaunch(
 
 /** With `sealed,public` a list limits nothing: it names the hosts that may lead to private addresses. */
 function namedOnly(allow: readonly string[]): AllowList | null {
-  return allow.length === 0 ? null : { hosts: [], named: [...new Set(allow)] };
+  const named = allow.filter((host) => portOfHost(host) === HTTPS_PORT);
+  return named.length === 0 ? null : { hosts: [], named: [...new Set(named)] };
 }
 
 /** The gateway runs MCP servers on the machine, not in the container's closed network. */

@@ -3,6 +3,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { type FetchLimits, fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
 import { quoteForShell } from './allowed_hosts.ts';
 
@@ -35,10 +36,13 @@ const MOST_EVENTS = 10_000;
 const MOST_EVENTS_AT_END = 1_000;
 const AT_END_MS = 5_000;
 const MOST_SHOWN = 5;
+/** The events of refused hosts; those of refused ports are among the second ones. */
+const REFUSED = 'sandbox.proxy.trust_denied,sandbox.proxy.rejected';
+const TRIED_TYPES = `${REFUSED},sandbox.proxy.passthrough`;
 
 /** The hosts that a session was refused or reached without a credential, by name. */
 export function readTriedHosts(call: Call, sessionId: string): Promise<TriedHosts> {
-  return readHosts(call, sessionId, 'sandbox.proxy.trust_denied,sandbox.proxy.passthrough', { most: MOST_EVENTS });
+  return readHosts(call, sessionId, TRIED_TYPES, { most: MOST_EVENTS });
 }
 
 async function readHosts(call: Call, session: string, type: string, limits: FetchLimits): Promise<TriedHosts> {
@@ -56,13 +60,19 @@ export function listTriedHosts(events: readonly SeenEvent[]): readonly TriedHost
   for (const { data } of events) {
     const host = data['svc.proxy.upstream.host'];
     const count = data['svc.proxy.count'] ?? 1;
-    const refused = data['svc.proxy.reason'] === 'egress_host_not_allowed' ? count : 0;
+    const refused = isRefusedHost(host, data['svc.proxy.reason']) ? count : 0;
     const passed = data['svc.proxy.mediation'] === 'passthrough' ? count : 0;
     if (host === undefined || refused + passed === 0 || !parseAllowedHost(host).ok) continue;
     const known = found.get(host) ?? { host, refused: 0, passed: 0 };
     found.set(host, { host, refused: known.refused + refused, passed: known.passed + passed });
   }
   return [...found.values()].toSorted((a, b) => (a.host < b.host ? -1 : 1));
+}
+
+/** A port is refused over plain HTTP too, where no port can be allowed: then the host has none. */
+function isRefusedHost(host: string | undefined, reason: string | undefined): boolean {
+  if (reason === 'egress_host_not_allowed') return true;
+  return reason === 'connect_port_not_allowed' && host !== undefined && portOfHost(host) !== HTTPS_PORT;
 }
 
 /** The last line of a session that was refused hosts, with the command that proposes them; null if there is none. */
@@ -82,7 +92,7 @@ export function refusedHostsLine(
 export async function printRefusedHosts(call: Call, sessionId: string): Promise<void> {
   try {
     const limits = { most: MOST_EVENTS_AT_END, signal: AbortSignal.timeout(AT_END_MS) };
-    const { tried } = await readHosts(call, sessionId, 'sandbox.proxy.trust_denied', limits);
+    const { tried } = await readHosts(call, sessionId, REFUSED, limits);
     const line = refusedHostsLine(tried, { sessionId, folder: call.context.workingDirectory });
     if (line !== null) call.print.note(`svc: ${line}`);
   } catch (error) {

@@ -184,6 +184,24 @@ describe('svc run', () => {
     expect(run.calls[1]?.body).not.toHaveProperty('plain_http_hosts');
   });
 
+  test('--allow gives the session hosts at other ports, with those of the folder, and no list', async () => {
+    home.write('allowed_hosts.json', JSON.stringify({ version: 1, folders: { '/': ['b.test', '*.b.test:8443'] } }));
+    const argv = ['run', '--allow', 'A.test:8443', '--allow=*.c.test:9443', '--', '/bin/true'];
+    const run = await runCli(home, argv, { answer: both });
+    expect(run.code).toBe(0);
+    const ports = { other_port_hosts: ['*.c.test:9443', '*.b.test:8443'], other_port_named: ['a.test:8443'] };
+    expect(run.calls[1]?.body).toMatchObject(ports);
+    expect(run.calls[1]?.body).not.toHaveProperty('allowed_hosts');
+    for (const wrong of ['a.test', 'a.test:443', 'a.test:80', '10.0.0.1:8443', 'a.test:']) {
+      const odd = await runCli(home, ['run', '--allow', wrong, '--', '/bin/true'], { answer: both });
+      expect(odd).toMatchObject({ code: 125, calls: [] });
+      expect(odd.stderr).toContain('--allow ');
+    }
+    home.write('allowed_hosts.json', JSON.stringify({ version: 1, folders: { '/': ['b.test', 'http://b.test'] } }));
+    const none = await runCli(home, ['run', '--', '/bin/true'], { answer: both });
+    expect(none.calls[1]?.body).not.toHaveProperty('other_port_hosts');
+  });
+
   test('--allow-only names at the end what was refused', async () => {
     const data = { 'svc.proxy.upstream.host': 'x.test', 'svc.proxy.reason': 'egress_host_not_allowed' };
     const answer: Answer = (call) =>

@@ -26,6 +26,11 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
       'the proxy allows only bound hosts, those of `svc allow` and this one; a program can bypass it (repeatable)',
       collectValue,
     )
+    .option(
+      '--allow <host:port>',
+      'also reach this host on this port; without it, only port 443 (repeatable)',
+      collectValue,
+    )
     .option(PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT, collectValue)
     .option(USE_OPTION, USE_TEXT, collectValue)
     .addOption(new Option('--egress <reach>').hideHelp())

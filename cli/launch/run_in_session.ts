@@ -5,8 +5,9 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import { homeOf } from '../up/home.ts';
-import { parseAllowedHost } from '../../shared/resolve/admitted_host.ts';
-import { allowListFor, type ListPlace } from './allowed_hosts.ts';
+import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
+import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
+import { allowListFor, type ListPlace, otherPortsFor } from './allowed_hosts.ts';
 import { plainHttpFor } from './plain_http_option.ts';
 import { keptNoProxy } from './kept_no_proxy.ts';
 import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
@@ -32,6 +33,7 @@ export interface RunOptions extends UseOptions {
   readonly keepEnv?: readonly string[];
   readonly allowOnly?: readonly string[];
   readonly plainHttp?: readonly string[];
+  readonly allow?: readonly string[];
   /** Refused if it is sealed. */
   readonly egress?: string;
   readonly login?: string;
@@ -69,6 +71,7 @@ export async function runInSession(
   const screened = await screen(call);
   const allowList = allowListOf(call, wanted.expectedHosts);
   const plainHttp = plainHttpOf(call);
+  const otherPorts = otherPortsOf(call);
   const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
   const exempt = await exemptHosts(call, wanted, allowList).catch(rethrowNotStarted);
   const { session, end } = await open(call, {
@@ -76,6 +79,7 @@ export async function runInSession(
     byDefault: wanted.name,
     allowList,
     plainHttp,
+    otherPorts,
     secrets,
     login: wanted.login,
   });
@@ -113,6 +117,7 @@ interface NewRun {
   readonly byDefault: string | undefined;
   readonly allowList: AllowList | undefined;
   readonly plainHttp: AllowList | undefined;
+  readonly otherPorts: AllowList | undefined;
   readonly secrets: readonly ChosenSecret[];
   readonly login: RunInSession['login'];
 }
@@ -147,9 +152,30 @@ function exemptHosts(
 
 /** The hosts of `--plain-http` and the folder. */
 function plainHttpOf(call: Call<RunOptions>): AllowList | undefined {
-  const typed = parseTyped('--plain-http', call.options.plainHttp ?? []);
+  const typed = parseTyped('--plain-http', call.options.plainHttp ?? [], parsePlainHost);
   try {
     return plainHttpFor(placeOf(call), typed);
+  } catch (error) {
+    throw notStarted(error);
+  }
+}
+
+/** The hosts of `--allow` and the folder that are at other ports than 443. */
+function otherPortsOf(call: Call<RunOptions>): AllowList | undefined {
+  const typed = parseTyped('--allow', call.options.allow ?? []);
+  const onHttps = typed.find((host) => portOfHost(host) === HTTPS_PORT);
+  if (onHttps !== undefined) {
+    throw new CliError(
+      EXIT.notStarted,
+      `--allow ${onHttps}: svc run reaches every host on port 443; name another port`,
+      [
+        `Another port: svc run --allow ${onHttps}:8443 -- COMMAND`,
+        `Only some hosts: svc run --allow-only ${onHttps} -- COMMAND`,
+      ],
+    );
+  }
+  try {
+    return otherPortsFor(placeOf(call), typed);
   } catch (error) {
     throw notStarted(error);
   }
@@ -159,9 +185,9 @@ function placeOf({ context, options }: Call<RunOptions>): ListPlace {
   return { home: homeOf(context, options), folder: context.workingDirectory };
 }
 
-function parseTyped(option: string, texts: readonly string[]): readonly string[] {
+function parseTyped(option: string, texts: readonly string[], parse = parseAllowedHost): readonly string[] {
   return texts.map((text) => {
-    const host = parseAllowedHost(text);
+    const host = parse(text);
     if (host.ok) return host.value;
     throw new CliError(EXIT.notStarted, `${option} ${host.error}`);
   });
@@ -170,7 +196,7 @@ function parseTyped(option: string, texts: readonly string[]): readonly string[]
 /** Opens the session; failures before the command starts have their own exit code. */
 async function open(
   call: Call<RunOptions>,
-  { kept, byDefault, allowList, plainHttp, secrets, login }: NewRun,
+  { kept, byDefault, allowList, plainHttp, otherPorts, secrets, login }: NewRun,
 ): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
@@ -184,6 +210,7 @@ async function open(
       ...(kept.length > 0 && { keptEnv: kept }),
       ...(allowList !== undefined && { allowList }),
       ...(plainHttp !== undefined && { plainHttp }),
+      ...(otherPorts !== undefined && { otherPorts }),
       secrets,
       ...(login !== undefined && { login }),
     });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
 import { sidecarClient } from '../clients.ts';
-import { allowListFields } from './allowed_hosts.ts';
+import { allowListFields, otherPortsFields } from './allowed_hosts.ts';
 import { plainHttpFields } from './plain_http_option.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
@@ -67,6 +67,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     egress,
     allowList,
     plainHttp,
+    otherPorts,
     unsealed,
     mcpServers,
     secrets = [],
@@ -78,6 +79,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     ...(owner !== null && { owner }),
     ...(allowList !== null && allowListFields(allowList)),
     ...plainHttpFields(plainHttp),
+    ...otherPortsFields(otherPorts),
     ...useSecretsField(secrets),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: 'docker', image, image_id: imageId, runtime, detached, egress, unsealed },

@@ -5,7 +5,7 @@ import { identify } from '../../machine/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { allowListFields } from './allowed_hosts.ts';
+import { allowListFields, otherPortsFields } from './allowed_hosts.ts';
 import { plainHttpFields } from './plain_http_option.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
@@ -41,6 +41,8 @@ export async function openSession(
     readonly allowList?: AllowList;
     /** The hosts that it may send plain requests to. */
     readonly plainHttp?: AllowList;
+    /** Hosts at other ports than 443. */
+    readonly otherPorts?: AllowList;
     /** It reaches nothing; see `SELF_TEST_HOST`. */
     readonly selfTest?: boolean;
     /** The secrets to use where a host is bound to several. */
@@ -60,6 +62,7 @@ export async function openSession(
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
     ...(wanted.allowList !== undefined && allowListFields(wanted.allowList)),
     ...plainHttpFields(wanted.plainHttp),
+    ...otherPortsFields(wanted.otherPorts),
     ...(wanted.selfTest === true && { self_test: true }),
     ...useSecretsField(wanted.secrets ?? []),
     ...(wanted.login !== undefined && { login: wanted.login }),

@@ -85,6 +85,9 @@ test('what a file says besides is kept for the binding', () => {
   expect(findIn('npmrc', '//npm.example.test/:_authToken=of-no-known-shape\n')[0]?.values).toEqual({
     host: 'npm.example.test',
   });
+  expect(findIn('npmrc', '//npm.example.test:8443/x/:_authToken=of-no-known-shape\n')[0]?.values).toEqual({
+    host: 'npm.example.test:8443',
+  });
 });
 
 test.each<[FileFormat, string, string]>([

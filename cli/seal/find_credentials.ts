@@ -80,7 +80,7 @@ const READERS: { readonly [F in FileFormat]: Reader } = {
     ),
   npmrc: (text) =>
     matchesOfLines(
-      /^[ \t]*\/\/([^\s/:=]+)(?:[/:][^\s=]*)?:_authToken[ \t]*=[ \t]*["']?([^\s"']+)/d,
+      /^[ \t]*\/\/([^\s/:=]+(?::\d+)?)(?:[/:][^\s=]*)?:_authToken[ \t]*=[ \t]*["']?([^\s"']+)/d,
       text,
       (host, value) => {
         const service = serviceOfShape(value) ?? 'npm';

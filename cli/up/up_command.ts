@@ -57,7 +57,7 @@ function sidecarOptions(command: Command): Command {
     .option('--proxy-port <port>', 'port of the sidecar; 0 means any free port', String(DEFAULT_PROXY_PORT))
     .option('--upstream-ca <file>', 'PEM file with extra root certificates for upstreams (repeatable)', collectValue)
     .option(
-      '--resolve <host:address[:port]>',
+      '--resolve <host[:port]:address[:port]>',
       'connect to this address for a host; its certificate is still verified; http://HOST:ADDRESS is for plain http (repeatable)',
       collectValue,
     )

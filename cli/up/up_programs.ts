@@ -26,8 +26,8 @@ export function controlProgram(
   options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
 ): ProgramSpec {
   const registry = options.registryUrl === null ? [] : ['--registry-url', options.registryUrl];
-  // The control plane itself sends nothing over plain HTTP.
-  const resolve = options.resolve.filter((text) => !/^http:/i.test(text));
+  // The control plane itself sends nothing over plain HTTP, and nothing to another port than 443.
+  const resolve = options.resolve.filter((text) => !/^http:|^[^:]*:\d+:/i.test(text));
   const trust = [...repeatFlag('--upstream-ca', options.upstreamCa), ...repeatFlag('--resolve', resolve)];
   const flags = ['--local', '--home', options.home, ...trust, ...registry];
   return nodeProgram(context, {

@@ -26,6 +26,8 @@ export interface NewSandboxSession {
   readonly allowList: AllowList | null;
   /** The hosts that it may send plain requests to. */
   readonly plainHttp?: AllowList | undefined;
+  /** Hosts at other ports than 443, where the list does not limit the session. */
+  readonly otherPorts?: AllowList | undefined;
   /** Used where a host is bound to several secrets. */
   readonly secrets?: readonly ChosenSecret[];
   readonly unsealed: readonly UnsealedCredential[];

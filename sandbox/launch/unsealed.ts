@@ -1,7 +1,7 @@
 import { findSteering } from '../../shared/model/shown_text.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
-import { normaliseHost } from '../../shared/net/host.ts';
+import { normaliseHostOnPort } from '../../shared/net/host.ts';
 import { isReadByDocker } from '../engine/engine_cli.ts';
 import { mayHoldSentinel } from './session_environment.ts';
 
@@ -28,7 +28,7 @@ export function parseUnsealed(text: string): Result<UnsealedCredential, string> 
   }
   const path = parseVaultReference(reference);
   if (!path.ok) return err(`for ${env}: ${path.error.message}`);
-  const normalised = normaliseHost(host);
+  const normalised = normaliseHostOnPort(host);
   if (!normalised.ok) return err(`for ${env}: host ${normalised.error.message}`);
   const why = reason.trim();
   if (why === '' || why.length > MAX_REASON_LENGTH || findSteering(why, false) !== null) {

@@ -18,7 +18,7 @@ steps:
     trust:
       # read, write, delete, spend or external-send: what the step does there, for the record and the review
       effect: read
-      # exact hosts; port 443 is the only one
+      # exact hosts; another port than 443 is written HOST:PORT
       hosts: [api.example.com]
       # The credential it counts on (optional). A host binding adds it on the way out, the step never sees it.
       # Where a host is bound to several accounts, the step uses this one.

@@ -84,6 +84,20 @@ describe('explain', () => {
     expect(explain([BINDING], url)).toMatchObject({ decision: 'refused', code, bindings: [] });
   });
 
+  test('another port is another host, which has to be named', () => {
+    const ported = { ...BINDING, host: 'api.example.com:8443' };
+    expect(explain([ported], 'https://api.example.com:8443/')).toMatchObject({
+      decision: 'binding',
+      host: 'api.example.com:8443',
+    });
+    expect(explain([ported], 'https://api.example.com:443/')).toMatchObject({
+      decision: 'passthrough',
+      host: 'api.example.com',
+    });
+    const refused = explain([BINDING, { ...BINDING, host: '*.example.com' }], 'https://api.example.com:8443/');
+    expect(refused.reasons.join(' ')).toContain('svc allow api.example.com:8443');
+  });
+
   test('a public address is passthrough, and a bound private one takes the binding path', () => {
     expect(explain([], 'https://8.8.8.8/')).toMatchObject({ decision: 'passthrough' });
     expect(explain([{ ...BINDING, host: '10.0.0.5' }], 'https://10.0.0.5/')).toMatchObject({ decision: 'binding' });

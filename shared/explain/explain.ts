@@ -16,9 +16,11 @@ import { err, ok, type Result } from '../model/result.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
+import { hostOnPort, HTTPS_PORT, portOfHost } from '../net/host_port.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import type { ChosenSecret } from '../model/account_choice.ts';
 import { decideAccounts, findDefault, narrowToChosen, type Accounts } from '../resolve/account_choice.ts';
+import { policyAdmitsHost } from '../resolve/admitted_host.ts';
 import { compilePolicy, resolve, type BindingResolution, type Policy } from '../resolve/resolve.ts';
 import {
   connectorSentences,
@@ -115,9 +117,10 @@ export function explainRequest(known: Known, request: ExplainRequest): Result<Ex
   if (!url.ok) return url;
   const authority = parseAuthority(url.value.host);
   if (!authority.ok) return urlError(`names a host that ${authority.error.message}`);
-  const subject = { method: request.method, host: authority.value.host, path: url.value.pathname };
+  const host = hostOnPort(authority.value.host, authority.value.port ?? HTTPS_PORT);
+  const subject = { method: request.method, host, path: url.value.pathname };
   const query = url.value.search === '' ? null : url.value.search.slice(1);
-  const decision = explainProtocol(url.value) ?? explainHost(known, subject, query, request.document ?? null);
+  const decision = explainPlainHttp(url.value) ?? explainHost(known, subject, query, request.document ?? null);
   return ok({ ...subject, ...decision });
 }
 
@@ -147,15 +150,12 @@ function parseUrl(text: string): Result<URL, FieldProblem> {
   return urlError('is not an https URL: write https:// and the host');
 }
 
-/** Refusals that come before the host is looked at. */
-function explainProtocol(url: URL): Decision | null {
-  if (url.protocol === 'http:') {
-    return refuse('non_connect_proxy_request', [
-      'Plain http is refused, unless the person who runs svc has allowed it for the session (--plain-http HOST). It never has a credential, and is refused for a host with a binding or a connector.',
-    ]);
-  }
-  if (url.port === '') return null;
-  return refuse('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);
+/** The refusal that comes before the host is looked at. */
+function explainPlainHttp(url: URL): Decision | null {
+  if (url.protocol !== 'http:') return null;
+  return refuse('non_connect_proxy_request', [
+    'Plain http is refused, unless the person who runs svc has allowed it for the session (--plain-http HOST). It never has a credential, and is refused for a host with a binding or a connector.',
+  ]);
 }
 
 function explainHost(known: Known, subject: Subject, query: string | null, document: string | null): Decision {
@@ -173,7 +173,7 @@ function explainHost(known: Known, subject: Subject, query: string | null, docum
       ? explainBindings(known, resolution, subject)
       : policy.isTunnelled(subject.host)
         ? explainTunnelled(subject.host)
-        : explainPassthrough(known, subject.host);
+        : explainPassthrough(known, policy, subject.host);
   const reasons = [
     ...connectorSentences(policy.connectors, subject),
     ...inactiveSentences(known.connectors ?? [], subject.host),
@@ -323,8 +323,14 @@ function refusalCode({ shown }: Verdict): RefusalReason | null {
   return shown.refusal?.code ?? (shown.credential_stored ? null : 'credential_unavailable');
 }
 
-function explainPassthrough({ bindings }: Known, host: string): Decision {
+function explainPassthrough({ bindings, isStored }: Known, policy: Policy, host: string): Decision {
   const reasons = [`No host binding matches ${host}.`];
+  if (portOfHost(host) !== HTTPS_PORT && !policyAdmitsHost(policy, isStored, host)) {
+    reasons.push(
+      `The proxy connects to another port than ${HTTPS_PORT} only if a binding or a connector names the host with it, or the person who runs svc: svc allow ${host}, or --allow ${host} for one session.`,
+    );
+    return refuse('connect_port_not_allowed', reasons);
+  }
   const below = bindings.find((binding) => binding.host === `*.${host}`);
   if (below !== undefined) reasons.push(`${below.host} covers the hosts below ${host}, not ${host} itself.`);
   if (isRefusedIpLiteral(host)) {

@@ -1,4 +1,5 @@
 import { err, ok, type Result } from '../model/result.ts';
+import { hostOnPort, PLAIN_PORT } from './host_port.ts';
 import { canonicalIpLiteral, isIpLiteral } from './ip_literal.ts';
 import { findLookAlike } from './look_alike.ts';
 import type { Problem } from '../model/problem.ts';
@@ -29,9 +30,8 @@ export function parseAuthority(text: string): Result<Authority, Problem<HostProb
   const host = canonicalHost(colon < 0 ? text : text.slice(0, colon));
   if (!host.ok) return host;
   if (colon < 0) return ok({ host: host.value, port: null });
-  const port = text.slice(colon + 1);
-  if (/^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535) return ok({ host: host.value, port: Number(port) });
-  return err({ reason: 'invalid_port', message: 'is followed by a port that is not a number from 1 to 65535' });
+  const port = parsePort(text.slice(colon + 1));
+  return port === null ? invalidPort() : ok({ host: host.value, port });
 }
 
 /**
@@ -51,6 +51,28 @@ export function normaliseHost(text: string): Result<string, Problem<HostProblemR
   return host.ok ? parseTypedName(host.value, ascii) : host;
 }
 
+/**
+ * The canonical form of a host that a person typed, at a port of its own if one is written: see {@link hostOnPort}. `HOST:443`
+ * is the host itself. Port 80 is refused, because nothing but plain HTTP is expected there.
+ */
+export function normaliseHostOnPort(text: string): Result<string, Problem<HostProblemReason>> {
+  const parts = /^(\[[^\]]*\]|[^:[\]]*):([^:/@\s]*)$/.exec(text);
+  const host = normaliseHost(parts?.[1] ?? text);
+  if (!host.ok || parts === null) return host;
+  const port = parsePort(parts[2] ?? '');
+  if (port === null) return invalidPort();
+  if (port !== PLAIN_PORT) return ok(hostOnPort(host.value, port));
+  return err({ reason: 'invalid_port', message: 'has port 80, which is for plain http: use --plain-http HOST' });
+}
+
+function parsePort(text: string): number | null {
+  return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535 ? Number(text) : null;
+}
+
+function invalidPort(): Result<never, Problem<HostProblemReason>> {
+  return err({ reason: 'invalid_port', message: 'is followed by a port that is not a number from 1 to 65535' });
+}
+
 /** Common inputs that are not a bare host. */
 function findTypingProblem(text: string): string | null {
   if (text === '') return 'is empty: write a host such as api.example.com';
@@ -60,7 +82,7 @@ function findTypingProblem(text: string): string | null {
   if (text.includes('*')) return 'has a "*" in it: write one exact host';
   if (text.startsWith('[')) return null;
   if (/:.*:/.test(text)) return 'looks like an IPv6 address without brackets: write it as [2001:db8::1]';
-  return text.includes(':') ? 'has a port: write the host alone, only port 443 is proxied' : null;
+  return text.includes(':') ? 'has a port: write the host alone' : null;
 }
 
 function parseTypedName(host: string, ascii: string): Result<string, Problem<HostProblemReason>> {

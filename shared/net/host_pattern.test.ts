@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatHostPattern, matchesHostPattern, parseHostPattern } from './host_pattern.ts';
+import { covers, formatHostPattern, matchesHostPattern, parseHostPattern } from './host_pattern.ts';
+import { hostOnPort } from './host_port.ts';
 
 function pattern(text: string) {
   const parsed = parseHostPattern(text);
@@ -17,6 +18,12 @@ describe('host pattern', () => {
     ['localhost', 'localhost'],
     ['10.0.0.5', '10.0.0.5'],
     ['[2001:db8::1]', '[2001:db8::1]'],
+    ['api.example.com:443', 'api.example.com'],
+    ['*.example.com:443', '*.example.com'],
+    ['API.example.com.:8443', 'api.example.com:8443'],
+    ['*.Bücher.example:8443', '*.xn--bcher-kva.example:8443'],
+    ['[2001:db8::1]:8443', '[2001:db8::1]:8443'],
+    ['10.0.0.5:1', '10.0.0.5:1'],
   ])('%s is normalised to %s', (text, kept) => {
     expect(formatHostPattern(pattern(text))).toBe(kept);
   });
@@ -31,7 +38,13 @@ describe('host pattern', () => {
     ['*api.example.com', 'one leading label'],
     ['api*.example.com', 'one leading label'],
     ['*.10.0.0.1', 'over an IP address'],
-    ['*.example.com:443', 'has a port'],
+    ['*.com:8443', 'covers all of ".com"'],
+    ['*.10.0.0.1:8443', 'over an IP address'],
+    ['*.example.com:80', 'has port 80'],
+    ['api.example.com:', 'port that is not a number'],
+    ['api.example.com:08443', 'port that is not a number'],
+    ['api.example.com:65536', 'port that is not a number'],
+    ['2001:db8::1', 'without brackets'],
     ['https://*.example.com', 'one leading label'],
     ['*.ex ample.com', 'has a space'],
     ['*.\u0435xample.com', 'U+0435'],
@@ -62,6 +75,27 @@ describe('host pattern', () => {
         expect(matchesHostPattern(wildcard, [...below, ...suffix].join('.'))).toBe(below.length > 0);
         const isBelow = other.length > suffix.length && other.slice(-suffix.length).join('.') === suffix.join('.');
         expect(matchesHostPattern(wildcard, other.join('.'))).toBe(isBelow);
+      }),
+    );
+  });
+
+  test('a pattern covers a host at exactly its own port (property)', () => {
+    const name = fc.constantFrom(
+      'api.example.com',
+      'a.b.example.com',
+      'example.com',
+      'other.test',
+      '10.0.0.5',
+      '[::1]',
+    );
+    const port = fc.oneof(fc.constantFrom(443, 8443, 844, 84, 43), fc.integer({ min: 81, max: 65_535 }));
+    const entry = fc.constantFrom('api.example.com', '*.example.com', '*.b.example.com', '10.0.0.5', '[::1]');
+    fc.assert(
+      fc.property(name, port, entry, port, (host, hostPort, written, writtenPort) => {
+        const typed = pattern(writtenPort === 443 ? written : `${written}:${writtenPort}`);
+        const found = matchesHostPattern(typed, hostOnPort(host, hostPort));
+        expect(found).toBe(hostPort === writtenPort && matchesHostPattern(pattern(written), host));
+        expect(covers(formatHostPattern(typed), hostOnPort(host, hostPort))).toBe(found);
       }),
     );
   });

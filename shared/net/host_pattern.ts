@@ -1,12 +1,16 @@
 import { err, ok, type Result } from '../model/result.ts';
-import { normaliseHost, type HostProblemReason } from './host.ts';
+import { normaliseHostOnPort, type HostProblemReason } from './host.ts';
+import { nameOfHost } from './host_port.ts';
 import { isIpLiteral } from './ip_literal.ts';
 import type { Problem } from '../model/problem.ts';
 
-/** The key of a host binding: one host, or every host below a suffix (any depth, never the suffix itself). */
+/**
+ * The key of a host binding: one host, or every host below a suffix (any depth, never the suffix itself). Both are at one port,
+ * which is part of the text if it is not 443.
+ */
 export type HostPattern =
   | { readonly kind: 'exact'; readonly host: string }
-  /** `suffix` includes its leading dot: `.example.com`. */
+  /** `suffix` includes its leading dot: `.example.com`, `.example.com:8443`. */
   | { readonly kind: 'suffix'; readonly suffix: string };
 
 /** Messages are predicates for the field's name. */
@@ -15,29 +19,28 @@ type PatternProblemReason = HostProblemReason | 'invalid_pattern';
 /**
  * Parses a host pattern that a person typed (design section 5, Host binding record): an exact host, or `*.` before a suffix
  * with a dot. Case is ignored, internationalised names become A-labels. An IP address is accepted as an exact host in
- * canonical form, because naming it is an explicit choice; ports are refused.
+ * canonical form, because naming it is an explicit choice. Either may have a port: `api.example.com:8443`.
  */
 export function parseHostPattern(text: string): Result<HostPattern, Problem<PatternProblemReason>> {
   if (!text.includes('*')) {
-    const host = normaliseHost(text);
+    const host = normaliseHostOnPort(text);
     return host.ok ? ok({ kind: 'exact', host: host.value }) : host;
   }
   if (!text.startsWith('*.') || text.lastIndexOf('*') > 0) return invalidPattern(wildcardProblem(text));
-  const suffix = normaliseHost(text.slice(2));
+  const suffix = normaliseHostOnPort(text.slice(2));
   if (!suffix.ok) return suffix;
-  if (isIpLiteral(suffix.value)) return invalidPattern('has a wildcard over an IP address: write the exact address');
-  if (suffix.value.includes('.')) return ok({ kind: 'suffix', suffix: `.${suffix.value}` });
-  return invalidPattern(
-    `covers all of ".${suffix.value}": name at least one more label, such as *.example.${suffix.value}`,
-  );
+  const name = nameOfHost(suffix.value);
+  if (isIpLiteral(name)) return invalidPattern('has a wildcard over an IP address: write the exact address');
+  if (name.includes('.')) return ok({ kind: 'suffix', suffix: `.${suffix.value}` });
+  return invalidPattern(`covers all of ".${name}": name at least one more label, such as *.example.${suffix.value}`);
 }
 
-/** The pattern for storage and display: `host`, or `*.suffix`. */
+/** The pattern for storage and display: `host`, or `*.suffix`, with its port if it has one. */
 export function formatHostPattern(pattern: HostPattern): string {
   return pattern.kind === 'exact' ? pattern.host : `*${pattern.suffix}`;
 }
 
-/** Whether the pattern covers a canonical host (see `Authority.host`). */
+/** Whether the pattern covers a canonical host, at exactly its port (see `hostOnPort`). */
 export function matchesHostPattern(pattern: HostPattern, host: string): boolean {
   if (pattern.kind === 'exact') return host === pattern.host;
   return host.length > pattern.suffix.length && host.endsWith(pattern.suffix);

@@ -171,6 +171,18 @@ describe('invariant 7: refused IP literals in every spelling', () => {
     }
   });
 
+  test.each([
+    ['127.0.0.1:8443', true],
+    ['[::1]:8443', true],
+    ['[::ffff:10.0.0.1]:1', true],
+    ['8.8.8.8:8443', false],
+    ['[2606:4700::1111]:65535', false],
+    ['a.test:8443', false],
+    ['a.test:80', false],
+  ])('%s: a port makes no difference', (host, isRefused) => {
+    expect(isRefusedIpLiteral(host)).toBe(isRefused);
+  });
+
   test.each(V6_REFUSED)('%s', (address) => {
     expect(isRefusedIpLiteral(address)).toBe(true);
     expect(isRefusedIpLiteral(`[${address}]`)).toBe(true);

@@ -1,3 +1,5 @@
+import { nameOfHost } from './host_port.ts';
+
 /** An IPv4 address as an unsigned 32-bit number, or an IPv6 address as its eight 16-bit groups. */
 type Address =
   | { readonly version: 4; readonly bits: number }
@@ -62,10 +64,11 @@ export function isIpLiteral(host: string): boolean {
  * Whether `host` is an IP literal that passthrough refuses (design section 5, invariant 7): loopback, link-local, RFC 1918,
  * unique-local, carrier-grade NAT, unspecified, multicast, benchmarking, documentation and other special ranges, in every
  * spelling: octal, hex, decimal and short IPv4 forms, IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo and ISATAP
- * addresses. An invalid address is refused too. A host name is never refused here.
+ * addresses. An invalid address is refused too. A host name is never refused here, and a port makes no difference.
  */
 export function isRefusedIpLiteral(host: string): boolean {
-  return looksNumeric(host) && isRefusedAddress(host);
+  const name = nameOfHost(host);
+  return looksNumeric(name) && isRefusedAddress(name);
 }
 
 /** The same for a resolved address; a zone id is ignored, and text that is not an address is refused. */

@@ -40,6 +40,7 @@ describe('a host is called without the proxy', () => {
 
 describe('a command inherits no entry that some client reads as a bound host', () => {
   const below: HostPattern = { kind: 'suffix', suffix: '.example.com' };
+  const belowPorted: HostPattern = { kind: 'suffix', suffix: '.example.com:8443' };
 
   test.each([
     ['*', exact('api.example.com')],
@@ -54,6 +55,10 @@ describe('a command inherits no entry that some client reads as a bound host', (
     ['<local>', exact('api.example.com')],
     ['10.0.0.0/8', exact('10.1.2.3')],
     ['example.com', below],
+    ['example.com', exact('api.example.com:8443')],
+    ['api.example.com:443', exact('api.example.com:8443')],
+    ['10.0.0.0/8', exact('10.1.2.3:8443')],
+    ['api.example.com', belowPorted],
     ['deep.api.example.com', below],
     ['com', below],
   ])('%j', (entry, pattern) => {

@@ -1,5 +1,6 @@
 import { canonicalHost } from './host.ts';
 import type { HostPattern } from './host_pattern.ts';
+import { nameOfHost } from './host_port.ts';
 import { isIpLiteral, isInNetwork } from './ip_literal.ts';
 
 /** The hosts that are called without an upstream proxy: the entries of a `NO_PROXY` variable, as curl reads them. */
@@ -70,9 +71,11 @@ export function withoutBoundHosts({ entries }: NoProxy, bound: readonly HostPatt
 }
 
 function mayCover(form: Exclude<Entry['form'], null | { kind: 'every' }>, pattern: HostPattern): boolean {
+  // Some clients ignore the port of an entry.
+  const name = nameOfHost(pattern.kind === 'exact' ? pattern.host : pattern.suffix);
   if (form.kind === 'network') {
-    return pattern.kind === 'exact' && isIpLiteral(pattern.host) && isInNetwork(pattern.host, form.network);
+    return pattern.kind === 'exact' && isIpLiteral(name) && isInNetwork(name, form.network);
   }
-  if (pattern.kind === 'exact') return pattern.host.endsWith(form.name);
-  return pattern.suffix.endsWith(form.name) || `.${form.name}`.endsWith(pattern.suffix);
+  if (pattern.kind === 'exact') return name.endsWith(form.name);
+  return name.endsWith(form.name) || `.${form.name}`.endsWith(name);
 }

@@ -1,9 +1,7 @@
 import { err, ok, type Result } from '../model/result.ts';
 import type { Problem } from '../model/problem.ts';
 import { parseAuthority } from './host.ts';
-
-/** The port of `http://` URLs, the only one that plain requests are forwarded to. */
-export const PLAIN_PORT = 80;
+import { PLAIN_PORT } from './host_port.ts';
 
 /** What a client asks a proxy for with an absolute `http://` target. */
 export interface PlainTarget {

@@ -1,5 +1,6 @@
 import { isIpLiteral } from './ip_literal.ts';
 import { covers, formatHostPattern, parseHostPattern } from './host_pattern.ts';
+import { HTTPS_PORT, portOfHost } from './host_port.ts';
 import { err, ok, type Result } from '../model/result.ts';
 
 /**
@@ -10,6 +11,8 @@ export function parseTunnelHost(text: string): Result<string, string> {
   const pattern = parseHostPattern(text);
   if (!pattern.ok) return err(`is ${JSON.stringify(text)}, which ${pattern.error.message}`);
   const host = formatHostPattern(pattern.value);
+  if (portOfHost(host) !== HTTPS_PORT)
+    return err(`is ${JSON.stringify(text)}, which has a port: other ports than 443 are always intercepted`);
   if (!isIpLiteral(host)) return ok(host);
   return err(
     `is ${host}, an IP address: give a host name, because the proxy compares it with the name in the TLS handshake`,

@@ -2,6 +2,7 @@ import { connectorHosts, operationHosts } from '../model/connector.ts';
 import type { CredentialRef } from '../model/host_binding.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { formatHostPattern, matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
+import { HTTPS_PORT, PLAIN_PORT, portOfHost } from '../net/host_port.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import type { Policy } from './resolve.ts';
 
@@ -17,6 +18,13 @@ export function parseAllowedHost(text: string): Result<string, string> {
   const host = formatHostPattern(pattern.value);
   if (!isRefusedIpLiteral(host)) return ok(host);
   return err(`is ${host}, a private address, which no request without a credential reaches: give a host name`);
+}
+
+/** The same for plain HTTP, which goes to one port only. */
+export function parsePlainHost(text: string): Result<string, string> {
+  const host = parseAllowedHost(text);
+  if (!host.ok || portOfHost(host.value) === HTTPS_PORT) return host;
+  return err(`is ${JSON.stringify(text)}, which has a port: plain http goes to port ${PLAIN_PORT} only`);
 }
 
 /** Compiles stored texts. Named hosts are allowed too; a pattern that is not valid allows nothing. */

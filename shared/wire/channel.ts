@@ -37,8 +37,13 @@ export const SNAPSHOT_PROOF_HEADER = 'svc-snapshot-proof';
 export const SNAPSHOT_KNOWS_HEADER = 'svc-snapshot-knows';
 export const SNAPSHOT_KNOWS_INACTIVE = 'inactive_connectors';
 export const SNAPSHOT_KNOWS_TUNNELS = 'tunnel_hosts';
-/** A second header for {@link SNAPSHOT_KNOWS_TUNNELS}: earlier control planes compare the first one's whole value. */
+/**
+ * A second header for words that earlier control planes do not know: they compare the first one's whole value. The words are
+ * separated by commas.
+ */
 export const SNAPSHOT_KNOWS_ALSO_HEADER = 'svc-snapshot-knows-also';
+/** Bindings and connectors may have hosts with a port. */
+export const SNAPSHOT_KNOWS_OTHER_PORTS = 'other_ports';
 /** The same for the reviewed tools of MCP servers. A header of its own: earlier control planes compare the other one as a whole. */
 export const SNAPSHOT_KNOWS_TOOLS_HEADER = 'svc-snapshot-knows-tools';
 /** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */

@@ -48,7 +48,7 @@ describe('a connector spec', () => {
       'hosts.0 is an address: a connector names hosts, whose certificates can be checked',
     ],
     [{ ...spec, hosts: ['127.1'] }, 'hosts.0'],
-    [{ ...spec, hosts: ['api.example.com:8443'] }, 'hosts.0'],
+    [{ ...spec, hosts: ['10.0.0.1:8443'] }, 'hosts.0 is an address'],
     [{ ...spec, connector: { ...spec.connector, fqn: 'Acme/x' } }, 'connector.fqn must be publisher/name'],
     [{ ...spec, credential: { kind: 'basic' } }, 'credential.kind is "basic", which is none of api_key, oauth2'],
     [{ ...spec, credential: { kind: 'oauth2', token_url: 'http://x.example/t' } }, 'credential.token_url is not https'],

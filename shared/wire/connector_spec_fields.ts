@@ -1,14 +1,15 @@
 import type { z } from 'zod';
 import { MAX_PATH_SEGMENTS } from '../model/connector.ts';
-import { normaliseHost } from '../net/host.ts';
+import { normaliseHost, normaliseHostOnPort } from '../net/host.ts';
+import { nameOfHost } from '../net/host_port.ts';
 import { isIpLiteral } from '../net/ip_literal.ts';
 import { canonicalPath } from '../net/target.ts';
 import { checkedText } from './checked_text.ts';
 import { findSteering } from '../model/shown_text.ts';
 
 /** An exact upstream host: a credential is sent there, so neither a pattern nor an address is allowed. */
-export const hostText = checkedText(255, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
-  const host = normaliseHost(text);
+export const hostText = checkedText(260, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
+  const host = normaliseHostOnPort(text);
   return host.ok ? host.value : text;
 });
 
@@ -47,9 +48,11 @@ function proseProblem(text: string): string | null {
 
 function hostProblem(text: string): string | null {
   if (text.includes('*')) return 'has a "*" in it: a connector names each host exactly';
-  const host = normaliseHost(text);
+  const host = normaliseHostOnPort(text);
   if (!host.ok) return host.error.message;
-  return isIpLiteral(host.value) ? 'is an address: a connector names hosts, whose certificates can be checked' : null;
+  return isIpLiteral(nameOfHost(host.value))
+    ? 'is an address: a connector names hosts, whose certificates can be checked'
+    : null;
 }
 
 function pathProblem(text: string): string | null {

@@ -99,12 +99,13 @@ describe('host binding input', () => {
 describe('one field changed at a time', () => {
   test.each([
     [{ host: '*.com' }, 'host covers all of ".com"'],
-    [{ host: 'api.example.com:443' }, 'host has a port'],
+    [{ host: 'api.example.com:80' }, 'host has port 80, which is for plain http'],
+    [{ host: 'api.example.com:0' }, 'host is followed by a port that is not a number from 1 to 65535'],
     [{ host: 'api example.com' }, 'host has a space'],
     [{ host: '\u0430pi.example.com' }, 'U+0430'],
     [{ host: 's3.<region>.amazonaws.com' }, 'host still contains the placeholder <region>'],
     [{ host: 5 }, 'host must be text'],
-    [{ host: 'a'.repeat(300) }, 'host is longer than 255 characters'],
+    [{ host: 'a'.repeat(300) }, 'host is longer than 261 characters'],
     [
       { scheme: 'beaer' },
       'scheme is "beaer", which is none of bearer, basic, header-template, query-param, sigv4-resign: did you mean "bearer"?',
@@ -124,7 +125,14 @@ describe('one field changed at a time', () => {
     [{ credential_ref: 'vault://user/<name>' }, 'still contains the placeholder <name>'],
     [{ credential_ref: `vault://${'a'.repeat(300)}` }, 'credential_ref is longer than'],
     [{ allowed_hosts: 'api.example.com' }, 'allowed_hosts must be a list'],
-    [{ allowed_hosts: ['ok.example', 'api.example.com:8443'] }, 'allowed_hosts.1 has a port'],
+    [
+      { allowed_hosts: ['ok.example', 'api.example.com:8443'] },
+      'allowed_hosts has api.example.com:8443, at another port than host: write a binding for each port',
+    ],
+    [
+      { host: '*.example.com:8443', allowed_hosts: ['api.example.com'] },
+      'allowed_hosts has api.example.com, at another',
+    ],
     [{ allowed_hosts: ['*.example.com'] }, 'allowed_hosts.0 has a "*" in it: allowed hosts are exact'],
     [{ allowed_hosts: Array.from({ length: 101 }, (_, n) => `h${n}.example`) }, 'more than 100 hosts'],
     [{ description: 'a\nb' }, 'description contains a line break'],

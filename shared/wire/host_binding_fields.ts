@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHOSEN_BY, MAX_CHOSEN_SECRETS } from '../model/account_choice.ts';
 import { parseBindingReference, parseVaultReference } from '../model/vault_path.ts';
-import { normaliseHost } from '../net/host.ts';
+import { normaliseHostOnPort } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { checkedText, type TextCheck } from './checked_text.ts';
 import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_fields.ts';
@@ -21,7 +21,7 @@ interface TextRules {
 }
 
 export const hostPatternText = textField({
-  maxCharacters: 255,
+  maxCharacters: 261,
   fix: 'write the host the credential is for, such as api.example.com or *.example.com',
   problem: (text) => {
     const pattern = parseHostPattern(text);
@@ -30,10 +30,10 @@ export const hostPatternText = textField({
 }).overwrite(canonicalPattern);
 
 export const allowedHostText = textField({
-  maxCharacters: 257,
+  maxCharacters: 260,
   fix: 'write a host such as api.example.com',
   problem: (text) => {
-    const host = normaliseHost(withoutDefaultPort(text));
+    const host = normaliseHostOnPort(text);
     if (host.ok) return null;
     return text.includes('*') ? 'has a "*" in it: allowed hosts are exact, list each of them' : host.error.message;
   },
@@ -159,11 +159,6 @@ function canonicalPattern(text: string): string {
 }
 
 function canonicalAllowedHost(text: string): string {
-  const host = normaliseHost(withoutDefaultPort(text));
+  const host = normaliseHostOnPort(text);
   return host.ok ? host.value : text;
-}
-
-/** `host:443` means the host: no other port is proxied. */
-function withoutDefaultPort(text: string): string {
-  return text.endsWith(':443') && !/^[^[].*:.*:/.test(text) ? text.slice(0, -4) : text;
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { INJECTION_SCHEMES, type InjectionScheme } from '../model/host_binding.ts';
 import { didYouMean } from '../model/near_match.ts';
+import { portOfHost } from '../net/host_port.ts';
 
 /** The parameters of each scheme, by wire name. */
 export const SCHEME_PARAMETERS: {
@@ -38,6 +39,7 @@ export function checkBinding(value: unknown, context: z.core.$RefinementCtx): vo
   checkSchemeParameters(binding, report);
   checkEmit(binding, report);
   checkBody(binding, report);
+  checkPorts(binding, report);
 }
 
 /** The message for unknown fields of a binding, each with its nearest known field. */
@@ -82,4 +84,13 @@ function checkBody(binding: Fields, report: Report): void {
     'body',
     `is "stream", but a signature for ${JSON.stringify(service.slice(0, 64))} covers the whole body: write "buffer"`,
   );
+}
+
+/** An allowed host at another port is one that the binding never applies to. */
+function checkPorts({ host, allowed_hosts: allowed }: Fields, report: Report): void {
+  if (typeof host !== 'string' || !Array.isArray(allowed)) return;
+  const port = portOfHost(host);
+  const other = allowed.find((each) => typeof each === 'string' && portOfHost(each) !== port);
+  if (other === undefined) return;
+  report('allowed_hosts', `has ${other}, at another port than host: write a binding for each port`);
 }

@@ -354,7 +354,7 @@ describe('the sandbox-proxy request endpoint', () => {
       'connector_operation_not_found',
     ],
     ['plain http', 'GET', `http://${HOST}/items/7`, 'get-item', 'acme/items', 'invalid_request'],
-    ['another port', 'GET', `https://${HOST}:8443/items/7`, 'get-item', 'acme/items', 'invalid_request'],
+    ['another port', 'GET', `https://${HOST}:8443/items/7`, 'get-item', 'acme/items', 'connector_operation_not_found'],
     ['user information', 'GET', `https://u:p@${HOST}/items/7`, 'get-item', 'acme/items', 'invalid_request'],
     ['a query', 'GET', `https://${HOST}/items/7?q=s3cret`, 'get-item', 'acme/items', 'invalid_request'],
     ['a fragment', 'GET', `https://${HOST}/items/7#s3cret`, 'get-item', 'acme/items', 'invalid_request'],

@@ -7,6 +7,7 @@ import type { InstalledConnector, Operation } from '../../shared/model/connector
 import { programOfLogin, runnableOperations, sendsBody } from '../../shared/model/connector.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import { hostOnPort, HTTPS_PORT } from '../../shared/net/host_port.ts';
 import { parseTarget } from '../../shared/net/target.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunRequest } from '../../shared/wire/connectors.ts';
@@ -61,13 +62,12 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
   const target = parseTarget(url, method);
   if (!target.ok || target.value.authority === null) return invalidUrl('must be a complete https URL');
   const { authority, path, query } = target.value;
-  if (authority.port !== null && authority.port !== 443) return invalidUrl('must use port 443');
   if (query !== null || url.includes('#')) {
     return invalidUrl(
       'has a query or a fragment, which this endpoint does not accept: use /v1/connector-operations/run',
     );
   }
-  const made = { method, host: authority.host, path };
+  const made = { method, host: hostOnPort(authority.host, authority.port ?? HTTPS_PORT), path };
   if (evadesConnector(policy.connectors, made)) {
     return err({ reason: 'ambiguous_target', message: 'upstream_url: servers can read its path in more than one way' });
   }

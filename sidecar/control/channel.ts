@@ -6,6 +6,7 @@ import {
   SNAPSHOT_KNOWS_ALSO_HEADER,
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
+  SNAPSHOT_KNOWS_OTHER_PORTS,
   SNAPSHOT_KNOWS_TUNNELS,
   SNAPSHOT_KNOWS_TOOLS_HEADER,
   SNAPSHOT_PROOF_HEADER,
@@ -115,7 +116,7 @@ async function snapshotCall(
 ): Promise<Result<SnapshotReply, ChannelFailure>> {
   const headers = {
     [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE,
-    [SNAPSHOT_KNOWS_ALSO_HEADER]: SNAPSHOT_KNOWS_TUNNELS,
+    [SNAPSHOT_KNOWS_ALSO_HEADER]: `${SNAPSHOT_KNOWS_TUNNELS}, ${SNAPSHOT_KNOWS_OTHER_PORTS}`,
     [SNAPSHOT_KNOWS_TOOLS_HEADER]: '1',
     ...(request.heldVersion !== null && { 'if-none-match': `"${request.heldVersion}"` }),
   };

@@ -9,7 +9,6 @@ import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { ok } from '../../shared/model/result.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
-import { PLAIN_PORT } from '../../shared/net/plain_target.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
   type BindingResolution,
@@ -76,8 +75,8 @@ export async function exchange(
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
   if (resolution.kind === 'passthrough') {
     // A server of many hosts answers for the host that the request names, not for the one that was dialled.
-    const port = tunnel.plain === true ? PLAIN_PORT : 443;
-    const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni, port) : ok(undefined);
+    const isPlain = tunnel.plain === true;
+    const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni, isPlain) : ok(undefined);
     if (!named.ok) return refuse(facts, named.error, incoming);
     const { choice, host } = tunnel;
     const chosen = accountsFor({ choice, host, request: null }, NO_BINDINGS);

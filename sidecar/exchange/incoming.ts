@@ -10,6 +10,7 @@ import { isAuthorityField, parseRequestFields } from '../../shared/net/http2_hea
 import { fieldValues, parseRequestHead, skipEmptyLine } from '../../shared/net/http1_head.ts';
 import type { Authority } from '../../shared/net/host.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
+import { hostOnPort, HTTPS_PORT, nameOfHost, PLAIN_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import type { ParsedTarget } from '../../shared/net/target.ts';
 import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import { parseTarget } from '../../shared/net/target.ts';
@@ -110,7 +111,10 @@ function hostHeader(head: RequestHead, host: string): Result<Authority | null, R
     return invalid('an HTTP/1.1 request needs a Host header (RFC 9112 section 3.2)');
   }
   // The tunnel's host is already canonical, as the parsed value would be.
-  if (value === host) return ok({ host, port: null });
+  if (value === host) {
+    const port = portOfHost(host);
+    return ok({ host: nameOfHost(host), port: port === HTTPS_PORT ? null : port });
+  }
   const authority = parseAuthority(value);
   return authority.ok ? authority : invalid(`Host header: ${authority.error.message}`);
 }
@@ -127,17 +131,20 @@ export function checkAuthority(
   incoming: Incoming,
   host: string,
   sni: string | null,
-  port = 443,
+  isPlain = false,
 ): Result<void, Refusal> {
-  if (sni !== null && sni.toLowerCase() !== host) return mismatch('the TLS server name', host);
-  if (incoming.authority !== null && !isHost(incoming.authority, host, port)) return mismatch('the Host header', host);
+  if (sni !== null && sni.toLowerCase() !== nameOfHost(host)) return mismatch('the TLS server name', host);
+  if (incoming.authority !== null && !isHost(incoming.authority, host, isPlain))
+    return mismatch('the Host header', host);
   const named = incoming.target.authority;
-  if (named !== null && !isHost(named, host, port)) return mismatch('the absolute request target', host);
+  if (named !== null && !isHost(named, host, isPlain)) return mismatch('the absolute request target', host);
   return ok(undefined);
 }
 
-function isHost(authority: Authority, host: string, port: number): boolean {
-  return authority.host === host && (authority.port === null || authority.port === port);
+/** Without a port, an authority means the one of its URL's scheme. */
+function isHost(authority: Authority, host: string, isPlain: boolean): boolean {
+  if (isPlain) return authority.host === host && (authority.port ?? PLAIN_PORT) === PLAIN_PORT;
+  return hostOnPort(authority.host, authority.port ?? HTTPS_PORT) === host;
 }
 
 function mismatch(place: string, host: string): { readonly ok: false; readonly error: Refusal } {

@@ -67,6 +67,10 @@ export const sessionInput = z.strictObject({
   plain_http_hosts: z.array(hostPatternText).max(MAX_ALLOWED_HOSTS).optional(),
   /** These too, and in a sealed session they may lead to private addresses: exact hosts that a person typed for this session. */
   plain_http_named: z.array(allowedHostText).max(MAX_ALLOWED_HOSTS).optional(),
+  /** Patterns with a port other than 443. The session reaches these too, whatever its egress. */
+  other_port_hosts: z.array(hostPatternText).max(MAX_ALLOWED_HOSTS).optional(),
+  /** These too, and in a sealed session they may lead to private addresses: exact hosts that a person typed for this session. */
+  other_port_named: z.array(allowedHostText).max(MAX_ALLOWED_HOSTS).optional(),
   /** It reaches nothing; the sidecar itself answers its probes, and records none. */
   self_test: z.literal(true).optional(),
   /** In order: the secrets to use where a host is bound to several, with who chose each. */

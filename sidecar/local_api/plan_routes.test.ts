@@ -141,7 +141,8 @@ describe('signing a lock', () => {
 
   it.each([
     ['a pattern', [sampleSealedStep({ hosts: ['*.example.test'] })]],
-    ['a port', [sampleSealedStep({ hosts: ['api.example.test:8443'] })]],
+    ['the port 443', [sampleSealedStep({ hosts: ['api.example.test:443'] })]],
+    ['the port 80', [sampleSealedStep({ hosts: ['api.example.test:80'] })]],
     ['an address', [sampleSealedStep({ hosts: ['127.0.0.1'] })]],
     ['an upper-case host', [sampleSealedStep({ hosts: ['API.example.test'] })]],
     ['an effect without a host', [sampleSealedStep({ hosts: [] })]],

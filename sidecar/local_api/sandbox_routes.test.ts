@@ -138,6 +138,19 @@ describe('a session with a sandbox', () => {
     expect(reach.includes('http://c.test')).toBe(egress === 'sealed');
   });
 
+  it.each(['open', 'sealed', 'sealed,public'])('has its hosts at other ports, which it shows: %s', async (egress) => {
+    const lists = { other_port_hosts: ['*.B.test:8443'], other_port_named: ['C.test:8443'] };
+    const { id } = await bench.createSession({ sandbox: sandboxInput({ egress }), ...lists });
+    const shown = await bench.call('GET', `${SESSIONS}/${id}`);
+    expect(shown.body).toMatchObject({ other_port_hosts: ['c.test:8443', '*.b.test:8443'] });
+    const session = bench.sessions.get(id);
+    expect(session?.named).toEqual(new Set(['c.test:8443']));
+    expect(session?.otherPorts?.patterns).toHaveLength(2);
+    expect(session?.allowed?.patterns.length ?? null).toBe(egress === 'sealed' ? 0 : null);
+    const reach = bench.sink.events.flatMap(({ data }) => data['svc.reach.hosts'] ?? []);
+    expect(reach.includes('c.test:8443')).toBe(egress === 'sealed');
+  });
+
   it.each([
     ['a list that its egress ignores', { sandbox: sandboxInput(), allowed_hosts: ['a.test'] }],
     ['an empty list that its egress ignores', { sandbox: sandboxInput({ egress: 'sealed,public' }), named_hosts: [] }],
@@ -158,6 +171,13 @@ describe('a session with a sandbox', () => {
     [
       'a plan that sends plain requests',
       { sandbox: sandboxInput({ egress: 'sealed' }), plan: { lock: 'x' }, plain_http_hosts: ['a.test'] },
+    ],
+    ['a port for plain http', { plain_http_hosts: ['a.test:8080'] }],
+    ['a host on port 443 among those at other ports', { other_port_named: ['a.test:443'] }],
+    ['a self-test that reaches other ports', { self_test: true, other_port_named: ['a.test:8443'] }],
+    [
+      'a plan that reaches other ports',
+      { sandbox: sandboxInput({ egress: 'sealed' }), plan: { lock: 'x' }, other_port_hosts: ['a.test:8443'] },
     ],
     ['a self-test in a container', { self_test: true, sandbox: sandboxInput() }],
     ['a self-test with a credential', { self_test: true, kept_env: [{ env: 'KEY', reference: 'vault://user/demo' }] }],
@@ -276,6 +296,7 @@ describe('a session with a sandbox', () => {
       },
       allowed_hosts: [UNSEALED.host],
       plain_http_hosts: [],
+      other_port_hosts: [],
       used_secrets: [],
       masked_replies: [],
     });

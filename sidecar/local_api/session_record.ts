@@ -1,4 +1,5 @@
 import type { SnapshotMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
+import type { AllowList } from '../../shared/model/egress.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import { isRunning } from '../../machine/process_identity.ts';
 import type { Session } from '../session/session.ts';
@@ -30,9 +31,11 @@ export function sessionRecord(
     }),
     sandbox: sandboxRecord(session),
     /** Besides bound hosts and those of active connectors; null: every host can be reached. */
-    allowed_hosts: session.allowed === null ? null : [...session.named, ...(session.allowList?.hosts ?? [])],
+    allowed_hosts: session.allowed === null ? null : listOf(session.allowList),
     /** Over plain HTTP it reaches these; an empty list: none. */
-    plain_http_hosts: [...(session.plainHttpList?.named ?? []), ...(session.plainHttpList?.hosts ?? [])],
+    plain_http_hosts: listOf(session.plainHttpList),
+    /** Hosts at other ports than 443 that it reaches besides; an empty list: none. */
+    other_port_hosts: listOf(session.otherPortsList),
     /** The secrets that it uses where a host is bound to several, with who chose each. */
     used_secrets: (session.choice?.secrets ?? []).map(({ path, by, from }) => ({
       reference: formatVaultReference(path),
@@ -44,6 +47,10 @@ export function sessionRecord(
       .countsOfSession(id)
       .map(({ host, maskedReplies, isPaused }) => ({ host, count: maskedReplies, paused: isPaused })),
   };
+}
+
+function listOf(list: AllowList | null): readonly string[] {
+  return list === null ? [] : [...list.named, ...list.hosts];
 }
 
 /** A server that was deleted since has no name; the session keeps its id, which never refers to another server. */

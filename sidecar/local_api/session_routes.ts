@@ -3,6 +3,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { PENDING_LOGIN_SECONDS } from '../../shared/wire/pending_logins.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
+import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { allowedHosts, allowsHost, listAdmitted } from '../../shared/resolve/admitted_host.ts';
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import type { AccountChoice, ChosenSecret } from '../../shared/model/account_choice.ts';
@@ -56,11 +57,12 @@ const MOST_HOSTS = 1_000;
 
 /** Records what a session that may reach only some hosts could reach at its start. The steps of a plan have events of their own. */
 function recordReach({ audit, credentials, policy }: LocalApiOptions, session: Session): void {
-  const { allowed, allowList, plainHttpList, lock, sandbox, id } = session;
+  const { allowed, allowList, plainHttpList, otherPortsList, lock, sandbox, id } = session;
   const current = policy.current();
   if (allowed === null || lock !== null) return;
   const plain = [...(plainHttpList?.hosts ?? []), ...(plainHttpList?.named ?? [])].map((host) => `http://${host}`);
-  const listed = [...(allowList?.hosts ?? []), ...(allowList?.named ?? []), ...plain];
+  const others = [...(otherPortsList?.hosts ?? []), ...(otherPortsList?.named ?? [])];
+  const listed = [...(allowList?.hosts ?? []), ...(allowList?.named ?? []), ...plain, ...others];
   const hosts = current.ok
     ? listAdmitted(current.value, policy.bindings(), (ref) => credentials.isStored(ref), listed)
     : listed.toSorted();
@@ -117,6 +119,8 @@ async function checkSession(
   if (!allowList.ok) return allowList;
   const plainHttp = plainHttpOf(input);
   if (!plainHttp.ok) return plainHttp;
+  const otherPorts = otherPortsOf(input);
+  if (!otherPorts.ok) return otherPorts;
   const unreachable = unreachableCredential(options, input, allowList.value);
   if (unreachable !== null) return err(unreachable);
   const lock = await verifyLock(options, input, sandbox);
@@ -132,7 +136,7 @@ async function checkSession(
   const unsealed = input.sandbox?.unsealed ?? [];
   const selfTest = input.self_test === true;
   const session = { name, ttlSeconds: secondsOf(options, input, login.value), owner, sandbox, unsealed, selfTest };
-  const lists = { allowList: allowList.value, plainHttp: plainHttp.value };
+  const lists = { allowList: allowList.value, plainHttp: plainHttp.value, otherPorts: otherPorts.value };
   const parts = { ...lists, mcpServers: mcpServers.value, lock: lock.value, login: login.value };
   return ok({ session: { ...session, ...parts, choice: choice.value }, listener: listener.value });
 }
@@ -174,13 +178,14 @@ function reachesSomething({
   named_hosts,
   plain_http_hosts,
   plain_http_named,
+  other_port_hosts,
+  other_port_named,
   mcp_servers,
   kept_env,
   use_secrets,
 }: SessionInput): boolean {
-  const given = [sandbox, plan, allowed_hosts, named_hosts, plain_http_hosts, plain_http_named].some(
-    (each) => each !== undefined,
-  );
+  const lists = [allowed_hosts, named_hosts, plain_http_hosts, plain_http_named, other_port_hosts, other_port_named];
+  const given = [sandbox, plan, ...lists].some((each) => each !== undefined);
   return given || [mcp_servers, kept_env, use_secrets].some((each) => each.length > 0);
 }
 
@@ -215,8 +220,28 @@ function plainHttpOf({
   plain_http_named: named,
 }: SessionInput): Result<AllowList | null, LocalError> {
   if (hosts === undefined && named === undefined) return ok(null);
-  if (plan === undefined) return ok({ hosts: hosts ?? [], named: named ?? [] });
-  return err(localError('invalid_input', "plain_http_hosts: a plan's steps send nothing over plain http"));
+  if (plan !== undefined) {
+    return err(localError('invalid_input', "plain_http_hosts: a plan's steps send nothing over plain http"));
+  }
+  const ported = [...(hosts ?? []), ...(named ?? [])].find((host) => portOfHost(host) !== HTTPS_PORT);
+  if (ported === undefined) return ok({ hosts: hosts ?? [], named: named ?? [] });
+  return err(localError('invalid_input', `plain_http_hosts: ${ported} has a port: plain http goes to port 80 only`));
+}
+
+/** The hosts at other ports than 443; null if there are none. */
+function otherPortsOf({
+  plan,
+  other_port_hosts: hosts,
+  other_port_named: named,
+}: SessionInput): Result<AllowList | null, LocalError> {
+  if (hosts === undefined && named === undefined) return ok(null);
+  if (plan !== undefined) {
+    const message = "other_port_hosts: a plan's steps reach exactly the hosts of their lock: add the host to the plan";
+    return err(localError('invalid_input', message));
+  }
+  const portless = [...(hosts ?? []), ...(named ?? [])].find((host) => portOfHost(host) === HTTPS_PORT);
+  if (portless === undefined) return ok({ hosts: hosts ?? [], named: named ?? [] });
+  return err(localError('invalid_input', `other_port_hosts: ${portless} is on port 443: name another port, HOST:PORT`));
 }
 
 /** A credential in plaintext for a host that the sealed container cannot reach would be handed out for nothing. */

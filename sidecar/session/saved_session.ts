@@ -68,6 +68,11 @@ export const savedSession = z.strictObject({
     .nullable()
     .default(null),
   /** Absent in files of earlier versions. */
+  otherPorts: z
+    .strictObject({ hosts: z.array(text), named: z.array(text) })
+    .nullable()
+    .default(null),
+  /** Absent in files of earlier versions. */
   choice: z
     .strictObject({
       secrets: z.array(z.strictObject({ path: text, by: z.enum(CHOSEN_BY), from: text.nullable() })),
@@ -117,6 +122,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     sandbox: box,
     allowList: session.allowList,
     plainHttp: session.plainHttpList,
+    otherPorts: session.otherPortsList,
     choice: session.choice,
     container: inContainer,
     unsealed: session.unsealed,

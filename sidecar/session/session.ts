@@ -36,6 +36,8 @@ interface SessionFacts {
   readonly allowList: AllowList | null;
   /** Hosts that it may send plain requests to; null: none. */
   readonly plainHttp: AllowList | null;
+  /** Hosts at other ports than 443; null: none. */
+  readonly otherPorts: AllowList | null;
   readonly selfTest: boolean;
   /** Null: it has chosen no account. */
   readonly choice: AccountChoice | null;
@@ -72,6 +74,9 @@ export class Session implements LiveSession {
   readonly allowed: AllowedHosts | null;
   /** As it was given. */
   readonly plainHttpList: AllowList | null;
+  /** As it was given. */
+  readonly otherPortsList: AllowList | null;
+  readonly otherPorts: AllowedHosts | null;
   readonly plainHttp: PlainHttp | null;
   readonly selfTest: boolean;
   readonly choice: AccountChoice | null;
@@ -108,7 +113,9 @@ export class Session implements LiveSession {
     const isLimited = facts.sandbox?.egress !== 'sealed,public';
     this.allowed =
       isLimited && this.allowList !== null ? allowedHosts(this.allowList.hosts, this.allowList.named) : null;
-    this.named = new Set(this.allowList?.named);
+    this.otherPortsList = facts.otherPorts;
+    this.otherPorts = facts.otherPorts === null ? null : allowedHosts(facts.otherPorts.hosts, facts.otherPorts.named);
+    this.named = new Set([...(this.allowList?.named ?? []), ...(facts.otherPorts?.named ?? [])]);
     this.plainHttpList = facts.plainHttp;
     this.plainHttp =
       facts.plainHttp === null

@@ -177,6 +177,18 @@ describe('a session that is restored', () => {
     expect(restored?.allowed).toBeNull();
   });
 
+  it('has its hosts at other ports, and none if it had none', async () => {
+    const otherPorts = { hosts: ['*.cdn.example.test:8443'], named: ['git.example.test:8443'] };
+    const { session, token } = await openSession(runOf(), { otherPorts });
+    const bare = await openSession(runOf());
+    const { sessions } = await nextRun();
+    const restored = sessions.authenticate(session.id, token);
+    expect(restored?.otherPorts).toEqual(session.otherPorts);
+    expect(restored?.named).toEqual(new Set(['git.example.test:8443']));
+    expect(restored?.allowed).toBeNull();
+    expect(sessions.authenticate(bare.session.id, bare.token)?.otherPorts).toBeNull();
+  });
+
   it('has the account that it chose', async () => {
     const choice = {
       secrets: [{ path: 'user/work', by: 'folder', from: '/home/me/work' } as const],

@@ -49,6 +49,7 @@ export interface NewSession {
   readonly allowList?: AllowList | null;
   /** The hosts that it may send plain requests to; null: none. */
   readonly plainHttp?: AllowList | null;
+  readonly otherPorts?: AllowList | null;
   /** True: it reaches nothing, and the sidecar answers its probes itself. It ends with the sidecar. */
   readonly selfTest?: boolean;
   /** Which account it uses where a host has several; null: the request alone decides. */
@@ -151,7 +152,8 @@ export class Sessions {
     const { clock, createCa } = this.#options;
     const now = clock.now();
     const id = newId('ses', randomBytes(16), now);
-    const { name, owner = null, sandbox = null, allowList = null, plainHttp = null } = wanted;
+    const { name, owner = null, sandbox = null, allowList = null } = wanted;
+    const { plainHttp = null, otherPorts = null } = wanted;
     const { unsealed = [], mcpServers = [], lock = null, selfTest = false, choice = null } = wanted;
     const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
@@ -171,6 +173,7 @@ export class Sessions {
         sandbox,
         allowList,
         plainHttp,
+        otherPorts,
         selfTest,
         choice,
         unsealed,

@@ -20,6 +20,7 @@ import { connect as connectTls, createServer as createTlsServer } from 'node:tls
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import type { Limits } from '../../shared/model/limits.ts';
+import { nameOfHost, portOfHost } from '../../shared/net/host_port.ts';
 import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
 import { listen } from '../../machine/connection/listen.ts';
 import { createSocketGate } from '../../machine/connection/socket_gate.ts';
@@ -262,7 +263,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     gate: connections,
     budget,
     openTunnels: () => tunnels.size,
-    async upstream(host, handler, certified = host) {
+    async upstream(host, handler, certified = nameOfHost(host)) {
       const server = await (version === 'h2' ? translatingServer : tlsServer)(upstreamCa, certified, handler);
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
@@ -311,7 +312,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
         },
       };
     },
-    async open(host, servername = host, given = token) {
+    async open(host, servername = nameOfHost(host), given = token) {
       const proxy = { port, token: given, caPem: ca.caPem };
       if (version === 'http/1.1') return openTunnel(proxy, host, servername, sockets);
       const socket = await openTunnel(proxy, host, servername, sockets, ['h2']);
@@ -460,7 +461,8 @@ async function openTunnel(
   const basic = Buffer.from(`ses_test:${proxy.token}`).toString('base64');
   const socket = connectTcp({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true });
   sockets.add(socket);
-  socket.write(`CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`);
+  const target = `${nameOfHost(host)}:${portOfHost(host)}`;
+  socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`);
   const answer = await new Promise<string>((resolve) =>
     socket.once('data', (data) => resolve(data.toString('latin1'))),
   );

@@ -234,7 +234,8 @@ export class FakeControlPlane {
     const policy = { host_bindings: this.hostBindings, connectors: this.connectors, mcp_servers: this.mcpServers };
     const knowsInactive = request.headers[SNAPSHOT_KNOWS_HEADER] === SNAPSHOT_KNOWS_INACTIVE;
     const inactive = knowsInactive && { inactive_connectors: this.inactiveConnectors };
-    const knowsTunnels = request.headers[SNAPSHOT_KNOWS_ALSO_HEADER] === SNAPSHOT_KNOWS_TUNNELS;
+    const also = String(request.headers[SNAPSHOT_KNOWS_ALSO_HEADER]).split(', ');
+    const knowsTunnels = also.includes(SNAPSHOT_KNOWS_TUNNELS);
     const tunnels = knowsTunnels && { tunnel_hosts: this.tunnelHosts };
     const payload = { ...common, ...policy, ...inactive, ...tunnels, credentials };
     const etag = `"${this.version}"`;

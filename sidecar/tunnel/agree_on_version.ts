@@ -1,4 +1,5 @@
 import { type ClientHello, HTTP_1_1, HTTP_2, readClientHello } from '../../shared/net/client_hello.ts';
+import { nameOfHost } from '../../shared/net/host_port.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import { policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
 import type { SocketConnection } from '../../machine/connection/connection.ts';
@@ -34,7 +35,7 @@ export async function agreeOnVersion(
 function offeredVersions(hello: ClientHello | null, host: string): readonly string[] {
   const offered = (hello?.protocols ?? []).filter((protocol) => SPOKEN.has(protocol));
   const serverName = hello?.serverName ?? null;
-  const isSame = serverName === null || serverName.toLowerCase() === host;
+  const isSame = serverName === null || serverName.toLowerCase() === nameOfHost(host);
   return isSame || !offered.includes(HTTP_1_1) ? offered : [HTTP_1_1];
 }
 

@@ -3,6 +3,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
+import { hostOnPort } from '../../shared/net/host_port.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 
 /** True for a request that is meant for a proxy and not for the sidecar's local API (specification section 4). */
@@ -12,7 +13,7 @@ export function isProxyShaped(head: RequestHead): boolean {
   return head.fields.some((field) => field.name === 'proxy-authorization');
 }
 
-/** The host of a CONNECT to `host:443` (RFC 9110 section 9.3.6), in canonical form. */
+/** The host of a CONNECT to `host:port` (RFC 9110 section 9.3.6), in canonical form: see `hostOnPort`. */
 export function connectHost(head: RequestHead): Result<string, Refusal> {
   if (head.method !== 'CONNECT') {
     const message =
@@ -23,8 +24,7 @@ export function connectHost(head: RequestHead): Result<string, Refusal> {
   if (!authority.ok) return invalid(authority.error.message);
   const { host, port } = authority.value;
   if (port === null) return invalid('the port is missing; it must be host:443');
-  if (port !== 443) return err(refusal('connect_port_not_allowed', `port ${port} is not allowed; only 443 is`));
-  return ok(host);
+  return ok(hostOnPort(host, port));
 }
 
 function invalid(message: string): { readonly ok: false; readonly error: Refusal } {

@@ -24,6 +24,7 @@ overHttp2('invariants', () => import('./invariants.test.ts'));
 overHttp2('connectors', () => import('./connectors.test.ts'));
 overHttp2('GraphQL', () => import('./graphql.test.ts'));
 overHttp2('reach', () => import('./sealed_reach.test.ts'));
+overHttp2('other ports', () => import('./other_ports.test.ts'));
 overHttp2('revocation', () => import('./revocation.test.ts'));
 overHttp2('logins of programs', () => import('./program_login.test.ts'));
 overHttp2('masked replies', () => import('./masked_replies.test.ts'));

@@ -4,7 +4,8 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { allowsHost, isConnectorHost, parseAllowedHost, policyAdmitsHost } from '../../shared/resolve/admitted_host.ts';
-import { PLAIN_PORT, type PlainTarget } from '../../shared/net/plain_target.ts';
+import { HTTPS_PORT, PLAIN_PORT, portOfHost } from '../../shared/net/host_port.ts';
+import type { PlainTarget } from '../../shared/net/plain_target.ts';
 import { isNamedByBinding } from '../../shared/resolve/resolve.ts';
 import type { CredentialSource, LiveSession, PolicySource } from '../ports.ts';
 
@@ -17,24 +18,27 @@ interface ReachPorts {
 /**
  * Whether a tunnel to the host may be opened. A step scope reaches only the hosts in its lock. A session with allowed hosts
  * reaches only these, bound hosts and hosts of active connectors (decision 0062); without a policy, only the allowed ones.
+ * Every session reaches another port than 443 only at such a host, with that port (decision 0077).
  * A self-test reaches nothing, so its probes, which are not recorded, hide nothing.
  */
 export function checkReach(session: LiveSession, host: string, ports: ReachPorts): Result<void, Refusal> {
-  const { reach, allowed, selfTest = false } = session;
+  const { reach, selfTest = false } = session;
   if (selfTest && host !== SELF_TEST_HOST) {
     return err(refusal('egress_host_not_allowed', `this session of svc doctor reaches only ${SELF_TEST_HOST}`));
   }
   if (selfTest) return ok(undefined);
   if (reach !== undefined) return reach.includes(host) ? ok(undefined) : err(notInLock(reach.stepId, host));
-  if (allowed === undefined || allowed === null || allowsHost(allowed, host)) return ok(undefined);
+  if (listAllows(session, host)) return ok(undefined);
   const policy = ports.policy.current();
   if (!policy.ok) return policy;
   if (policyAdmitsHost(policy.value, (ref) => ports.credentials.isStored(ref), host)) return ok(undefined);
-  const way = parseAllowedHost(host).ok
-    ? `; the person who runs svc can allow it for the next one: svc allow ${host}`
-    : '';
-  const message = `${host} is neither bound nor allowed for this session${way}`;
-  return err(refusal('egress_host_not_allowed', message));
+  return err(notReached(host));
+}
+
+/** Whether the session's own lists allow the host. Without a list, a session reaches every host on port 443. */
+function listAllows({ allowed = null, otherPorts = null }: LiveSession, host: string): boolean {
+  if (portOfHost(host) === HTTPS_PORT) return allowed === null || allowsHost(allowed, host);
+  return [allowed, otherPorts].some((list) => list !== null && allowsHost(list, host));
 }
 
 /**
@@ -67,12 +71,26 @@ export function isPlainPublicOnly({ sealed, plainHttp }: LiveSession, host: stri
 
 function notInLock(stepId: string, host: string): Refusal {
   const message = `${host} is not among the hosts that the lock seals for step ${stepId}; add it to the plan and freeze the plan again`;
-  return refusal('step_scope_host_denied', message);
+  return refusal(portOfHost(host) === HTTPS_PORT ? 'step_scope_host_denied' : 'connect_port_not_allowed', message);
+}
+
+function notReached(host: string): Refusal {
+  const port = portOfHost(host);
+  const canBeAllowed = parseAllowedHost(host).ok;
+  if (port === HTTPS_PORT) {
+    const way = canBeAllowed ? `; the person who runs svc can allow it for the next one: svc allow ${host}` : '';
+    return refusal('egress_host_not_allowed', `${host} is neither bound nor allowed for this session${way}`);
+  }
+  const way = canBeAllowed
+    ? `; the person who runs svc can allow it: --allow ${host} for a new session, or svc allow ${host} for all that start in the folder`
+    : '';
+  const message = `port ${port} is not allowed: only ${HTTPS_PORT} is, and hosts that a binding, a connector or the session names with their port${way}`;
+  return refusal('connect_port_not_allowed', message);
 }
 
 /** Calls `close` when the session may no longer reach the host, also if that is so already. Returns the function to stop. */
 export function watchReach(session: LiveSession, host: string, ports: ReachPorts, close: () => void): () => void {
-  if (!isLimited(session)) return () => undefined;
+  if (!isLimited(session) && portOfHost(host) === HTTPS_PORT) return () => undefined;
   const look = (): void => {
     if (!checkReach(session, host, ports).ok) close();
   };

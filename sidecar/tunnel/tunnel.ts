@@ -6,8 +6,9 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
-import { isIpLiteral } from '../../shared/net/ip_literal.ts';
+import { parseTunnelHost } from '../../shared/net/tunnel_host.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
+import { nameOfHost } from '../../shared/net/host_port.ts';
 import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
@@ -179,7 +180,7 @@ async function open(session: LiveSession, host: string, client: Connection): Pro
   const leave = enterTunnel(session, client);
   if (!leave.ok) return leave;
   try {
-    return ok({ context: await session.ca.secureContextFor(host), close: leave.value });
+    return ok({ context: await session.ca.secureContextFor(nameOfHost(host)), close: leave.value });
   } catch {
     leave.value();
     return err(refusal('session_ca_unavailable', `the session's CA cannot issue a certificate for ${host}`));
@@ -230,7 +231,8 @@ function unansweredOf(
   const current = policy.current();
   const isFree =
     current.ok && current.value.bindingsFor(host).length === 0 && !current.value.connectors.hosts.has(host);
-  const isRefused = failed === 'certificate_refused' && isFree && session.reach === undefined && !isIpLiteral(host);
+  const isRefused =
+    failed === 'certificate_refused' && isFree && session.reach === undefined && parseTunnelHost(host).ok;
   return { kind: 'unanswered', reason: isRefused ? CERTIFICATE_REFUSED : 'client_tls_failed' };
 }
 

@@ -94,6 +94,36 @@ test("checks a pinned IP literal's certificate for the literal, not for the dial
   });
 });
 
+test('dials the port of the host, and what stands for one port does not stand for another', async () => {
+  const port = await tlsUpstream(HOST);
+  const upstreams = dialer({ [HOST]: port, [`${HOST}:8443`]: port, 'other.example.test:8443': port });
+  for (const host of [HOST, `${HOST}:8443`]) {
+    const dialled = await upstreams.dial(host).connected;
+    expect(dialled.ok).toBe(true);
+    if (dialled.ok) dialled.value.destroy();
+  }
+  const local = await tlsUpstream('127.0.0.1');
+  const literal = await dialer({}).dial(`127.0.0.1:${local}`).connected;
+  expect(literal.ok).toBe(true);
+  if (literal.ok) literal.value.destroy();
+  for (const host of ['other.example.test:8443', 'other.example.test', `${HOST}:9443`]) {
+    expect((await upstreams.dial(host).connected).ok).toBe(false);
+  }
+});
+
+test('refuses private addresses on other ports as on 443', async () => {
+  const upstreams = dialer({}, { denyPrivate: true });
+  for (const host of ['10.0.0.1:8443', '[::1]:8443', 'localhost:8443']) {
+    for (const [publicOnly, reason] of [
+      [false, 'upstream_unreachable'],
+      [true, 'egress_address_not_allowed'],
+    ] as const) {
+      const refused = await upstreams.dial(host, publicOnly).connected;
+      expect([host, refused.ok ? null : refused.error.reason]).toEqual([host, reason]);
+    }
+  }
+});
+
 test.each(['TLSv1.2', 'TLSv1.3'] as const)(
   'resumes %s sessions of one host and never with another',
   async (version) => {

@@ -4,6 +4,7 @@ import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } fro
 import { checkServerIdentity, connect, createSecureContext } from 'node:tls';
 
 import { HTTP_1_1, HTTP_2 } from '../../shared/net/client_hello.ts';
+import { nameOfHost, portOfHost } from '../../shared/net/host_port.ts';
 import { isMachineAddress, isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
@@ -26,7 +27,7 @@ export interface PinnedAddress {
 export interface DialerOptions {
   /** The PEM roots to trust; no others are. */
   readonly roots: readonly string[];
-  /** By host; what stands for a host over plain HTTP has the key `http://HOST`. */
+  /** By host, with its port if that is not 443; what stands for a host over plain HTTP has the key `http://HOST`. */
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
   /** The proxy that connections go through, but for hosts that it is not used for (decision 0069). */
   readonly proxy?: UpstreamProxy | null;
@@ -36,7 +37,7 @@ export interface DialerOptions {
   readonly limits: SessionLimits;
 }
 
-/** Opens a verified TLS connection to a host's port 443. */
+/** Opens a verified TLS connection to a host, on its port (see `hostOnPort`). */
 export interface Dialer {
   /** With `publicOnly`, refuses private addresses and this machine's own. `--resolve` targets are exempt, because the setting names them. */
   dial(host: string, publicOnly?: boolean): Dialling;
@@ -123,13 +124,13 @@ function dialOnce(
   secureContext: SecureContext,
   tickets: TicketCache,
 ): Dialling<TLSSocket> {
-  const name = host.replace(/^\[(.*)\]$/, '$1');
+  const name = nameOfHost(host).replace(/^\[(.*)\]$/, '$1');
   const pinned = options.pinned.get(host);
   const address = pinned?.address ?? name;
   if (denied !== null && isIP(address) !== 0 && denied.has(address)) {
     return { connected: Promise.resolve(err(denied.refusalOf(host))), cancel: () => undefined };
   }
-  const port = pinned?.port ?? 443;
+  const port = pinned?.port ?? portOfHost(host);
   const proxy = proxyFor(options, host, port, address);
   if (proxy !== null && denied !== null && isIP(address) === 0 && !proxy.isPublicOnly) {
     return { connected: Promise.resolve(err(denied.uncheckedRefusalOf(host))), cancel: () => undefined };
@@ -175,7 +176,7 @@ export function proxyFor(
   address: string,
 ): UpstreamProxy | null {
   if (proxy === null) return null;
-  const hosts = [host, bracketed(address)];
+  const hosts = [nameOfHost(host), bracketed(address)];
   return hosts.every((each) => goesThrough(proxy, { host: each, port })) ? proxy : null;
 }
 

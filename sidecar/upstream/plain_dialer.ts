@@ -4,7 +4,7 @@ import { Connection } from '../../machine/connection/connection.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { PLAIN_PORT } from '../../shared/net/plain_target.ts';
+import { PLAIN_PORT } from '../../shared/net/host_port.ts';
 import {
   bracketed,
   createDeniedAddresses,

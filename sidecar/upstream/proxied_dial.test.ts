@@ -67,6 +67,16 @@ describe('a connection through the upstream proxy', () => {
     await gone;
   });
 
+  test('is asked for with the port of the host, and its certificate is for the name', async () => {
+    const proxy = await startProxy(false);
+    const dialled = await dialer(settingsOf(proxy.url)).dial(`${HOST}:8443`).connected;
+    if (!dialled.ok) throw new Error(dialled.error.message);
+    await replyOver(dialled.value.stream, () => dialled.value.nextChunk());
+    expect(upstream.last().serverName).toBe(HOST);
+    expect(proxy.heads).toEqual([`CONNECT ${HOST}:8443 HTTP/1.1\r\nHost: ${HOST}:8443\r\n\r\n`]);
+    dialled.value.destroy();
+  });
+
   test('carries the credentials of the setting, and says nothing of them when they are refused', async () => {
     const proxy = await startProxy();
     proxy.answer = (socket) => void socket.end('HTTP/1.1 407 planted\r\nProxy-Authenticate: Basic\r\n\r\n');

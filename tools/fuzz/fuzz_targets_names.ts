@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import { normaliseHost, parseAuthority } from '../../shared/net/host.ts';
+import { hostOnPort } from '../../shared/net/host_port.ts';
 import { formatHostPattern, matchesHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';
 import { isIpLiteral, isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import { canonicalPath, parseTarget, splitTarget } from '../../shared/net/target.ts';
@@ -67,8 +68,11 @@ const typedHosts: FuzzTarget = {
   },
 };
 
-/** By labels: the last ones equal the pattern's, and there is at least one more. */
-function slowMatch(pattern: string, host: string): boolean {
+/** The ports are equal, and the names match by labels: the last ones equal the pattern's, and there is at least one more. */
+function slowMatch(patternOnPort: string, hostOnAnyPort: string): boolean {
+  const [, pattern = '', patternPort = '443'] = /^(.*?)(?::(\d+))?$/.exec(patternOnPort) ?? [];
+  const [, host = '', hostPort = '443'] = /^(.*?)(?::(\d+))?$/.exec(hostOnAnyPort) ?? [];
+  if (patternPort !== hostPort) return false;
   if (!pattern.startsWith('*.')) return pattern === host;
   const wanted = pattern.slice(2).split('.');
   const labels = host.split('.');
@@ -84,8 +88,12 @@ const hostPatterns: FuzzTarget = {
     '*.a.b|xa.b',
     '*.x.y|x.y',
     '*.EXAMPLE.com|a.b.example.com',
+    '*.b.c:8443|a.b.c:8443',
+    'b.c:443|b.c',
+    '*.b.c:8443|a.b.c:443',
+    '[::1]:844|[::1]:8443',
   ],
-  words: ['|', ...NAME_WORDS],
+  words: ['|', ':443', ':8443', ':1', ...NAME_WORDS],
   check(input) {
     const [written = '', asked = ''] = input.split('|');
     const pattern = parseHostPattern(written);
@@ -93,14 +101,13 @@ const hostPatterns: FuzzTarget = {
     const text = formatHostPattern(pattern.value);
     const again = parseHostPattern(text);
     if (!again.ok || formatHostPattern(again.value) !== text) return `${text} is not canonical`;
-    if (text.startsWith('*.') && (!text.slice(2).includes('.') || isIpLiteral(text.slice(2))))
-      return `${text} is too wide`;
-    const host = parseAuthority(asked);
-    if (!host.ok) return null;
-    const matches = matchesHostPattern(pattern.value, host.value.host);
-    return matches === slowMatch(text, host.value.host)
-      ? null
-      : `${text} ${matches ? 'matches' : 'misses'} ${host.value.host}`;
+    const suffix = /^\*\.([^:]*)/.exec(text)?.[1] ?? null;
+    if (suffix !== null && (!suffix.includes('.') || isIpLiteral(suffix))) return `${text} is too wide`;
+    const parsed = parseAuthority(asked);
+    if (!parsed.ok) return null;
+    const host = hostOnPort(parsed.value.host, parsed.value.port ?? 443);
+    const matches = matchesHostPattern(pattern.value, host);
+    return matches === slowMatch(text, host) ? null : `${text} ${matches ? 'matches' : 'misses'} ${host}`;
   },
 };
 

@@ -41,6 +41,11 @@ describe('a plan', () => {
     expect(plan.steps[0]?.trust?.hosts).toEqual(['api.example.com', 'b.example.com']);
   });
 
+  test('keeps another port as part of the host', () => {
+    const plan = toPlan(planInput.parse(trust({ hosts: ['API.Example.com.:8443'] })));
+    expect(plan.steps[0]?.trust?.hosts).toEqual(['api.example.com:8443']);
+  });
+
   test.each([
     ['an unknown field of the plan', { ...PLAN, setps: [] }, ': unknown field "setps": did you mean "steps"?'],
     [
@@ -61,7 +66,7 @@ describe('a plan', () => {
     ['an unknown effect', trust({ effect: 'reed' }), 'steps.0.trust.effect: is "reed", which is none of read,'],
     ['no hosts', trust({ hosts: [] }), 'leave trust out for a step without network'],
     ['a host pattern', trust({ hosts: ['*.example.com'] }), 'steps.0.trust.hosts.0: has a "*" in it'],
-    ['another port', trust({ hosts: ['api.example.com:8443'] }), 'steps.0.trust.hosts.0: has the port 8443'],
+    ['no port', trust({ hosts: ['api.example.com:'] }), 'steps.0.trust.hosts.0: is followed by a port'],
     ['an IPv4 address', trust({ hosts: ['203.0.113.7'] }), 'steps.0.trust.hosts.0: is an IP address'],
     ['an address in hex', trust({ hosts: ['0x7f000001'] }), 'steps.0.trust.hosts.0: is an IP address'],
     ['an IPv6 address', trust({ hosts: ['[2001:db8::1]'] }), 'steps.0.trust.hosts.0: is an IP address'],

@@ -6,7 +6,8 @@ import {
   MAX_STEP_TIMEOUT_SECONDS,
 } from '../../model/plan.ts';
 import { parseVaultReference } from '../../model/vault_path.ts';
-import { normaliseHost } from '../../net/host.ts';
+import { normaliseHostOnPort } from '../../net/host.ts';
+import { nameOfHost } from '../../net/host_port.ts';
 import { isIpLiteral } from '../../net/ip_literal.ts';
 import { checkedText } from '../checked_text.ts';
 import { placeholderProblem } from '../placeholder.ts';
@@ -25,10 +26,10 @@ export const imageText = checkedText(255, 'write the image the plan runs in, suc
   return 'is not an image name: write one such as agent-tools:1 or registry.example.com/team/tools@sha256:...';
 });
 
-/** A host of the sealed reach as written by people: exact, on port 443, never an address. */
+/** A host of the sealed reach as written by people: exact, on port 443 if it names no other, never an address. */
 export const reachHostText = reachHost().overwrite(canonicalReachHost);
 
-/** The same in a lock: the canonical host itself. Our locks contain no port and no other spelling. */
+/** The same in a lock: the canonical host itself. Our locks contain no port 443 and no other spelling. */
 export const sealedHostText = reachHost().refine((host) => canonicalReachHost(host) === host, {
   error: 'is not in its canonical form',
 });
@@ -106,31 +107,24 @@ function wordsProblem(words: readonly string[]): string | null {
 }
 
 function reachHost(): z.ZodString {
-  return checkedText(257, 'write a host such as api.example.com', reachHostProblem);
+  return checkedText(260, 'write a host such as api.example.com', reachHostProblem);
 }
 
 function reachHostProblem(text: string): string | null {
   if (text.includes('*')) {
     return 'has a "*" in it: a sealed reach has no patterns, list each host that the step needs';
   }
-  const port = /:(\d*)$/.exec(text)?.[1];
-  if (port !== undefined && port !== '443' && !/:.*:/.test(text)) {
-    return `has the port ${port === '' ? 'left empty' : port}: only port 443 is proxied, write the host alone`;
-  }
-  const host = normaliseHost(withoutDefaultPort(text));
-  if (host.ok ? isIpLiteral(host.value) : !text.includes('/') && isIpLiteral(text)) {
+  const host = normaliseHostOnPort(text);
+  if (!host.ok && host.error.reason === 'invalid_port') return host.error.message;
+  if (host.ok ? isIpLiteral(nameOfHost(host.value)) : !text.includes('/') && isIpLiteral(text)) {
     return 'is an IP address: a sealed reach names hosts, write the host name';
   }
   return host.ok ? placeholderProblem(text) : host.error.message;
 }
 
 function canonicalReachHost(text: string): string {
-  const host = normaliseHost(withoutDefaultPort(text));
+  const host = normaliseHostOnPort(text);
   return host.ok ? host.value : text;
-}
-
-function withoutDefaultPort(text: string): string {
-  return text.endsWith(':443') ? text.slice(0, -':443'.length) : text;
 }
 
 /** The engine's mount syntax would interpret a "," or ":". */

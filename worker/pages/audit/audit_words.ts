@@ -137,7 +137,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   plain_http_bound_host:
     'Plain HTTP is never forwarded to a host that has a binding or a connector: its credential would travel in clear.',
   invalid_connect_target: 'The target of the CONNECT request is not valid.',
-  connect_port_not_allowed: 'The proxy connects only to port 443.',
+  connect_port_not_allowed:
+    'The proxy connects to another port than 443 only where a binding, a connector, the plan or the session names it.',
   step_scope_host_denied:
     'The plan’s lock does not allow this host for the step, or the host is not to be intercepted, which no step reaches.',
   egress_host_not_allowed: 'The session reaches only bound and allowed hosts, and this is neither.',

@@ -100,7 +100,7 @@ export function bindingControls(
   const own = [...required, ...optional];
   return html`<input type="hidden" name="scheme" value="${scheme}" />
     <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
-    ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it', placeholder: 'api.github.com', isRequired: true, isMono: true })}
+    ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it; with :PORT for another port than 443', placeholder: 'api.github.com', isRequired: true, isMono: true })}
     ${credentialField(form, references)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
     ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read allows only GET, HEAD and OPTIONS', choices: effectChoices() })}
     ${more} ${moreFields(form)}`;

@@ -5,7 +5,15 @@ import { type Client, createClient, type Transaction } from '@libsql/client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type InProcess, newMasterKey, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
-import { SNAPSHOT_TYP, snapshotPayload } from '../../../shared/wire/channel.ts';
+import { ITEMS_SPEC, itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
+import {
+  SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_HEADER,
+  SNAPSHOT_KNOWS_INACTIVE,
+  SNAPSHOT_KNOWS_OTHER_PORTS,
+  SNAPSHOT_TYP,
+  snapshotPayload,
+} from '../../../shared/wire/channel.ts';
 import { openDatabase } from '../../store/database.ts';
 
 let directory = '';
@@ -62,8 +70,8 @@ afterEach(async () => {
 
 const BINDINGS = 40;
 
-async function snapshot() {
-  const reply = await sidecar.call('GET', '/v1/sidecar/snapshot');
+async function snapshot(headers: Readonly<Record<string, string>> = {}) {
+  const reply = await sidecar.call('GET', '/v1/sidecar/snapshot', { headers });
   return sidecar.verify(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
 }
 
@@ -85,4 +93,29 @@ test('a snapshot contains the bindings of its version, even if the policy change
   expect(before.host_bindings).toHaveLength(BINDINGS);
   expect(during.version).toBeGreaterThan(before.version);
   expect(BINDINGS - during.host_bindings.length).toBe(during.version - before.version);
+});
+
+test('hosts with a port are for sidecars that know them; an earlier one would refuse the whole snapshot', async () => {
+  const binding = { scheme: 'bearer', credential_ref: 'vault://user/demo' };
+  for (const host of ['a.test', 'A.test:8443', '*.a.test:8443', '*.a.test']) {
+    expect((await control.asUser('POST', '/v1/host-bindings', { ...binding, host })).status).toBe(201);
+  }
+  const ported = itemsSpec('1.0.0', {
+    connector: { ...ITEMS_SPEC.connector, fqn: 'acme/ported' },
+    hosts: ['a.test:8443'],
+  });
+  for (const spec of [ITEMS_SPEC, ported]) {
+    expect((await control.asUser('POST', '/v1/connectors', spec)).status).toBe(201);
+  }
+  const knows = { [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE };
+  const hostsOf = ({ host_bindings: bindings }: Awaited<ReturnType<typeof snapshot>>) =>
+    bindings.map(({ host }) => host);
+  const earlier = await snapshot(knows);
+  expect(hostsOf(earlier).toSorted()).toEqual(['*.a.test', 'a.test']);
+  expect(earlier.inactive_connectors).toHaveLength(1);
+  for (const words of [SNAPSHOT_KNOWS_OTHER_PORTS, `more, ${SNAPSHOT_KNOWS_OTHER_PORTS}`]) {
+    const now = await snapshot({ ...knows, [SNAPSHOT_KNOWS_ALSO_HEADER]: words });
+    expect(hostsOf(now).toSorted()).toEqual(['*.a.test', '*.a.test:8443', 'a.test', 'a.test:8443']);
+    expect(now.inactive_connectors).toHaveLength(2);
+  }
 });

@@ -6,6 +6,8 @@ import {
   type SnapshotPayload,
   type SnapshotProof,
 } from '../../../shared/wire/channel.ts';
+import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
+import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { policyVersion } from '../../store/accounts.ts';
 import type { ConnectorRow, WithCredential } from '../../store/connectors.ts';
@@ -35,6 +37,8 @@ interface SnapshotPoll {
   readonly knowsInactive: boolean;
   /** The same for the hosts that are not intercepted; for an earlier version they are intercepted. */
   readonly knowsTunnels: boolean;
+  /** Whether it understands hosts at other ports than 443; one of an earlier version refuses a snapshot that has such a binding. */
+  readonly knowsOtherPorts: boolean;
   /** The same for reviewed tools. */
   readonly knowsTools: boolean;
 }
@@ -82,17 +86,19 @@ async function confirmUnchanged(
 async function signSnapshot(
   context: ServiceContext,
   caller: SidecarCaller,
-  { knowsInactive, knowsTunnels, knowsTools }: SnapshotPoll,
+  { knowsInactive, knowsTunnels, knowsOtherPorts, knowsTools }: SnapshotPoll,
 ): Promise<SnapshotReply> {
   const read = await consistentRead(context, caller);
   const { version, bindings, tunnelHosts, connectors, mcpServers, mcpTools, secrets } = read;
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
     version,
-    host_bindings: bindings,
+    host_bindings: bindings.filter(({ host }) => knowsOtherPorts || portOfHost(host) === HTTPS_PORT),
     connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt !== null)),
     ...(knowsInactive && {
-      inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)),
+      inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)).filter(
+        ({ spec }) => knowsOtherPorts || !namesOtherPort(spec),
+      ),
     }),
     ...(knowsTunnels && { tunnel_hosts: tunnelHosts }),
     mcp_servers: mcpServers,
@@ -138,6 +144,12 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
       secrets: await listReferredSecrets(database, owners),
     };
   });
+}
+
+/** While an active one does, an earlier sidecar refuses the requests of all connectors: its operations may need approvals. */
+function namesOtherPort({ hosts, operations }: SnapshotConnectorRecord['spec']): boolean {
+  const all = [...hosts, ...operations.flatMap((operation) => operation.hosts ?? [])];
+  return all.some((host) => portOfHost(host) !== HTTPS_PORT);
 }
 
 function recordsOf(rows: readonly WithCredential<ConnectorRow>[]) {
