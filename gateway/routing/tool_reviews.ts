@@ -48,6 +48,7 @@ export class ToolReviews {
   readonly #reporting = new Map<string, Promise<void>>();
   readonly #reportedAt = new Map<string, number>();
   readonly #waiting = new Map<string, number>();
+  readonly #marked = new WeakMap<Tool, Tool>();
 
   constructor(options: ToolReviewsOptions) {
     this.#options = options;
@@ -73,6 +74,15 @@ export class ToolReviews {
     if (reviewed === null) return true;
     const hash = this.#hashOf(tool);
     return hash !== null && this.#reviewedOf(supervised, reviewed).has(hash);
+  }
+
+  /** The tool as clients get it: with its marks. It is searched once, however often it is listed. */
+  show(tool: Tool): Tool {
+    const known = this.#marked.get(tool);
+    if (known !== undefined) return known;
+    const marked = withMarks(tool);
+    this.#marked.set(tool, marked);
+    return marked;
   }
 
   /** For a person: what to do about the tools of a server that wait; null if none do. */

@@ -24,7 +24,7 @@ import type { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './page.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
-import { type ToolReviews, withMarks, withResultMarks } from './tool_reviews.ts';
+import { type ToolReviews, withResultMarks } from './tool_reviews.ts';
 import type { ToolSource } from '../tool_source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
@@ -73,7 +73,7 @@ export class ToolRouter {
     ]);
     const ofServers = await Promise.all(
       listings.map(async ({ supervised, name, items }) =>
-        listExposed(supervised, name, await this.#options.reviews.offer(supervised, items)),
+        listExposed(supervised, name, await this.#options.reviews.offer(supervised, items), this.#options.reviews),
       ),
     );
     const sorted = sortBy([...ofServers.flat(), ...built.flat()], ({ name }) => name);
@@ -263,12 +263,17 @@ const ANSWER = z.custom<CallAnswer>();
 const TOO_LARGE = 'the result is too large; ask for less';
 
 /** The tools that the policy allows, by their names for clients. A tool with a duplicate name is left out. */
-function listExposed(supervised: SupervisedServer, serverName: string, tools: readonly Tool[]): readonly Tool[] {
+function listExposed(
+  supervised: SupervisedServer,
+  serverName: string,
+  tools: readonly Tool[],
+  reviews: ToolReviews,
+): readonly Tool[] {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     if (!isToolListed(supervised.server.tools, tool)) continue;
     const name = formatToolName(serverName, tool.name, sha256Hex);
-    if (!byName.has(name)) byName.set(name, { ...withMarks(tool), name });
+    if (!byName.has(name)) byName.set(name, { ...reviews.show(tool), name });
   }
   return [...byName.values()];
 }
