@@ -102,9 +102,9 @@ describe('a connection for plain http', () => {
   });
 });
 
-describe('a connection that is carried unread', () => {
-  const forTls = () => new Map([[HOST, { address: '127.0.0.1', port }]]);
+const forTls = () => new Map([[HOST, { address: '127.0.0.1', port }]]);
 
+describe('a connection that is carried unread', () => {
   test('goes to the address that stands for the host over https, and not to that for plain http', async () => {
     expect(await answerOf(await dialCarried(HOST, { pinned: forTls() }))).toBe('got hello');
     expect(await answerOf(await dialCarried(HOST, { pinned: pinned() }))).toBe('upstream_unreachable');
