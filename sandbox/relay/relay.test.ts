@@ -94,6 +94,19 @@ describe('a process of the same user', () => {
     expect(got).not.toContain('local api');
   });
 
+  test.each([
+    ['a length', 'Content-Length: 5\r\n', 501],
+    ['chunks', 'Transfer-Encoding: chunked\r\n', 501],
+    ['a length that is none', 'Content-Length: x\r\n', 501],
+    ['an upgrade', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 501],
+    ['a length of 0', 'Content-Length: 0\r\n', 403],
+    ['neither', '', 403],
+  ])('gets an answer at once to a plain request with %s', async (_what, lines, status) => {
+    const got = await exchange(`POST http://${HOST}/ HTTP/1.1\r\nHost: ${HOST}\r\n${lines}\r\n`);
+    expect(got).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(plane.audit.events).toHaveLength(status === 501 ? 0 : 1);
+  });
+
   test('does not see the token in a refusal', async () => {
     const got = await exchange('GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n');
     expect(got).toMatch(/^HTTP\/1\.1 403 /);

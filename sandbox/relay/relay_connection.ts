@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import { requestFraming } from '../../shared/net/http1_framing.ts';
 import { formatRequestHead, headerField, parseRequestHead, type RequestHead } from '../../shared/net/http1_head.ts';
 import { Connection, ConnectionLost } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
@@ -16,6 +17,7 @@ export interface RelayTarget {
 const MAX_HEAD_BYTES = 16 * 1024;
 const MAX_HEADERS = 100;
 const HEAD_TIMEOUT_MS = DEFAULT_LIMITS.firstHeadSeconds * 1000;
+const NOT_RELAYED = 'HTTP/1.1 501 Not Implemented\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 const ACCEPTED = /^HTTP\/1\.[01] 2\d\d[ \r]/;
 
 /**
@@ -35,6 +37,13 @@ export async function relayConnection(
     return;
   }
   onHead();
+  if (trusted && head.method !== 'CONNECT' && goesOn(head)) {
+    client.write(NOT_RELAYED);
+    client.end();
+    await waitForDelivery(client);
+    client.destroy();
+    return;
+  }
   const proxy = new Connection(connect({ ...target, noDelay: true, allowHalfOpen: true }));
   client.onClosed(() => proxy.destroy());
   try {
@@ -46,6 +55,15 @@ export async function relayConnection(
     proxy.destroy();
     client.destroy();
   }
+}
+
+/** Whether a body or another protocol follows the head. Of a plain request only the head is relayed. */
+function goesOn(head: RequestHead): boolean {
+  const framing = requestFraming(head);
+  if (!framing.ok) return true;
+  const { value } = framing;
+  const isWhole = value.kind === 'none' || (value.kind === 'length' && value.length === 0);
+  return !isWhole || head.fields.some(({ name }) => name === 'upgrade');
 }
 
 /** The request head; null if none arrived in time, or it is malformed. */
