@@ -125,6 +125,22 @@ export const HTTP2_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'a large body that its upstream does not read keeps no other reply away',
+    file: 'sidecar/exchange/forward_stream.ts',
+    text: 'if (!hasRoom) await upstream.waitForDrain();',
+    replacement: '',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'a message that ended before its stream was looked at is whole',
+    file: STREAM,
+    text: 'stream.endAfterHeaders || hasEnded(stream)',
+    replacement: 'stream.endAfterHeaders',
+    tests: ['machine/connection/stream_connection.test.ts'],
+  },
+  {
+    row: ROW,
     holds: 'headers have a limit of bytes',
     file: 'shared/net/http2_head.ts',
     text: 'if (bytes > maxHeadBytes) {',

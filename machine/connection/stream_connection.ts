@@ -148,12 +148,17 @@ class PieceCollector {
   }
 }
 
+function hasEnded(stream: Http2Stream): boolean {
+  return !stream.closed && stream.state.remoteClose === 1;
+}
+
 /**
  * Whether the peer ended the stream (END_STREAM), read from what node:http2 does: at such an end it pushes null into the open
- * stream; at a reset, or when the connection is lost, it closes the stream first.
+ * stream; at a reset, or when the connection is lost, it closes the stream first. It tells of a stream later than it reads it, so
+ * the end may have come before.
  */
 function watchEnd(stream: Http2Stream): { readonly isSeen: boolean } {
-  const end = { isSeen: stream.endAfterHeaders };
+  const end = { isSeen: stream.endAfterHeaders || hasEnded(stream) };
   const push = stream.push.bind(stream);
   const pieces = new PieceCollector(push);
   stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {

@@ -84,13 +84,26 @@ async function whileInForce<Value>(
 
 function sendBody(client: Connection | null, upstream: UpstreamStream, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
   if (body.kind === 'bytes') {
-    for (const chunk of body.chunks) upstream.write(chunk);
-    upstream.end();
+    void writeInPieces(upstream, body.chunks);
     return 'sent';
   }
   if (client === null) throw new Error('a body is streamed from a client');
   return streamToEnd(client, upstream, body);
 }
+
+/** Each piece when there is room: while 10 MB wait in a session, node:http2 resets the replies to its other streams. */
+async function writeInPieces(upstream: UpstreamStream, chunks: readonly Uint8Array[]): Promise<void> {
+  let hasRoom = true;
+  for (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
+      if (!hasRoom) await upstream.waitForDrain();
+      hasRoom = upstream.write(chunk.subarray(at, at + PIECE_BYTES));
+    }
+  }
+  upstream.end();
+}
+
+const PIECE_BYTES = 64 * 1024;
 
 async function streamToEnd(
   client: Connection,

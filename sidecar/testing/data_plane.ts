@@ -135,8 +135,8 @@ export interface DataPlane {
   open(host: string, servername?: string, token?: string): Promise<TLSSocket>;
   /** The client that speaks over an open TLS connection. */
   clientOn(socket: TLSSocket, host: string): TLSSocket;
-  /** Opens a tunnel and its TLS with a list of protocols. */
-  openTls(host: string, offered: readonly string[], servername?: string): Promise<TLSSocket>;
+  /** Opens a tunnel and its TLS with a list of protocols. `early` is sent with the last packet of the handshake. */
+  openTls(host: string, offered: readonly string[], servername?: string, early?: Buffer): Promise<TLSSocket>;
   /** Opens a tunnel and an HTTP/2 session in it. */
   openSession(host: string, options?: SessionOptions): Promise<ClientHttp2Session>;
   /** Sends raw bytes to the proxy port and reads until it closes, or until `enough` returns true. */
@@ -319,8 +319,8 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       return translatingClient(socket, host);
     },
     clientOn: (socket, host) => (version === 'h2' ? translatingClient(socket, host) : socket),
-    openTls: (host, offered, servername = host) =>
-      openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered),
+    openTls: (host, offered, servername = host, early = undefined) =>
+      openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered, early),
     async openSession(host, { servername = host, offered = ['h2'], settings = {} } = {}) {
       const socket = await openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered);
       socket.allowHalfOpen = false;
@@ -457,6 +457,7 @@ async function openTunnel(
   servername: string,
   sockets: Set<Socket>,
   offered: readonly string[] = [],
+  early: Buffer | undefined = undefined,
 ): Promise<TLSSocket> {
   const basic = Buffer.from(`ses_test:${proxy.token}`).toString('base64');
   const socket = connectTcp({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -478,6 +479,7 @@ async function openTunnel(
     });
     tls.once('secureConnect', () => resolve(tls));
     tls.once('error', reject);
+    if (early !== undefined) tls.write(early);
   });
 }
 

@@ -1,3 +1,4 @@
+import type { ServerHttp2Stream } from 'node:http2';
 import { Duplex } from 'node:stream';
 
 /**
@@ -59,6 +60,37 @@ export class ScriptedStream extends Duplex {
   override _final(done: () => void): void {
     done();
   }
+}
+
+/** The client's side of a stream of HTTP/2 in memory: heads and trailers are kept as text, each as one write. */
+export class ScriptedHttp2Stream extends ScriptedStream {
+  readonly endAfterHeaders = true;
+  readonly state = { localClose: 1 };
+  rstCode = 0;
+
+  /** As the type that it stands for. */
+  get asHttp2(): ServerHttp2Stream {
+    if (!isUsedAsHttp2(this)) throw new Error('a test has the stream before it ends');
+    return this;
+  }
+
+  respond(fields: readonly string[]): void {
+    this.got.push(Buffer.from(JSON.stringify(fields)));
+  }
+
+  sendTrailers(fields: object): void {
+    this.got.push(Buffer.from(JSON.stringify(fields)));
+  }
+
+  close(code: number): void {
+    this.rstCode = code;
+    this.got.push(Buffer.from(`reset ${code}`));
+    this.destroy();
+  }
+}
+
+function isUsedAsHttp2(stream: object): stream is ServerHttp2Stream {
+  return 'respond' in stream;
 }
 
 /** Runs everything that only waits for its turn. */

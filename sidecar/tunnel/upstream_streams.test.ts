@@ -294,3 +294,17 @@ test('an upstream that was dialled is recorded, also if no request followed', as
     data: { 'svc.proxy.upstream.host': HOST, 'svc.proxy.reason': 'client_gone' },
   });
 });
+
+test('a large body that its upstream does not read keeps no other reply away', async () => {
+  await serve((stream, path) => {
+    if (path === '/large') stream.pause();
+    else reply(stream);
+  });
+  const session = await plane.openSession(HOST);
+  const large = session.request(fieldsOf('POST', '/large'), { endStream: false });
+  large.on('error', () => undefined);
+  large.end(Buffer.alloc(2 ** 24));
+  await expect.poll(() => paths).toContain('/large');
+  for (const _ of [1, 2, 3]) expect(await ask(session, '/small')).toBe('hi');
+  large.close(constants.NGHTTP2_CANCEL);
+});
