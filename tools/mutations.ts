@@ -9,6 +9,7 @@ import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { LOGIN_MUTATIONS } from './mutations_logins.ts';
 import { MARKETPLACE_MUTATIONS } from './mutations_marketplace.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
+import { MCP_CLIENT_MUTATIONS } from './mutations_mcp_clients.ts';
 import { EGRESS_MUTATIONS } from './mutations_egress.ts';
 import { OTHER_PORT_MUTATIONS } from './mutations_other_ports.ts';
 import { PLAIN_HTTP_MUTATIONS } from './mutations_plain_http.ts';
@@ -1189,6 +1190,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
+  ...MCP_CLIENT_MUTATIONS,
   ...MARKETPLACE_MUTATIONS,
   ...AGENT_MUTATIONS,
   ...LOGIN_MUTATIONS,

@@ -28,6 +28,8 @@ import { mcpToolsReply } from '../shared/wire/mcp/mcp_tools.ts';
 import { approvalsPage } from '../shared/wire/approvals.ts';
 import { createApp } from './app.ts';
 import { fileAssets } from './entries/file_assets.ts';
+import { endOtherSignIns } from './store/admitted_sign_ins.ts';
+import { endSignInsBy } from './store/identities.ts';
 import { signOutEverywhere } from './store/members.ts';
 
 const RESOURCE = `${PUBLIC_URL}/mcp`;
@@ -618,6 +620,23 @@ describe('the tokens of a client', () => {
     expect(await isIn(tokens.access_token)).toBe(false);
     expect(await oauthError(refresh(tokens))).toBe('invalid_grant');
     await admin.call('PUT', `/v1/members/${member.caller.userId}`, { role: 'member', suspended: false });
+    expect(await isIn(tokens.access_token)).toBe(false);
+  });
+
+  test('end with the sign-ins of the way by which their person connected them', async () => {
+    const { database } = control.context;
+    const ruled = await connected();
+    const rules = { enterpriseId: user.caller.enterpriseId, exemptUserId: null, except: null, domains: [] };
+    await database.write(endOtherSignIns(database, { ...rules, providers: ['general'] }, 'now'));
+    expect(await isIn(ruled.access_token)).toBe(true);
+    await database.write(endOtherSignIns(database, { ...rules, providers: ['password'] }, 'now'));
+    expect(await isIn(ruled.access_token)).toBe(false);
+    const other = await remoteUser(control);
+    const tokens = await connected(other);
+    const by = { userId: other.caller.userId, except: '', now: 'now' };
+    await database.write(endSignInsBy(database, { ...by, provider: 'password' }));
+    expect(await isIn(tokens.access_token)).toBe(true);
+    await database.write(endSignInsBy(database, { ...by, provider: 'general' }));
     expect(await isIn(tokens.access_token)).toBe(false);
   });
 

@@ -217,7 +217,7 @@ async function findDenial(
 }
 
 const WAITING =
-  'This tool is new or has changed, and waits until a person has looked at it, with svc mcp tools on a machine.';
+  'This tool is new or has changed, and waits until a person has looked at it, on the page of its server in the console.';
 const NOT_ALLOWED = 'The configuration of this server does not allow this tool.';
 const NEEDS_APPROVAL = (id: string) =>
   `The call is not approved yet. You can approve it in the console, under Approvals (${id}). Then repeat the same call.`;
