@@ -5,7 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const CONTAINERS = [
   'e2e/containers/*.test.ts',
   'e2e/images/*.test.ts',
-  'e2e/mcp/{gateway_container,in_container}.test.ts',
+  'e2e/mcp/{gateway_container,in_container,sealed_container}.test.ts',
 ];
 
 /** They measure what they test (memory, long tasks, the time to the first paint). One at a time, after the others. */

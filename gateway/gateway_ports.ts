@@ -45,6 +45,39 @@ export interface GatewayServer {
   readonly credentials?: string;
   /** The hashes of the tools that may be listed and called. Null if the control plane does not keep them: every tool may be. */
   readonly reviewed?: readonly string[] | null;
+  /** The only hosts that its container may reach; null or absent: its network is not closed. */
+  readonly allowedHosts?: readonly string[] | null;
+}
+
+/** A session of the proxy for one run of a server in a container. */
+export interface ServerSession {
+  readonly sessionId: string;
+  /** As the container reaches the proxy, with the session's credentials. */
+  readonly proxyUrl: string;
+  /** PEM file on this machine: the system's roots and the session's CA. */
+  readonly caBundlePath: string;
+  /** Placeholders of the bindings of hosts that the server may reach. */
+  readonly sentinels: readonly { readonly env: string; readonly value: string }[];
+}
+
+/** The image and the engine of a server's container. */
+export interface ServerContainer {
+  readonly image: string;
+  readonly imageId: string;
+  /** `unix://...` */
+  readonly endpoint: string;
+}
+
+/** The sidecar's sessions for servers in containers with a closed network. Errors are for a person. */
+export interface ServerSessions {
+  /** The sidecar decides by the consent which hosts the session reaches. The session ends with this program. */
+  open(server: McpServer, container: ServerContainer): Promise<Result<ServerSession, string>>;
+  /** Called before the container starts, so that the sidecar finds it after a crash. */
+  recordContainer(sessionId: string, containerId: string): Promise<Result<void, string>>;
+  /** Opens the proxy in the network of the container whose first process this is. */
+  openListener(sessionId: string, pid: number): Promise<Result<void, string>>;
+  /** Ends a session and removes its container. */
+  end(sessionId: string): Promise<void>;
 }
 
 export interface ReleasedValues {

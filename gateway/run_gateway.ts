@@ -11,6 +11,7 @@ import { HOST_CALLER } from '../machine/mcp_caller.ts';
 import { connectorCalls } from './sidecar/connector_calls.ts';
 import { connectorTools } from './routing/connector_tools.ts';
 import { type LocalApiAddress, LocalApi, type LocalApiFailure } from './sidecar/local_api.ts';
+import { serverSessions } from './sidecar/server_sessions.ts';
 import { SidecarPorts, type ServerDetail } from './sidecar/sidecar_ports.ts';
 import type { Gateway } from './gateway.ts';
 import { createHttpFront, httpFrontListener } from './fronts/http_front.ts';
@@ -30,7 +31,7 @@ export interface GatewayRun {
   /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly warn: (message: string) => void;
-  /** The name or id of the only server that is served; by default all servers and the tools of connectors are. */
+  /** The id of the only server that is served; by default all servers and the tools of connectors are. */
   readonly only?: string | null;
   /** Aborted when the program should end. */
   readonly stop: AbortSignal;
@@ -90,7 +91,7 @@ interface OpenedGateway {
 }
 
 async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<Result<OpenedGateway, LocalApiFailure>> {
-  const { locate, clock, pause, warn, mcpHome, env, version, only = null } = run;
+  const { locate, clock, pause, warn, mcpHome, env, version, pid, only = null } = run;
   const localApi = new LocalApi(locate);
   const facts = await localApi.call('GET', '/v1/mcp/gateway', gatewayFacts);
   if (!facts.ok) return err(facts.error);
@@ -98,7 +99,7 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
   // The sidecar does not start with one that cannot be read.
   if (!proxy.ok) throw new Error(proxy.error);
   let gateway: Gateway | null = null;
-  const identity = { id: randomBytes(16).toString('base64url'), kind, pid: run.pid };
+  const identity = { id: randomBytes(16).toString('base64url'), kind, pid };
   const detailOf = (serverId: string): ServerDetail | null => (gateway === null ? null : readDetail(gateway, serverId));
   const ports = new SidecarPorts({ localApi, identity, clock, pause, warn, detailOf });
   const local = startLocalGateway({
@@ -111,6 +112,7 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
     isLocal: facts.value.is_local,
     extraRoots: facts.value.extra_roots,
     proxy: proxy.value,
+    sessions: serverSessions(localApi, pid),
   });
   gateway = local.gateway;
   setInterval(() => ports.refreshDetails(), DETAILS_MS).unref();

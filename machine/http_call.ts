@@ -8,7 +8,7 @@ import type { Failure } from '../shared/model/failure.ts';
 import type { UpstreamProxy } from '../shared/net/upstream_proxy.ts';
 
 export interface HttpCall {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Path and query to send. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -63,7 +63,7 @@ function httpsAgent({ extraCa = [], proxy = null }: HttpClientOptions): HttpsAge
 }
 
 function requestOptions(base: URL, call: HttpCall, agent: HttpAgent | HttpsAgent): RequestOptions {
-  const body = call.method === 'POST' ? { 'content-length': String(Buffer.byteLength(call.body)) } : {};
+  const body = call.method !== 'GET' ? { 'content-length': String(Buffer.byteLength(call.body)) } : {};
   return {
     agent,
     method: call.method,
@@ -104,7 +104,7 @@ function attempt(request: Request, call: HttpCall, maxReplyBytes: number): Promi
     });
     request.on('close', () => settle(err(failure ?? { reason: 'unreachable', message: 'connection closed' })));
     request.on('response', (response) => collect(response, maxReplyBytes, settle, stop));
-    request.end(call.method === 'POST' ? call.body : undefined);
+    request.end(call.method === 'GET' ? undefined : call.body);
   });
 }
 

@@ -219,6 +219,14 @@ export interface PlainHttp {
   readonly named: ReadonlySet<string>;
 }
 
+/** The MCP server that a session's container runs. */
+export interface ServedServer {
+  readonly id: string;
+  readonly name: string;
+  /** Remembers a host that it may not reach, for the person who decides about it. */
+  noteRefused(host: string): void;
+}
+
 /** What a proxy password gives access to: a live session, or the scope of one of its plan's steps. */
 export interface LiveSession {
   /** The session's id. */
@@ -241,6 +249,8 @@ export interface LiveSession {
   readonly selfTest?: boolean;
   /** Set for the session of `svc login`. */
   readonly login?: SessionLogin | null;
+  /** Set for the container of an MCP server: it reaches the hosts of its own list and nothing else. */
+  readonly mcpServer?: ServedServer | null;
   readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
   /**
    * Counts a tunnel and calls `close` when the session ends. Returns the function to call when the tunnel ends, or null if

@@ -11,8 +11,9 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
+import { chooseIsolation, refuseUnusedHosts, typedHosts } from './mcp_isolation.ts';
 import { giveConsentHere, hasConsentHere } from './mcp_consent_here.ts';
-import { removeUnusedPackages } from './mcp_package.ts';
+import { removeUnusedPackages, updatePackage } from './mcp_package.ts';
 import {
   envOf,
   headersOf,
@@ -29,12 +30,15 @@ import { serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { dropUndefined } from '../command_options.ts';
 
-export type McpAddOptions = McpFlags & OwnerOption & { readonly disabled?: boolean };
+export type McpAddOptions = McpFlags &
+  OwnerOption & { readonly disabled?: boolean; readonly allow?: readonly string[] };
 export type McpUpdateOptions = McpFlags &
   OwnerOption & {
     readonly name?: string;
     readonly unsetEnv?: readonly string[];
     readonly unsetHeader?: readonly string[];
+    readonly newest?: boolean;
+    readonly yes?: boolean;
   };
 
 /** `svc mcp add NAME -- COMMAND...` or `svc mcp add NAME --url URL`. */
@@ -43,6 +47,9 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   const [name = '', ...command] = call.args;
   const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
   const isRemote = options.url !== undefined;
+  const hosts = typedHosts(call, options.allow);
+  const isolation = options.isolation ?? (isRemote ? undefined : await chooseIsolation(call, { name, command, env }));
+  refuseUnusedHosts(hosts, isolation);
   const fields = validateFields(
     {
       name,
@@ -56,7 +63,7 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
         url: options.url && urlOf(options.url),
         description: options.description,
         transport: options.transport,
-        isolation: options.isolation,
+        isolation,
         tools: toolsOf(options),
       }),
     },
@@ -66,15 +73,28 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   const record = await controlClient(call.context, options).call('POST', '/v1/mcp-servers', mcpServerRecord, {
     body: fields,
   });
-  tell(call, record, { what: 'registered', isRun: await giveConsentHere(call, toTypedServer(fields, record)) });
+  const isRun = await giveConsentHere(call, toTypedServer(fields, record), hosts);
+  tell(call, record, { what: 'registered', isRun });
+  if (hosts.length > 0 && !isRun) print.note(`Its hosts after that: svc mcp allow ${record.name} ${hosts.join(' ')}`);
 }
 
 /** `svc mcp update SERVER`: replaces the given fields; variables and headers are changed one by one. */
 export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<undefined> {
-  const { options, print } = call;
-  const [wanted = '', ...command] = call.args;
+  const { options } = call;
+  const [wanted = ''] = call.args;
   const client = controlClient(call.context, options);
   const before = await findMcpServer(client, wanted, options.owner);
+  if (options.newest === true) return updatePackage(call, toMcpServer(before));
+  return changeFields(call, client, before);
+}
+
+async function changeFields(
+  call: Call<McpUpdateOptions>,
+  client: HttpClient,
+  before: McpServerRecord,
+): Promise<undefined> {
+  const { options, print } = call;
+  const [, ...command] = call.args;
   const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
   const changes = dropUndefined({
     name: options.name,

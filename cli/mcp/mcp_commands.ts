@@ -56,6 +56,7 @@ function addChanges(line: CommandLine, mcp: Command): void {
       .argument('[command...]', 'after --: the program and its arguments; no shell interprets them'),
   )
     .addOption(ownerOption('owner of the server (default: personal)').default('personal'))
+    .option('--allow <host>', 'a host that its container may reach, such as api.example.com (repeatable)', collectValue)
     .option('--disabled', 'register the server without enabling it');
   handle<McpAddOptions>(line, add, async (call) => (await import('./mcp_change.ts')).addMcpServer(call));
   const update = withConfiguration(
@@ -66,6 +67,8 @@ function addChanges(line: CommandLine, mcp: Command): void {
       .argument('[command...]', 'after --: the new program and its arguments'),
   )
     .option('--name <name>', 'the new name')
+    .option('--newest', 'install the newest release of its npm package, if the command names none; change nothing else')
+    .option('--yes', 'with --newest: do not ask')
     .option('--unset-env <name>', 'remove a variable (repeatable)', collectValue)
     .option('--unset-header <name>', 'remove a header (repeatable)', collectValue)
     .addOption(ownerOption());
@@ -120,9 +123,10 @@ function withConfiguration(command: Command): Command {
       collectValue,
     )
     .addOption(
-      new Option('--isolation <isolation>', 'container: run it in a container if Docker is available').choices(
-        MCP_ISOLATIONS,
-      ),
+      new Option(
+        '--isolation <isolation>',
+        'container: run it in a container; process: run it as you (default for a new server: a container, where this machine can)',
+      ).choices(MCP_ISOLATIONS),
     );
 }
 

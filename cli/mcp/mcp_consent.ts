@@ -1,11 +1,13 @@
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { consentText, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { consentView } from './mcp_consent_view.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { installOffered, offerPackage } from './mcp_package.ts';
+import { hostsToConsent } from './mcp_isolation.ts';
+import { installOffered, offerPackage, type PackageOffer } from './mcp_package.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -39,7 +41,8 @@ function isWaiting({ consent, server }: MachineServer): boolean {
 }
 
 /** Without a terminal, prints what consent is needed for and gives none. */
-function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): number {
+async function listOnly(call: Call, waiting: readonly MachineServer[]): Promise<number> {
+  const { print, context } = call;
   const open = waiting.filter(({ consent }) => consent === 'needed');
   const items = open.map(({ server, consent_hash: hash, last_consent: last, missing }) => ({
     id: server.id,
@@ -55,10 +58,23 @@ function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): 
     dangers: commandDangers(server.command, server.env),
     unchecked: findUncheckedCode(server),
   }));
-  print.data({ items }, () => open.map((server) => consentView(server, context.now(), print.paint)).join('\n'));
+  const isolations = new Map(
+    await Promise.all(open.map(async (known) => [known, await isolationText(call, known)] as const)),
+  );
+  const view = (known: MachineServer): string =>
+    consentView(known, context.now(), print.paint, { isolation: isolations.get(known) ?? '' });
+  print.data({ items }, () => open.map(view).join('\n'));
   if (open.length === 0) return EXIT.ok;
   print.note('svc: stdin is not a terminal: run this at a terminal, or use --yes');
   return EXIT.failed;
+}
+
+function hostsOf({ server, allowed_hosts: hosts }: MachineServer): readonly string[] | null | undefined {
+  return isPlacedInContainer(server) ? hosts : undefined;
+}
+
+async function isolationText(call: Call, known: MachineServer): Promise<string> {
+  return (await hostsToConsent(call, known)).text;
 }
 
 /** True if this machine may run the server now. */
@@ -68,12 +84,16 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
   if (consent !== 'needed') {
     const why = consent === 'given' ? 'already has your consent' : 'runs no program on this machine';
     print.note(`${server.name} ${why}`);
-    if (consent === 'given') await installOffered(call, await offerPackage(call, server));
+    if (consent === 'given') await installOffered(call, await offerPackage(call, server, hostsOf(known)));
     return true;
   }
-  const offer = await offerPackage(call, server);
-  print.raw(`${consentView(known, context.now(), print.paint, offer?.text)}\n`);
   const danger = refusalOf(commandDangers(server.command, server.env));
+  const isolation = await hostsToConsent(call, known);
+  // No package manager is started for a server that svc never runs.
+  const offer = danger === null ? await offerPackage(call, server, isolation.hosts) : null;
+  print.raw(
+    `${consentView(known, context.now(), print.paint, { isolation: isolation.text, ...packageText(offer) })}\n`,
+  );
   if (danger !== null) {
     print.warn(`svc never runs ${server.name}, even with consent: it ${toPrintable(danger.message)}`);
     return false;
@@ -84,7 +104,7 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
   }
   // Before the consent: a gateway starts the server as soon as it has the consent.
   await installOffered(call, offer);
-  await giveConsent(sidecarClient(context, options), { server, isToldUnchecked: true });
+  await giveConsent(sidecarClient(context, options), { server, isToldUnchecked: true, hosts: isolation.hosts });
   print.note(`${server.name}: consent given; gateways start it when a client uses it`);
   return true;
 }
@@ -106,14 +126,28 @@ async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['serve
   return (await askLine(context, question))?.trim() === server.name;
 }
 
+function packageText(offer: PackageOffer | null): { readonly packageText?: string } {
+  return offer === null ? {} : { packageText: offer.text };
+}
+
+interface GivenConsent extends Pick<MachineServer, 'server'> {
+  readonly isToldUnchecked: boolean;
+  /** As the person was told; see {@link hostsToConsent}. */
+  readonly hosts: readonly string[] | null | undefined;
+}
+
 /** Sends the sidecar the hash of the configuration that the person saw. If the configuration has changed since, the sidecar refuses. */
 export async function giveConsent(
   sidecar: HttpClient,
-  { server, isToldUnchecked: warnsOfUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
+  { server, isToldUnchecked: warnsOfUnchecked, hosts }: GivenConsent,
 ): Promise<void> {
   const hash = sha256Hex(consentText(server));
   const isUnchecked = warnsOfUnchecked && findUncheckedCode(server).length > 0;
-  const body = { consent_hash: hash, ...(isUnchecked && { unchecked: true }) };
+  const body = {
+    consent_hash: hash,
+    ...(isUnchecked && { unchecked: true }),
+    ...(hosts !== undefined && { allowed_hosts: hosts }),
+  };
   await sidecar.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
 }
 

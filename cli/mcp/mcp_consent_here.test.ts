@@ -101,6 +101,8 @@ class Machine {
       missing: [],
       credentials: '',
       reviewed: null,
+      allowed_hosts: null,
+      refused_hosts: [],
       health,
     };
     return { status: 200, body: { version: '1', items: [item], problems: [] } };

@@ -18,11 +18,24 @@ const consented = z.object({
   isolation: z.string(),
 });
 
+/** What this machine adds. */
+interface ConsentTexts {
+  /** Where it would run and what it would reach. */
+  readonly isolation: string;
+  /** The package that would be installed. */
+  readonly packageText?: string;
+}
+
 /**
  * Everything a person needs to decide: the exact command and its inputs, the package that is installed, its origin, its
  * dangers, and what changed since the last consent.
  */
-export function consentView(known: MachineServer, now: number, paint: Paint, packageText?: string): string {
+export function consentView(
+  known: MachineServer,
+  now: number,
+  paint: Paint,
+  { isolation, packageText }: ConsentTexts,
+): string {
   const { server, last_consent: last, missing } = known;
   const dangers = commandDangers(server.command, server.env);
   const rows: (readonly [string, string])[] = [
@@ -31,7 +44,7 @@ export function consentView(known: MachineServer, now: number, paint: Paint, pac
     ...(packageText === undefined ? [] : [['installs', packageText] as const]),
     ['version', server.version ?? 'none is named'],
     ['from', server.registryId === null ? 'registered by hand' : `the registry: ${server.registryId}`],
-    ['isolation', server.isolation === 'container' ? 'in a container' : 'as a program of your user, with your rights'],
+    ['isolation', isolation],
     ...prefixNames(
       'not stored',
       missing.map((path) => path.slice(path.lastIndexOf('/') + 1)),

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { handle, type CommandLine } from '../command_line.ts';
 import type { ConsentOptions } from './mcp_consent.ts';
+import type { McpAllowOptions } from './mcp_allow.ts';
 import type { GatewayOptions } from './mcp_gateway.ts';
 
 // The actions are loaded on use, so that other commands start faster.
@@ -21,7 +22,18 @@ export function addMcpGatewayCommands(line: CommandLine, mcp: Command): void {
     .option('--unchecked', 'with --yes: also for unchecked code')
     .option('--withdraw', 'withdraw the consent and stop the server');
   handle<ConsentOptions>(line, consent, async (call) => (await import('./mcp_consent.ts')).consentToServers(call));
-  const status = mcp.command('status').description('show the state of each server on this machine');
+  const allow = mcp
+    .command('allow')
+    .description("list or allow the hosts that a server's container reaches on this machine")
+    .usage('SERVER [HOST...]')
+    .argument('<server>', 'name or id')
+    .argument('[host...]', 'a host, or a pattern such as *.example.com; without one, the list is shown')
+    .option('--remove', 'remove the hosts from the list');
+  handle<McpAllowOptions>(line, allow, async (call) => (await import('./mcp_allow.ts')).allowMcpHosts(call));
+  const status = mcp
+    .command('status')
+    .description('show the state of each server on this machine, and the hosts that its container was refused')
+    .argument('[server]', 'name or id (default: all)');
   handle(line, status, async (call) => (await import('./mcp_status.ts')).showStatus(call));
   const logs = mcp
     .command('logs')

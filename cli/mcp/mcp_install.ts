@@ -13,6 +13,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { giveConsentHere } from './mcp_consent_here.ts';
+import { chooseIsolation, refuseUnusedHosts, typedHosts } from './mcp_isolation.ts';
 import { adviceLines, entryPath, formatPublished, formatStarted } from './mcp_entry_text.ts';
 import { askInputs, type Inputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
 import { registryEntry } from './mcp_lookup.ts';
@@ -28,6 +29,8 @@ export type McpInstallOptions = SecretSource & {
   readonly credential?: string;
   readonly dryRun?: boolean;
   readonly yes?: boolean;
+  readonly isolation?: McpServer['isolation'];
+  readonly allow?: readonly string[];
 };
 
 /** `svc mcp install ENTRY`: shows what will run, asks, installs, and prompts for credentials. */
@@ -35,17 +38,29 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   const { context, options, print } = call;
   const entry = call.args[0] ?? '';
   refuseUnanswerable(call);
+  const hosts = typedHosts(call, options.allow);
   const client = controlClient(context, options);
   const detail = await registryEntry(client, entry, options.release);
   const there = findInstalledServer(detail, options);
   if (there !== undefined)
     print.note(`${formatPublished(entry)} is already installed as ${there.name}; nothing was changed`);
   const shown = there === undefined ? await confirmInstall(call, client, detail) : null;
-  const body = { ...choiceOf(options, detail), ...(shown && { inputs: shown.inputs }), ...targetOptions(options) };
+  const isolation = shown === null ? undefined : await isolationOf(call, shown.preview);
+  if (shown !== null) refuseUnusedHosts(hosts, isolation);
+  const body = {
+    ...choiceOf(options, detail),
+    ...(shown && { inputs: shown.inputs }),
+    ...targetOptions(options),
+    ...(isolation !== undefined && { isolation }),
+  };
   const reply = await client.call('POST', entryPath(entry, '/install'), marketplaceInstallReply, { body });
   if (reply.server === null) return tellDryRun(call, reply);
   const left = await storeCredentials(call, client, reply);
-  const isNowRun = await giveConsentHere(call, shown && toShownServer(reply.server, detail, shown.preview));
+  const isNowRun = await giveConsentHere(
+    call,
+    shown && toShownServer(reply.server, detail, shown.preview, isolation),
+    hosts,
+  );
   const isRun = shown === null || isNowRun;
   return tell(call, reply, { left, isRun });
 }
@@ -124,6 +139,17 @@ function targetOptions({ name, owner, dryRun }: McpInstallOptions) {
   return { owner, ...(name !== undefined && { name }), ...(dryRun === true && { dry_run: true }) };
 }
 
+/** Where a local server is to run; undefined for a remote one. */
+async function isolationOf(
+  call: Call<McpInstallOptions>,
+  { preview, outcome }: MarketplacePreviewReply,
+): Promise<McpServer['isolation'] | undefined> {
+  if (preview.mode !== 'local' || call.options.dryRun === true) return undefined;
+  const { command = [], env = {} } = outcome ?? {};
+  const name = call.options.name ?? 'the server';
+  return call.options.isolation ?? chooseIsolation(call, { name, command, env });
+}
+
 /** Stores piped credentials and prompts for the rest; returns the names of those still missing. */
 async function storeCredentials(
   call: Call<McpInstallOptions>,
@@ -155,12 +181,13 @@ function toShownServer(
   server: McpServerRecord,
   detail: MarketplaceDetail,
   { preview, outcome }: MarketplacePreviewReply,
+  isolation: McpServer['isolation'] | undefined,
 ): McpServer {
   const own = (text: string) => text.replaceAll('vault://mcp-servers/{id}/', `vault://mcp-servers/${server.id}/`);
   const { command = [], env = {} } = outcome ?? {};
   return {
     ...toMcpServer(server),
-    isolation: 'process',
+    isolation: isolation ?? 'process',
     mode: preview.mode,
     version: preview.version ?? detail.version,
     command: command.map((word) => own(word)),

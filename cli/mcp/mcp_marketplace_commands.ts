@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { MCP_ISOLATIONS } from '../../shared/model/mcp_server.ts';
 import { MARKETPLACE_TRANSPORTS } from '../../shared/wire/marketplace.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { ownerOption } from '../command_options.ts';
@@ -66,6 +67,13 @@ function addInstall(line: CommandLine, mcp: Command): void {
     .option('--file <file>', 'read the credential from a file')
     .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
     .option('--dry-run', 'check everything but install nothing')
+    .addOption(
+      new Option(
+        '--isolation <isolation>',
+        'container or process (default: a container, where this machine can)',
+      ).choices(MCP_ISOLATIONS),
+    )
+    .option('--allow <host>', 'a host that its container may reach (repeatable)', collectValue)
     .option('--yes', 'do not ask');
   handle<McpInstallOptions>(line, install, async (call) => (await import('./mcp_install.ts')).installMcpServer(call));
 }

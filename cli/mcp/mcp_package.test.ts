@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Npm } from '../../gateway/packages/npm_program.ts';
 import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
+import { mcpServerInput } from '../../shared/wire/mcp/mcp_servers.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
 
@@ -41,13 +42,13 @@ const npm: Npm = (args, folder) => {
 
 const gone: Npm = () => Promise.resolve({ ok: false, error: 'no \u001b[2Jregistry' });
 
-function answering(consent: 'needed' | 'given', seen: string[], of = server): Answer {
+function answering(consent: 'needed' | 'given', seen: string[], of = server, last: object | null = null): Answer {
   const health = { state: 'stopped', last_error: null, checked_at: TIME, restarts: null, tools: null, gateways: 0 };
   const item = {
     server: snapshotRecord({ server: of, authorization: null }),
     consent,
     consent_hash: consentOf(of)?.hash ?? null,
-    last_consent: null,
+    last_consent: last,
     missing: [],
     credentials: '',
     health,
@@ -129,12 +130,77 @@ describe('a consent to a server from a package', () => {
   });
 
   test.each([
-    ['in a container', { isolation: 'container' as const }],
+    ['in a container that had an open network', { isolation: 'container' as const }],
     ['of another program', { command: ['/usr/bin/node', '/opt/server.js'] }],
   ])('installs nothing for a server %s', async (_, more) => {
-    const answer = answering('needed', seen, localServer({ id: SERVER_ID, ...more }));
+    const last = { hash: 'a'.repeat(64), text: JSON.stringify(more), consented_at: TIME };
+    const answer = answering('needed', seen, localServer({ id: SERVER_ID, ...more }), last);
     const done = await runCli(home, ['mcp', 'consent', '--yes'], { answer, npm });
     expect([done.code, npmCalls]).toEqual([0, []]);
     expect(done.stdout).not.toContain('installs');
+  });
+
+  test('installs it for a server that is new in a container, which has no registry', async () => {
+    const answer = answering('needed', seen, localServer({ id: SERVER_ID, isolation: 'container' }));
+    const env = { DOCKER_HOST: `unix://${home.path}/none.sock` };
+    const done = await runCli(home, ['mcp', 'consent', '--yes'], { answer, npm, env });
+    expect([done.code, npmCalls]).toEqual([0, ['install --package-lock-only', 'ci']]);
+    expect(done.stdout).toContain(
+      'isolation  in a container; it reaches no host until you allow one: svc mcp allow demo HOST',
+    );
+  });
+
+  test('starts no npm for a server that is never run', async () => {
+    const env = { npm_config_registry: 'https://evil.example' };
+    const answer = answering('needed', seen, localServer({ id: SERVER_ID, env }));
+    const done = await runCli(home, ['mcp', 'consent', '--yes'], { answer, npm });
+    expect([done.code, npmCalls]).toEqual([1, []]);
+    expect(done.stderr).toContain('svc never runs');
+  });
+});
+
+const record = (command: readonly string[]): object => ({
+  ...mcpServerInput.parse({ name: 'demo', command: [...command] }),
+  id: SERVER_ID,
+  registry_id: null,
+  revision: 1,
+  status: 'stopped',
+  health: null,
+  credentials: [],
+  authorization: null,
+  warnings: [],
+  created_at: TIME,
+  updated_at: TIME,
+});
+const updateDemo = (typed: readonly string[] | null, command = ['npx', '-y', 'demo-mcp']): Promise<RunResult> => {
+  const answer: Answer = ({ url }) => {
+    if (url.host === 'r.example') return { status: 200, body: '' };
+    return { status: 200, body: { items: [record(command)], next_cursor: null } };
+  };
+  const more = typed === null ? {} : { terminal: true, typed };
+  const words = ['mcp', 'update', 'demo', '--newest', ...(typed === null ? ['--yes'] : [])];
+  return runCli(home, words, { answer, npm, ...more });
+};
+
+describe('svc mcp update --newest', () => {
+  test('shows both releases, asks, and installs', async () => {
+    const first = await updateDemo(['n']);
+    expect([first.code, npmCalls]).toEqual([1, ['install --package-lock-only']]);
+    expect(first.stderr).toContain('not installed -> demo-mcp@1.0.0, 2 packages, ');
+    const second = await updateDemo(['y']);
+    expect([second.code, npmCalls.slice(1)]).toEqual([0, ['install --package-lock-only', 'ci']]);
+    expect(second.stderr).toContain('installed demo-mcp@1.0.0 (2 packages, 1.5 MB on disk)');
+    const third = await updateDemo(null);
+    expect(third.stderr).toContain('demo has the newest release: demo-mcp@1.0.0');
+    expect(npmCalls.filter((call) => call === 'ci')).toHaveLength(1);
+  });
+
+  test.each([
+    [['npx', '-y', 'demo-mcp@1.0.0'], 'names one release, demo-mcp@1.0.0'],
+    [['uvx', 'demo-mcp'], 'runs no package that svc installs'],
+  ])('refuses %j', async (command, why) => {
+    const done = await updateDemo(null, command);
+    expect([done.code, npmCalls]).toEqual([1, []]);
+    expect(done.stderr).toContain(why);
   });
 });

@@ -12,6 +12,7 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { askYes } from '../terminal/ask.ts';
 import { homeOf } from '../up/home.ts';
 
 /** The package that a server's command runs, and what an install would bring. */
@@ -38,10 +39,17 @@ function storeOf({ context, options }: Call): PackageStore {
   return new PackageStore({ mcpHome, env, pid: process.pid, ...(npm !== undefined && { npm }) });
 }
 
-/** Looks up what a server's package brings; null if this machine installs none for it. Nothing is installed. */
-export async function offerPackage(call: Call, server: McpServer): Promise<PackageOffer | null> {
+/**
+ * Looks up what a server's package brings; null if this machine installs none for it: a container with an open network (`hosts`
+ * is null) fetches its own. Nothing is installed.
+ */
+export async function offerPackage(
+  call: Call,
+  server: McpServer,
+  hosts: readonly string[] | null | undefined,
+): Promise<PackageOffer | null> {
   const { context } = call;
-  const command = server.mode === 'local' && server.isolation === 'process' ? readNpmCommand(server.command) : null;
+  const command = server.mode === 'local' && hosts !== null ? readNpmCommand(server.command) : null;
   if (command === null) return null;
   const { spec } = command;
   const store = storeOf(call);
@@ -75,6 +83,42 @@ export async function installOffered({ context, print }: Call, offer: PackageOff
   }
   print.warn(toPrintable(`not installed: ${installed.error}`));
   print.note('It is tried again when a client uses the server.');
+}
+
+/** `svc mcp update SERVER --newest`: replaces the installed release of a package that the command names without a version. */
+export async function updatePackage(call: Call<{ readonly yes?: boolean }>, server: McpServer): Promise<undefined> {
+  const { context, options, print } = call;
+  const { name } = server;
+  const command = server.mode === 'local' ? readNpmCommand(server.command) : null;
+  if (command === null) throw new CliError(EXIT.failed, `${name} runs no package that svc installs`);
+  const { spec } = command;
+  if (spec.isExact) {
+    const fix = `To run another release: svc mcp update ${name} -- npx -y ${spec.name}@VERSION`;
+    throw new CliError(EXIT.failed, `the command of ${name} names one release, ${npmSpecText(spec)}`, [fix]);
+  }
+  const store = storeOf(call);
+  const there = store.find(spec);
+  const plan = await store.planNewest(spec, context.stop);
+  if (!plan.ok) throw new CliError(EXIT.failed, toPrintable(plan.error));
+  if (there?.release === plan.value.release) {
+    print.note(toPrintable(`${name} has the newest release: ${installedText(spec, there)}`));
+    return undefined;
+  }
+  const from = there === null ? 'not installed' : there.release;
+  print.note(toPrintable(`${from} -> ${await planText(spec, plan.value, context.fetch)}`));
+  if (options.yes !== true && !context.interactive) {
+    throw new CliError(EXIT.usage, 'stdin is not a terminal, so the new release cannot be confirmed', ['Add --yes.']);
+  }
+  if (options.yes !== true && !(await askYes(context, `Run this release of ${spec.name} on this machine?`))) {
+    throw new CliError(EXIT.failed, 'not updated');
+  }
+  const tell = (text: string): void => print.note(toPrintable(text));
+  const done = await store.install(spec, { signal: context.stop, tell, plan: plan.value, replaces: true });
+  if (!done.ok) throw new CliError(EXIT.failed, toPrintable(`not updated: ${done.error}`));
+  print.note(toPrintable(`installed ${installedText(spec, done.value)}`));
+  noteScripts({ print }, done.value.withScripts);
+  print.note(`A running ${name} keeps the earlier release until it is started again.`);
+  return undefined;
 }
 
 function noteScripts({ print }: Pick<Call, 'print'>, names: readonly string[]): void {

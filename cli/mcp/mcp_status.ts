@@ -1,24 +1,42 @@
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { isContainerCommand } from '../../shared/mcp/server_isolation.ts';
 import { logsReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
+import { reachText } from './mcp_isolation.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 
-/** `svc mcp status`. */
+/** `svc mcp status [SERVER]`. */
 export async function showStatus(call: Call): Promise<undefined> {
-  const { servers, problems } = await serversOfMachine(call);
+  const { servers: all, problems } = await serversOfMachine(call);
+  const [wanted] = call.args;
+  const servers = wanted === undefined ? all : [machineServer(all, wanted)];
   for (const problem of problems)
     call.print.warn(`left out, because this version of svc cannot use it: ${toPrintable(problem)}`);
-  const items = servers.map(({ server, consent, missing, health }) => {
-    const { id, name, owner, mode } = server;
-    return { id, name, owner, mode, consent, missing, health, unchecked: findUncheckedCode(server) };
+  const items = servers.map(({ server, consent, missing, health, allowed_hosts, refused_hosts }) => {
+    const { id, name, owner, mode, isolation } = server;
+    const reach = { isolation, allowed_hosts, refused_hosts };
+    return { id, name, owner, mode, consent, missing, health, unchecked: findUncheckedCode(server), ...reach };
   });
   call.print.rows({ items }, servers, COLUMNS, 'No MCP servers: svc mcp add NAME -- COMMAND');
   for (const { name, unchecked } of items) {
     for (const reason of unchecked) call.print.warn(toPrintable(`${name} ${reason}`));
   }
+  if (!call.print.person) return;
+  if (wanted !== undefined) for (const known of servers) call.print.note(toPrintable(isolationText(known)));
+  for (const { server, refused_hosts: refused } of servers) {
+    for (const host of refused) call.print.note(`refused: ${host}; to allow it: svc mcp allow ${server.name} ${host}`);
+  }
+}
+
+function isolationText({ server, allowed_hosts: hosts }: MachineServer): string {
+  const { name, mode, command } = server;
+  if (mode === 'remote') return `${name} runs nothing on this machine`;
+  if (hosts !== null) return `${name} runs in a container; ${reachText(name, hosts)}`;
+  const isBoxed = server.isolation === 'container' || isContainerCommand(command);
+  return isBoxed ? `${name} runs in a container with an open network` : `${name} runs code as you, in no container`;
 }
 
 const COLUMNS: readonly Column<MachineServer>[] = [

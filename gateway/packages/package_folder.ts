@@ -1,4 +1,5 @@
-import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
@@ -27,6 +28,54 @@ export function listPackageFiles(folder: string): Result<FileList, string> {
     }
   }
   return ok(found.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/**
+ * Lets every user read the files, for a container that runs as another one. The folder itself is last: once it is readable,
+ * everything in it is.
+ */
+export function makeReadableByAll(folder: string): void {
+  if ((lstatSync(folder).mode & 0o005) === 0o005) return;
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    if (entry.isSymbolicLink()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const { mode } = lstatSync(path);
+    chmodSync(path, mode | ((mode & 0o100) === 0 ? 0o444 : 0o555));
+  }
+  chmodSync(folder, 0o755);
+}
+
+const LOOK_MS = 1_000;
+
+/** A signal that is aborted once a folder has more bytes, while something writes into it. */
+export function watchSize(folder: string, mostBytes: number): { readonly tooLarge: AbortSignal; stop(): void } {
+  const tooLarge = new AbortController();
+  let timer: NodeJS.Timeout;
+  let isStopped = false;
+  const look = async (): Promise<void> => {
+    if ((await bytesIn(folder)) > mostBytes) tooLarge.abort();
+    else if (!isStopped) timer = setTimeout(() => void look(), LOOK_MS).unref();
+  };
+  timer = setTimeout(() => void look(), LOOK_MS).unref();
+  return {
+    tooLarge: tooLarge.signal,
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** What disappears meanwhile does not count. */
+async function bytesIn(folder: string): Promise<number> {
+  let bytes = 0;
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    const found = await lstat(join(entry.parentPath, entry.name)).catch(() => null);
+    bytes += found?.size ?? 0;
+  }
+  return bytes;
 }
 
 /** True if every listed file is there with its size. Further files do not matter: a program may keep a cache beside its code. */

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -12,6 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Npm } from './npm_program.ts';
 import { PackageStore } from './package_store.ts';
@@ -68,7 +70,7 @@ function open(npm: Npm = fakeNpm, pid = process.pid): PackageStore {
   return new PackageStore({ mcpHome: join(home, 'mcp'), env: {}, pid, npm });
 }
 
-const install = (store: PackageStore, spec = SPEC) =>
+const install = (store: PackageStore, spec: PackageSpec = SPEC) =>
   store.install(spec, { signal: never, tell: (text) => told.push(text) });
 const packagesFolder = () => join(home, 'mcp', 'packages');
 /** The folders of installed packages and of installs. */
@@ -170,6 +172,34 @@ describe('an install that fails leaves nothing behind', () => {
   });
 });
 
+const large =
+  (bytes: number, waits: boolean): Npm =>
+  async (args, folder, signal) => {
+    const done = await fakeNpm(args, folder, signal);
+    if (args[0] !== 'ci') return done;
+    writeFileSync(join(folder, 'node_modules', 'large'), '');
+    truncateSync(join(folder, 'node_modules', 'large'), bytes);
+    if (waits) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    return signal.aborted ? err('stopped') : done;
+  };
+const limited = (npm: Npm) =>
+  new PackageStore({ mcpHome: join(home, 'mcp'), env: {}, pid: process.pid, npm, maxBytes: 1_000_000 });
+
+describe('an install that grows too large', () => {
+  test.each([
+    ['is stopped while npm runs', true],
+    ['is refused after it', false],
+  ])('%s, and leaves nothing behind', async (_, waits) => {
+    const done = await install(limited(large(1_000_001, waits)));
+    expect(done).toMatchObject({ ok: false, error: expect.stringContaining('larger than an install may be') });
+    expect(readdirSync(packagesFolder())).toEqual([]);
+  });
+
+  test('is allowed up to the limit', async () => {
+    expect(await install(limited(large(900_000, false)))).toMatchObject({ ok: true });
+  });
+});
+
 /** Does what npm does, and something more after one of its commands. */
 function after(command: string, more: (folder: string) => void): Npm {
   return async (args, folder, signal) => {
@@ -232,6 +262,48 @@ describe('a damaged package', () => {
   });
 });
 
+describe('a newer release', () => {
+  const LATEST = { name: '@acme/server', version: null, isExact: false };
+  const NEWEST = lockOf().replace('"version":"1.0.0"', '"version":"1.1.0"');
+  const newest: Npm = (args, folder, signal) => {
+    if (args[0] !== 'install') return fakeNpm(args, folder, signal);
+    writeFileSync(join(folder, 'package-lock.json'), NEWEST);
+    return Promise.resolve(ok(undefined));
+  };
+  const failing: Npm = (args, folder, signal) =>
+    args[0] === 'ci' ? Promise.resolve(err('no space')) : newest(args, folder, signal);
+  const replace = async (npm: Npm) => {
+    const plan = await open(npm).planNewest(LATEST, never);
+    if (!plan.ok) throw new Error(plan.error);
+    return open(npm).install(LATEST, { signal: never, tell: () => {}, plan: plan.value, replaces: true });
+  };
+
+  test('is looked up whatever is installed, and takes its place whole', async () => {
+    await install(open(), LATEST);
+    expect(open().find(LATEST)).toMatchObject({ release: '1.0.0' });
+    expect(await open(newest).planNewest(LATEST, never)).toMatchObject({ ok: true, value: { release: '1.1.0' } });
+    expect(open().find(LATEST)).toMatchObject({ release: '1.0.0' });
+    expect(await replace(newest)).toMatchObject({ ok: true, value: { release: '1.1.0' } });
+    expect(open().find(LATEST)).toMatchObject({ release: '1.1.0' });
+  });
+
+  test('leaves the earlier one in use if it cannot be installed', async () => {
+    await install(open(), LATEST);
+    expect(await replace(failing)).toMatchObject({ ok: false });
+    expect(open().find(LATEST)).toMatchObject({ release: '1.0.0' });
+    expect(folders()).toHaveLength(1);
+  });
+
+  test('is not removed by the repair of the earlier one', async () => {
+    await install(open(), LATEST);
+    await replace(newest);
+    const { folder } = open().find(LATEST) ?? { folder: '' };
+    rmSync(join(folder, 'node_modules'), { recursive: true });
+    expect(open().find(LATEST)).toBeNull();
+    expect(await install(open(), LATEST)).toMatchObject({ ok: true, value: { release: '1.1.0' } });
+  });
+});
+
 describe('a sweep', () => {
   test('removes what an ended program left behind, and nothing else', async () => {
     const { folder } = await installed();
@@ -252,6 +324,21 @@ describe('a sweep', () => {
     expect([open().find(SPEC) !== null, open().find(other)]).toEqual([true, null]);
     await open().keepOnly([]);
     expect(readdirSync(packagesFolder())).toEqual([]);
+  });
+
+  test('leaves what an install has finished meanwhile, although its program has ended', async () => {
+    const ended = spawnSync(process.execPath, ['-e', '']).pid;
+    await installed(open(fakeNpm, ended));
+    const [record = ''] = readdirSync(packagesFolder()).filter((name) => name.endsWith('.json'));
+    const text = readFileSync(join(packagesFolder(), record), 'utf8');
+    rmSync(join(packagesFolder(), record));
+    mkdirSync(join(packagesFolder(), '0junk'));
+    const sweeping = open().sweep();
+    // The folder that sorts first is removed first, and only then is the other one looked at.
+    writeFileSync(join(packagesFolder(), record), text, { mode: 0o600 });
+    await sweeping;
+    expect(folders()).toHaveLength(1);
+    expect(open().find(SPEC)).not.toBeNull();
   });
 
   test('leaves an install in progress alone', async () => {

@@ -14,7 +14,7 @@ import { serversInUse } from '../../machine/process_records.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { type Npm, npmOnPath } from './npm_program.ts';
-import { findProgram, hasAllFiles, listPackageFiles } from './package_folder.ts';
+import { findProgram, hasAllFiles, listPackageFiles, watchSize } from './package_folder.ts';
 
 /**
  * The record of an installed package. Replacing this file is the one step that installs a package or replaces it: before that
@@ -40,6 +40,8 @@ const fileList = z.array(z.tuple([z.string(), z.number()]));
 /** A package that can be started. */
 export interface InstalledPackage {
   readonly release: string;
+  /** Absolute path of everything that was installed. */
+  readonly folder: string;
   /** Absolute path of its program. */
   readonly program: string;
   /** The directory of the programs of its dependencies. */
@@ -60,6 +62,8 @@ interface InstallOptions {
   readonly tell: (text: string) => void;
   /** What the person has seen; without it npm decides the dependencies now. */
   readonly plan?: PackagePlan;
+  /** Installs the plan also if another release is there, which is used until the new one is whole. */
+  readonly replaces?: boolean;
 }
 
 interface PackageStoreOptions {
@@ -68,12 +72,17 @@ interface PackageStoreOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   readonly npm?: Npm;
+  /** Of one package with its dependencies, unpacked. */
+  readonly maxBytes?: number;
 }
 
 const RECORD = /^npm-[0-9a-f]{24}\.json$/;
 const FILES = 'svc-files.json';
 const LOCK = 'package-lock.json';
 const INSTALL_MS = 600_000;
+/** The registry's word about the size of an archive is a stranger's, and says nothing about what is in it. */
+const MAX_BYTES = 2 * 1024 * 1024 * 1024;
+const TOO_LARGE = 'it is larger than an install may be';
 const PLATFORM = { os: process.platform, cpu: process.arch };
 
 /**
@@ -110,6 +119,11 @@ export class PackageStore {
     );
   }
 
+  /** What the newest release would bring, whatever is installed. Nothing is installed. */
+  planNewest(spec: PackageSpec, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
+    return this.#inFolder(spec, signal, (folder, both) => this.#resolve(spec, folder, both));
+  }
+
   /** Installs a package, or repairs it. The error is a sentence for a person. */
   install(spec: PackageSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
     const key = keyOf(spec);
@@ -133,17 +147,22 @@ export class PackageStore {
   async sweep(): Promise<void> {
     if (lstatSync(this.#directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
     const names = readdirSync(this.#directory);
-    const used = new Set(names.flatMap((name) => (name.endsWith('.json') ? (this.#readFile(name)?.folder ?? []) : [])));
     const inUse = serversInUse(this.#options.mcpHome);
     if (inUse === null || inUse.size > 0) return;
-    const left = names.filter((name) => !used.has(name) && !name.endsWith('.json') && !isOwnerAlive(name));
-    for (const name of left) await remove(join(this.#directory, name));
+    const left = names.filter((name) => !name.endsWith('.json') && !isOwnerAlive(name));
+    // Read after the owners have ended: the last thing that an install does is to write the record that names its folder.
+    for (const name of left) if (!this.#isUsed(name)) await remove(join(this.#directory, name));
+  }
+
+  #isUsed(folder: string): boolean {
+    const records = readdirSync(this.#directory).filter((name) => name.endsWith('.json'));
+    return records.some((name) => this.#readFile(name)?.folder === folder);
   }
 
   async #install(spec: PackageSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
     const { signal, tell } = options;
     await this.sweep();
-    const kept = this.#read(spec);
+    const kept = options.replaces === true ? null : this.#read(spec);
     if (kept !== null) tell(`${npmSpecText(spec)} is damaged and is installed again`);
     return this.#inFolder(spec, signal, async (folder, both) => {
       const lock = kept?.lock ?? options.plan?.lock;
@@ -175,11 +194,16 @@ export class PackageStore {
   ): Promise<Result<PackageRecord, string>> {
     writeFileSync(join(folder, 'package.json'), manifestOf(spec));
     writeFileSync(join(folder, LOCK), plan.lock);
-    const done = await this.#npm(['ci'], folder, signal);
+    const size = watchSize(folder, this.#options.maxBytes ?? MAX_BYTES);
+    const done = await this.#npm(['ci'], folder, AbortSignal.any([signal, size.tooLarge]));
+    size.stop();
+    if (size.tooLarge.aborted) return err(`could not be installed: ${TOO_LARGE}`);
     if (!done.ok) return err(`could not be installed: ${done.error}`);
     if (readFileSync(join(folder, LOCK), 'utf8') !== plan.lock) return err('has another lock file after its install');
     const files = listPackageFiles(folder);
     if (!files.ok) return files;
+    const bytes = files.value.reduce((sum, [, each]) => sum + Math.max(0, each), 0);
+    if (bytes > (this.#options.maxBytes ?? MAX_BYTES)) return err(`could not be installed: ${TOO_LARGE}`);
     const program = findProgram(folder, spec.name);
     if (!program.ok) return program;
     const list = JSON.stringify(files.value);
@@ -191,7 +215,7 @@ export class PackageStore {
       folder: folder.slice(this.#directory.length + 1),
       program: program.value,
       files: sha256Hex(list),
-      bytes: files.value.reduce((sum, [, bytes]) => sum + Math.max(0, bytes), 0),
+      bytes,
       lock: plan.lock,
     });
   }
@@ -244,6 +268,7 @@ export class PackageStore {
     }
     return {
       release: record.release,
+      folder,
       program: join(folder, record.program),
       programs: join(folder, 'node_modules', '.bin'),
       packages: plan.value.tarballs.length,

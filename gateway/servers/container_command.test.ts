@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { markContainer, DEFAULT_RUNTIME_IMAGES, wrapInContainer, isContainerCommand } from './container_command.ts';
+import { isContainerCommand } from '../../shared/mcp/server_isolation.ts';
+import { markContainer, DEFAULT_RUNTIME_IMAGES, wrapInContainer } from './container_command.ts';
 
 const marks = { gatewayMark: 'abc', runId: 'abc.1', endpoint: 'unix:///run/docker.sock' };
 

@@ -7,7 +7,7 @@ export interface ProgramCommand {
   readonly args: readonly string[];
 }
 
-interface ContainerMarks {
+export interface ContainerMarks {
   /** Label value of the gateway: finds its containers after it was killed. */
   readonly gatewayMark: string;
   /** Label value of this run: finds its container. */
@@ -33,7 +33,8 @@ export const DEFAULT_RUNTIME_IMAGES: RuntimeImages = {
   deno: 'denoland/deno:debian',
 };
 
-const HOME = '/home/mcp';
+/** The home directory in a container, in memory. */
+export const CONTAINER_HOME = '/home/mcp';
 
 /** Options that limit a container's resources and rights. */
 const CONFINED = [
@@ -47,15 +48,20 @@ const CONFINED = [
   '--user=65532:65532',
   '--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size=512m',
   // Package runners execute files below the home directory.
-  `--tmpfs=${HOME}:rw,nosuid,nodev,exec,mode=0700,uid=65532,gid=65532,size=1g`,
-  `--workdir=${HOME}`,
+  `--tmpfs=${CONTAINER_HOME}:rw,nosuid,nodev,exec,mode=0700,uid=65532,gid=65532,size=1g`,
+  `--workdir=${CONTAINER_HOME}`,
 ] as const;
 
 /** Options added even to a configuration's own `docker run`: a process limit and no new privileges. */
 const LIMITED = ['--security-opt=no-new-privileges', '--pids-limit=1024'] as const;
 
 /** Variables whose value goes on the command line. For all others only the name does; the value is in the environment. */
-const PLAIN_IN_CONTAINER = [`HOME=${HOME}`, 'TMPDIR=/tmp', 'npm_config_ignore_scripts=true', 'UV_NO_BUILD=1'] as const;
+export const CONTAINER_VARIABLES = {
+  HOME: CONTAINER_HOME,
+  TMPDIR: '/tmp',
+  npm_config_ignore_scripts: 'true',
+  UV_NO_BUILD: '1',
+} as const;
 
 /** Wraps the command in a container whose image has its program; fails if no image is known. */
 export function wrapInContainer(
@@ -65,14 +71,21 @@ export function wrapInContainer(
   marks: ContainerMarks,
 ): Result<ProgramCommand, string> {
   const [program = '', ...args] = command;
-  const image = Object.hasOwn(images, program) ? images[program] : undefined;
-  if (image === undefined) {
-    const known = Object.keys(images).toSorted().join(', ');
-    return err(`no image is known for ${JSON.stringify(program)} (known: ${known})`);
-  }
-  const variables = [...PLAIN_IN_CONTAINER, ...envNames].flatMap((name) => ['--env', name]);
+  const found = imageFor(program, images);
+  if (!found.ok) return found;
+  const image = found.value;
+  const plain = Object.entries(CONTAINER_VARIABLES).map(([name, value]) => `${name}=${value}`);
+  const variables = [...plain, ...envNames].flatMap((name) => ['--env', name]);
   const options = [...labels(marks), ...CONFINED, ...variables, `--entrypoint=${program}`];
   return ok(docker(marks, ['--rm', '--interactive', '--init', ...options, image, ...args]));
+}
+
+/** The image that has a program. */
+export function imageFor(program: string, images: RuntimeImages): Result<string, string> {
+  const image = Object.hasOwn(images, program) ? images[program] : undefined;
+  if (image !== undefined) return ok(image);
+  const known = Object.keys(images).toSorted().join(', ');
+  return err(`no image is known for ${JSON.stringify(program)} (known: ${known})`);
 }
 
 /** A configuration's own `docker run`, bound to this machine's engine and labelled, so that it can be ended. */
@@ -81,13 +94,13 @@ export function markContainer(command: readonly string[], marks: ContainerMarks)
   return docker(marks, [...labels(marks), ...LIMITED, ...command.slice(at + 1)]);
 }
 
-/** True for a command that itself starts a container. */
-export function isContainerCommand(command: readonly string[]): boolean {
-  return /(^|\/)docker$/.test(command[0] ?? '');
+/** The labels of a container of this gateway. */
+export function containerLabelsOf({ gatewayMark, runId }: ContainerMarks): Readonly<Record<string, string>> {
+  return { [GATEWAY_LABEL]: gatewayMark, [RUN_LABEL]: runId };
 }
 
-function labels({ gatewayMark, runId }: ContainerMarks): readonly string[] {
-  return ['--label', `${GATEWAY_LABEL}=${gatewayMark}`, '--label', `${RUN_LABEL}=${runId}`];
+function labels(marks: ContainerMarks): readonly string[] {
+  return Object.entries(containerLabelsOf(marks)).flatMap(([name, value]) => ['--label', `${name}=${value}`]);
 }
 
 function docker({ endpoint }: ContainerMarks, run: readonly string[]): ProgramCommand {

@@ -39,6 +39,8 @@ interface LaunchRequest {
   readonly stderr: StderrRing;
   /** Whether the server is known to speak an earlier revision. */
   readonly isLegacy: boolean;
+  /** The server runs in a container whose only way out is the proxy. */
+  readonly isSealed?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -77,7 +79,7 @@ export class Launcher {
   ): Promise<Result<Downstream, Failure<ServerFailureReason> & { readonly atProbe: boolean }>> {
     const { limits } = this.#options;
     request.stderr.maskWith(filled.mask.now);
-    const started = await this.#options.local.start(request.server, filled, request.stderr, request.signal);
+    const started = await this.#options.local.start(request, filled);
     if (!started.ok) return err({ ...started.error, atProbe: false });
     const process = started.value;
     const fault: { message: string | null } = { message: null };

@@ -6,7 +6,7 @@ import { findDockerEndpoint } from '../../sandbox/engine/docker_endpoint.ts';
 import { DEFAULT_RUNTIME_IMAGES, type RuntimeImages } from './container_command.ts';
 import { Gateway } from '../gateway.ts';
 import { DEFAULT_GATEWAY_LIMITS, type GatewayLimits } from '../gateway_limits.ts';
-import type { GatewayPorts } from '../gateway_ports.ts';
+import type { GatewayPorts, ServerSessions } from '../gateway_ports.ts';
 import { KeptLists } from '../routing/kept_lists.ts';
 import { Launcher } from './launcher.ts';
 import { LocalLaunch } from './local_launch.ts';
@@ -30,10 +30,12 @@ interface LocalGatewayOptions {
   /** Additional PEM roots to trust for remote servers. */
   readonly extraRoots: readonly string[];
   readonly proxy?: UpstreamProxy | null;
-  /** The name or id of the only server that is served; by default all are. */
+  /** The id of the only server that is served; by default all are. */
   readonly only?: string | null;
   readonly limits?: Partial<GatewayLimits>;
   readonly images?: RuntimeImages;
+  /** For servers in containers with a closed network; without it, none is started. */
+  readonly sessions?: ServerSessions;
 }
 
 export interface LocalGateway {
@@ -55,7 +57,8 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   // A failure leaves something behind until the next start.
   void packages.sweep().catch(() => undefined);
   const findEngine = () => engineOf(env);
-  const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, packages, findEngine });
+  const machine = { mcpHome, env, gatewayMark, guard, records, images, packages, findEngine };
+  const local = new LocalLaunch({ ...machine, sessions: options.sessions ?? null });
   const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots, proxy });
   const keptLists = new KeptLists(mcpHome);
   const gateway = new Gateway({ ports, launcher, only, keptLists, sources, limits, version, pause: pauseInBackground });

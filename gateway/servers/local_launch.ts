@@ -1,28 +1,31 @@
 import { mkdirSync } from 'node:fs';
-import { delimiter } from 'node:path';
+import { delimiter, dirname } from 'node:path';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { readNpmCommand } from '../../shared/mcp/npm_command.ts';
+import { isContainerCommand } from '../../shared/mcp/server_isolation.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
 import {
+  imageFor,
   markContainer,
   wrapInContainer,
-  isContainerCommand,
   type ProgramCommand,
   RUN_LABEL,
   type RuntimeImages,
 } from './container_command.ts';
-import { serverDirectories } from '../../machine/server_directories.ts';
-import { launchEnvironment } from './launch_environment.ts';
+import { dockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { type ServerDirectories, serverDirectories } from '../../machine/server_directories.ts';
+import { launchEnvironment, RUN_ID_VARIABLE } from './launch_environment.ts';
 import type { FilledLaunch } from './fill_launch.ts';
 import type { ProcessGuard } from './process_guard.ts';
 import type { ProcessRecords } from '../../machine/process_records.ts';
 import type { PackageStore } from '../packages/package_store.ts';
+import { createSealedContainer } from './sealed_container.ts';
 import { ServerProcess } from './server_process.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import type { Failure } from '../../shared/model/failure.ts';
-import type { ServerFailureReason } from '../gateway_ports.ts';
+import type { ServerFailureReason, ServerSessions } from '../gateway_ports.ts';
 
 /** Settings for the local servers of one gateway. */
 interface LocalLaunchOptions {
@@ -37,6 +40,16 @@ interface LocalLaunchOptions {
   readonly packages: Pick<PackageStore, 'find' | 'install'>;
   /** The machine's engine as `unix://...`, or why there is none. */
   readonly findEngine: () => Promise<Result<string, string>>;
+  /** For servers in containers with a closed network; null if there are none. */
+  readonly sessions: ServerSessions | null;
+}
+
+/** One start of a server. */
+interface LocalStart {
+  readonly server: McpServer;
+  readonly stderr: StderrRing;
+  readonly isSealed?: boolean;
+  readonly signal: AbortSignal;
 }
 
 /** Starts the program of a local server, without a shell and with a minimal environment. */
@@ -49,10 +62,8 @@ export class LocalLaunch {
   }
 
   async start(
-    server: McpServer,
+    { server, stderr, signal, isSealed = false }: LocalStart,
     filled: FilledLaunch,
-    stderr: StderrRing,
-    signal: AbortSignal,
   ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
     const { values } = filled;
     const danger =
@@ -67,8 +78,12 @@ export class LocalLaunch {
     const directories = serverDirectories(mcpHome, server.id);
     for (const path of [directories.home, directories.temporary]) mkdirSync(path, { recursive: true, mode: 0o700 });
     const environment = launchEnvironment({ gateway: env, directories, own: values.env, runId });
-    const installed = await this.#installed(server, values.command, stderr, signal);
+    const mayInstall = server.isolation === 'process' || isSealed;
+    const installed = mayInstall
+      ? await this.#installed(values.command, stderr, signal)
+      : ok({ command: values.command, programs: null, folder: null });
     if (!installed.ok) return installed;
+    if (isSealed) return this.#startSealed({ server, stderr, runId, installed: installed.value, directories }, filled);
     const command = await this.#command(server, installed.value.command, Object.keys(values.env), runId);
     if (!command.ok) return command;
     const { programs } = installed.value;
@@ -90,19 +105,67 @@ export class LocalLaunch {
 
   /** The command with its npm package replaced by the installed program. A missing or damaged package is installed first. */
   async #installed(
-    server: McpServer,
     command: readonly string[],
     stderr: StderrRing,
     signal: AbortSignal,
   ): Promise<Result<InstalledCommand, Failure<ServerFailureReason>>> {
-    const wanted = server.isolation === 'process' ? readNpmCommand(command) : null;
-    if (wanted === null) return ok({ command, programs: null });
+    const wanted = readNpmCommand(command);
+    if (wanted === null) return ok({ command, programs: null, folder: null });
     const { packages } = this.#options;
     const tell = (text: string): void => stderr.write(Buffer.from(`svc: ${text}\n`));
     const there = packages.find(wanted.spec);
     const found = there === null ? await packages.install(wanted.spec, { signal, tell }) : ok(there);
     if (!found.ok) return err({ reason: 'install_failed', message: found.error });
-    return ok({ command: [found.value.program, ...wanted.args], programs: found.value.programs });
+    const { program, programs, folder } = found.value;
+    return ok({ command: [program, ...wanted.args], programs, folder });
+  }
+
+  /** Starts it in a container whose only way out is the proxy. It never falls back to another isolation. */
+  async #startSealed(
+    { server, stderr, runId, installed, directories }: SealedStart,
+    { values }: FilledLaunch,
+  ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
+    const { env, gatewayMark, guard, images, mcpHome, sessions } = this.#options;
+    const image = imageFor(values.command[0] ?? '', images);
+    if (!image.ok) return err(noContainerFailure(image.error));
+    const engine = await this.#options.findEngine();
+    if (!engine.ok) return err(noContainerFailure(engine.error));
+    if (sessions === null) return err(noContainerFailure('this gateway has no proxy for it'));
+    const endpoint = engine.value;
+    guard.watchEngine(endpoint);
+    const created = await createSealedContainer(dockerRuntime(env, endpoint), sessions, {
+      server,
+      image: image.value,
+      command: installed.command,
+      packageFolder: installed.folder,
+      env: values.env,
+      marks: { gatewayMark, runId, endpoint },
+      home: dirname(mcpHome),
+    });
+    if (!created.ok) return err(noContainerFailure(created.error));
+    const container = created.value;
+    const started = await ServerProcess.start(
+      {
+        ...container.command,
+        // The values are in the container already: the program that attaches to it needs none.
+        env: { PATH: env['PATH'] ?? '/usr/bin:/bin', HOME: directories.home, [RUN_ID_VARIABLE]: runId },
+        directory: directories.home,
+        runId,
+        watch: this.#watch(runId, server.id),
+        afterwards: () => container.end(),
+      },
+      stderr,
+    );
+    if (!started.ok) {
+      await container.end();
+      return err({ reason: 'spawn_failed', message: started.error });
+    }
+    let hasEnded = false;
+    void started.value.ended.then(() => (hasEnded = true));
+    const begun = await container.begin(started.value.child.stdin, () => hasEnded);
+    if (begun.ok) return started;
+    await started.value.stop(0);
+    return err(noContainerFailure(begun.error));
   }
 
   async #command(
@@ -156,6 +219,14 @@ interface InstalledCommand {
   readonly command: readonly string[];
   /** The directory of the programs that the package brings; null without a package. */
   readonly programs: string | null;
+  /** The folder of the package. */
+  readonly folder: string | null;
+}
+
+interface SealedStart extends Pick<LocalStart, 'server' | 'stderr'> {
+  readonly runId: string;
+  readonly installed: InstalledCommand;
+  readonly directories: ServerDirectories;
 }
 
 interface LaunchCommand {

@@ -211,6 +211,7 @@ export class SupervisedServer {
         events,
         stderr,
         isLegacy: this.#isLegacy,
+        isSealed: (this.#known.allowedHosts ?? null) !== null,
         signal: life.signal,
       });
       if (!life.signal.aborted) return connected;
@@ -289,7 +290,7 @@ const REFUSED: ReadonlySet<string> = new Set([
 ]);
 
 /** The part of the configuration that a launch depends on. Changes of other parts (policy, description) need no restart. */
-function launchKey({ server, consent, missing, credentials = '' }: GatewayServer): string {
+function launchKey({ server, consent, missing, credentials = '', allowedHosts = null }: GatewayServer): string {
   const { id, mode, command, env, url, transport, headers, enabled, isolation, version } = server;
   return JSON.stringify([
     id,
@@ -305,5 +306,6 @@ function launchKey({ server, consent, missing, credentials = '' }: GatewayServer
     consent,
     missing,
     credentials,
+    allowedHosts,
   ]);
 }

@@ -18,6 +18,8 @@ export interface LocalApiFailure {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
+type LocalApiMethod = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
 interface LocalApiCall {
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
@@ -52,7 +54,7 @@ export class LocalApi {
 
   /** The reply, validated against its schema. */
   async call<T>(
-    method: 'GET' | 'POST',
+    method: LocalApiMethod,
     target: string,
     schema: z.ZodType<T>,
     call: LocalApiCall = {},
@@ -63,7 +65,7 @@ export class LocalApi {
 
   /** The raw reply, unless it is an error. */
   async send(
-    method: 'GET' | 'POST',
+    method: LocalApiMethod,
     target: string,
     { body, headers, timeoutMs = TIMEOUT_MS, signal, isOnce }: LocalApiCall,
   ): Promise<Result<HttpReply, LocalApiFailure>> {

@@ -263,9 +263,9 @@ interface UntoldLog {
 }
 
 function serversIn({ items }: ServersReply): readonly GatewayServer[] {
-  return items.flatMap(({ server: record, consent, missing, credentials, reviewed }) => {
+  return items.flatMap(({ server: record, consent, missing, credentials, reviewed, allowed_hosts: allowedHosts }) => {
     const [known] = readSnapshotMcpServers([record]).servers;
-    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials, reviewed }];
+    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials, reviewed, allowedHosts }];
   });
 }
 

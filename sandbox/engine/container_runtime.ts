@@ -64,6 +64,15 @@ export interface Hardening {
   readonly seccompProfile: string;
 }
 
+/** Limits that fit a program which keeps no files. */
+export interface Confinement {
+  /** Memory without swap, as the engine reads it (`1g`). */
+  readonly memory: string;
+  readonly cpus: string;
+  /** Directories in memory, each with its options; everything else is read-only. */
+  readonly tmpfs: readonly string[];
+}
+
 export interface ContainerSpec {
   /** A reference, preferably the id of a checked image. */
   readonly image: string;
@@ -84,6 +93,9 @@ export interface ContainerSpec {
   readonly network: 'none' | null;
   /** Null: the engine's defaults. */
   readonly hardening: Hardening | null;
+  readonly confinement?: Confinement;
+  /** The engine removes it when it has ended. */
+  readonly removedAtEnd?: boolean;
   /**
    * Whether the container gets the proxy variables of the user's engine settings. They may contain another proxy's password and
    * would bypass our proxy.

@@ -1,4 +1,4 @@
-import type { BindMount, ContainerSpec, ExecSpec, Hardening, VolumeMount } from './container_runtime.ts';
+import type { BindMount, Confinement, ContainerSpec, ExecSpec, Hardening, VolumeMount } from './container_runtime.ts';
 import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
 
 /** The command lines of the `docker` program. They never contain the value of an environment variable. */
@@ -25,6 +25,8 @@ export function createArguments(spec: ContainerSpec): string[] {
     ...(spec.stdin ? ['--interactive'] : []),
     ...(spec.tty ? ['--tty'] : []),
     ...(spec.hardening === null ? [] : hardeningArguments(spec.hardening)),
+    ...(spec.confinement === undefined ? [] : confinementArguments(spec.confinement)),
+    ...(spec.removedAtEnd === true ? ['--rm'] : []),
     '--',
     spec.image,
     ...spec.command,
@@ -89,6 +91,11 @@ function hardeningArguments(hardening: Hardening): string[] {
     '--pids-limit',
     String(hardening.pidsLimit),
   ];
+}
+
+function confinementArguments({ memory, cpus, tmpfs }: Confinement): string[] {
+  const limits = ['--read-only', '--memory', memory, '--memory-swap', memory, '--cpus', cpus];
+  return [...limits, ...tmpfs.flatMap((directory) => ['--tmpfs', directory])];
 }
 
 /** The value of `--mount`: comma-separated fields, quoted as in CSV if a path contains a comma, a quote or a line break. */

@@ -15,6 +15,9 @@ export const MCP_STATUSES = ['stopped', 'running', 'error'] as const;
 export const MCP_ISOLATIONS = ['process', 'container'] as const;
 type McpIsolation = (typeof MCP_ISOLATIONS)[number];
 
+/** The number of hosts that a server's container may reach. */
+export const MAX_MCP_SERVER_HOSTS = 200;
+
 /** A gateway's report on a server of its machine. */
 export const MCP_HEALTH_STATES = [
   'unknown',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { OWNERS } from '../model/host_binding.ts';
-import { ENTRY_RISK_CODES, MCP_TRANSPORTS } from '../model/mcp_server.ts';
+import { ENTRY_RISK_CODES, MCP_ISOLATIONS, MCP_TRANSPORTS } from '../model/mcp_server.ts';
+import { oneOfValues } from './host_binding_fields.ts';
 import { mcpServerRecord } from './mcp/mcp_servers.ts';
 import { mcpNameText } from './mcp/mcp_server_fields.ts';
 import { owner, time } from './primitives.ts';
@@ -222,6 +223,8 @@ export const marketplaceInstallInput = z
     /** The server's name, which is also the prefix of its tools; by default made from the entry's name. */
     name: mcpNameText.optional(),
     owner: owner.optional(),
+    /** Where a local server runs; by default as a process of the user. */
+    isolation: oneOfValues(MCP_ISOLATIONS).optional(),
     /** Check everything, and install nothing. */
     dry_run: z.boolean().optional(),
   })

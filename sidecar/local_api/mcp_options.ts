@@ -4,6 +4,7 @@ import type { ToolApprovalRequest } from '../control/approvals.ts';
 import type { Consents } from '../mcp/consents.ts';
 import type { GatewayChild } from '../mcp/gateway_child.ts';
 import type { HealthBoard } from '../mcp/health_board.ts';
+import type { RefusedHosts } from '../mcp/refused_hosts.ts';
 import type { ServerDirectory } from '../mcp/server_directory.ts';
 import type { CredentialSource, NotApproved } from '../ports.ts';
 import type { GatewayFacts } from '../../shared/wire/mcp/mcp_gateway.ts';
@@ -11,7 +12,8 @@ import type { GatewayFacts } from '../../shared/wire/mcp/mcp_gateway.ts';
 /** The local API's dependencies for MCP servers. */
 export interface McpOptions {
   readonly directory: ServerDirectory;
-  readonly consents: Pick<Consents, 'give' | 'withdraw'>;
+  readonly consents: Pick<Consents, 'give' | 'withdraw' | 'allowHosts'>;
+  readonly refused: RefusedHosts;
   readonly board: HealthBoard;
   /** Called when the board has news. */
   readonly healthChanged: () => void;

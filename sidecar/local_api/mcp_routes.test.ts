@@ -8,8 +8,10 @@ import { refusal } from '../../shared/model/refusal.ts';
 import { err } from '../../shared/model/result.ts';
 import { type McpHealthState, mcpOAuthRef, type McpServer } from '../../shared/model/mcp_server.ts';
 import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
+import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { consentOf } from '../mcp/server_directory.ts';
-import { HOST_TOKEN, LocalApiBench } from '../testing/local_api_bench.ts';
+import { reachFailure } from '../reach/reach_failure.ts';
+import { HOST_TOKEN, LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
 import { type McpBench, mcpOptions } from '../testing/mcp_options.ts';
 import { createLocalApi } from './app.ts';
 
@@ -56,6 +58,15 @@ function use(server: McpServer, authorization: 'ready' | 'authorisation_required
 const hashOf = (server: McpServer): string => consentOf(server)?.hash ?? '';
 const consent = (server: McpServer) =>
   call('POST', `/v1/mcp/servers/${SERVER_ID}/consent`, { consent_hash: hashOf(server) });
+const consentTo = (server: McpServer, more: object = {}) =>
+  call('POST', `/v1/mcp/servers/${SERVER_ID}/consent`, { consent_hash: hashOf(server), ...more });
+const allow = (...hosts: string[]) => call('POST', `/v1/mcp/servers/${SERVER_ID}/hosts`, { allowed_hosts: hosts });
+const sentinel = (host: string, env: string) =>
+  sampleBinding({
+    id: `bnd_${env}`,
+    host,
+    emit: { mechanism: 'sentinel-swap', sentinel: `placeholder-of-${env}`, env },
+  });
 const release = (hash: string | null, url: string | null = null) =>
   call('POST', `/v1/mcp/servers/${SERVER_ID}/release`, { consent_hash: hash, url });
 const store = (version = '1') => mcp.credentials.set({ owner: 'personal', path: TOKEN_PATH }, SECRET, version);
@@ -225,6 +236,137 @@ describe('a consent', () => {
 
   test('to an unknown server is refused', async () => {
     expect(await consent(withToken)).toMatchObject({ status: 404 });
+  });
+});
+
+describe('the hosts of a server in a container', () => {
+  const boxed = localServer({ isolation: 'container' });
+
+  test('are none at first, and change what a gateway has to act on', async () => {
+    use(boxed);
+    expect((await list()).first).toMatchObject({ allowed_hosts: null });
+    await consentTo(boxed);
+    const before = await list();
+    expect(before.first).toMatchObject({ allowed_hosts: [], refused_hosts: [] });
+    expect(await allow('b.test', '*.A.test', 'b.test')).toMatchObject({ status: 204 });
+    const after = await list();
+    expect(after.first).toMatchObject({ allowed_hosts: ['*.a.test', 'b.test'] });
+    expect(after.version).not.toBe(before.version);
+  });
+
+  test('are kept by a new consent in the same isolation, and so is a network that was open', async () => {
+    const other = localServer({ ...boxed, command: ['npx', '-y', 'other-mcp@1.0.0'] });
+    use(boxed);
+    await consentTo(boxed, { allowed_hosts: ['a.test'] });
+    use(other);
+    await consentTo(other);
+    expect((await list()).first).toMatchObject({ allowed_hosts: ['a.test'] });
+    await consentTo(other, { allowed_hosts: null });
+    use(boxed);
+    await consentTo(boxed);
+    expect((await list()).first).toMatchObject({ allowed_hosts: null });
+    expect(await allow('a.test')).toMatchObject({ status: 409, code: 'conflict' });
+  });
+
+  test('are a closed list again after another isolation, and none without a container', async () => {
+    const plain = localServer();
+    use(boxed);
+    await consentTo(boxed, { allowed_hosts: null });
+    use(plain);
+    await consentTo(plain, { allowed_hosts: ['a.test'] });
+    expect((await list()).first).toMatchObject({ allowed_hosts: null });
+    use(boxed);
+    await consentTo(boxed);
+    expect((await list()).first).toMatchObject({ allowed_hosts: [] });
+  });
+
+  test("are none for a configuration's own container", async () => {
+    const own = localServer({ isolation: 'container', command: ['docker', 'run', '-i', 'acme/mcp:1.2'] });
+    use(own);
+    await consentTo(own, { allowed_hosts: ['a.test'] });
+    expect((await list()).first).toMatchObject({ allowed_hosts: null });
+  });
+
+  test('that were refused are listed until they are allowed, and are no news for a gateway', async () => {
+    use(boxed);
+    await consentTo(boxed);
+    const before = await list();
+    for (const host of ['a.test', 'b.test', 'a.test']) mcp.refused.note(SERVER_ID, host);
+    const after = await list();
+    expect(after).toMatchObject({ version: before.version, first: { refused_hosts: ['a.test', 'b.test'] } });
+    await allow('a.test');
+    expect((await list()).first).toMatchObject({ refused_hosts: ['b.test'] });
+    for (let index = 0; index < 200; index += 1) mcp.refused.note(SERVER_ID, `h${index}.test`);
+    expect((await list()).first['refused_hosts']).toHaveLength(50);
+  });
+
+  test.each([
+    ['not a host', ['*.*']],
+    ['too many', Array.from({ length: 201 }, (_, index) => `h${index}.test`)],
+  ])('are refused if they are %s', async (_, hosts) => {
+    use(boxed);
+    await consentTo(boxed);
+    expect(await allow(...hosts)).toMatchObject({ status: 400 });
+  });
+
+  test('can be closed only where the sidecar can enter the network', async () => {
+    const path = '/v1/mcp/isolation?endpoint=unix:///run/docker.sock';
+    expect((await call('GET', path)).body).toEqual({ sealed: true, message: null });
+    bench.listener = err(reachFailure('egress_unavailable', 'needs root'));
+    expect((await call('GET', path)).body).toEqual({ sealed: false, message: 'needs root' });
+    expect(await call('GET', '/v1/mcp/isolation?endpoint=tcp://1.2.3.4')).toMatchObject({ status: 400 });
+  });
+});
+
+describe('the session of a server in a container', () => {
+  const boxed = localServer({ isolation: 'container' });
+  const SEALED = { sandbox: sandboxInput({ egress: 'sealed' }), mcp_server: SERVER_ID };
+  const openSession = (body: object = SEALED) => call('POST', '/v1/sandbox-proxy/sessions', body);
+  const opened = z.object({ session_id: z.string(), token: z.string(), sentinels: z.array(anyObject) });
+  beforeEach(() => use(boxed));
+  const consentWith = (hosts: readonly string[] | null) => consentTo(boxed, { allowed_hosts: hosts });
+
+  test('has the hosts of the consent, and placeholders of their bindings only', async () => {
+    bench.bindings = [
+      sentinel('api.example.test', 'API'),
+      sentinel('bound.example.test', 'BOUND'),
+      sentinel('*.wide.test', 'WIDE'),
+      sentinel('a.narrow.test', 'NARROW'),
+    ];
+    const hosts = ['*.narrow.test', 'api.example.test', 'x.wide.test'];
+    await consentWith(hosts);
+    const { session_id: id, sentinels } = opened.parse((await openSession()).body);
+    expect(sentinels.map(({ env }) => env)).toEqual(['API', 'WIDE', 'NARROW']);
+    expect(bench.sessions.get(id)?.allowList).toEqual({ hosts, named: [] });
+    const reach = bench.sink.events.find(({ type }) => type === 'sandbox.proxy.session_reach');
+    expect(reach?.data).toMatchObject({ 'svc.reach.hosts': hosts, 'svc.reach.egress': 'sealed' });
+  });
+
+  test('has a token that opens no API, and is in no list of sessions', async () => {
+    await consentWith(['api.example.test']);
+    const { session_id: id, token } = opened.parse((await openSession()).body);
+    expect(bench.sessions.authenticate(id, token)).not.toBeNull();
+    expect(bench.sessions.withToken(token)).toBeNull();
+    expect((await call('GET', '/v1/sandbox-proxy/sessions')).body).toMatchObject({ items: [] });
+  });
+
+  const PLAIN = { sandbox: sandboxInput(), mcp_server: SERVER_ID };
+  const DETACHED = { sandbox: sandboxInput({ egress: 'sealed', detached: true }), mcp_server: SERVER_ID };
+  test.each<readonly [string, readonly string[] | null | 'none', object, string]>([
+    ['without consent', 'none', SEALED, 'consent_needed'],
+    ['with an open network', null, SEALED, 'conflict'],
+    ['of an unknown server', [], { ...SEALED, mcp_server: 'mcp_00000000000000000000000009' }, 'not_found'],
+    ['that is not sealed', [], PLAIN, 'invalid_input'],
+    ['that is detached', [], DETACHED, 'invalid_input'],
+    ['without a sandbox', [], { mcp_server: SERVER_ID }, 'invalid_input'],
+    ['with hosts of the caller', [], { ...SEALED, allowed_hosts: ['evil.test'] }, 'invalid_input'],
+    ['with private hosts of the caller', [], { ...SEALED, named_hosts: ['evil.test'] }, 'invalid_input'],
+    ['with other servers', [], { ...SEALED, mcp_servers: [SERVER_ID] }, 'invalid_input'],
+  ])('is not created %s', async (_, hosts, body, code) => {
+    bench.mcpServers = [{ server: boxed, authorization: null }];
+    if (hosts !== 'none') await consentWith(hosts);
+    expect(await openSession(body)).toMatchObject({ code });
+    expect(bench.sessions.count).toBe(0);
   });
 });
 

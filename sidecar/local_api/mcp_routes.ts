@@ -8,13 +8,23 @@ import type { McpOptions } from './mcp_options.ts';
 import { OpenRequests, proxyMcp } from './mcp_proxy.ts';
 import { releaseValues } from './mcp_release.ts';
 import { approveTool, GatewayEvents, takeHealth } from './mcp_reports.ts';
-import { giveConsent, listServers, reportTools, serverLogs, withdrawConsent } from './mcp_servers.ts';
+import {
+  allowServerHosts,
+  giveConsent,
+  listServers,
+  reportTools,
+  serverLogs,
+  showIsolation,
+  withdrawConsent,
+} from './mcp_servers.ts';
 import {
   approvalInput,
   consentInput,
   eventsInput,
   healthInput,
+  isolationQuery,
   releaseInput,
+  serverHostsInput,
   serversQuery,
   toolsInput,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
@@ -92,6 +102,16 @@ function addServerRoutes(app: LocalApi, options: LocalApiOptions & { readonly mc
   app.delete(`${path}/:id/consent`, async (c) => {
     const named = checkInput(serverParams, c.req.param());
     return replyOf(named.ok ? await withdrawConsent(mcp, named.value.id) : named);
+  });
+  app.post(`${path}/:id/hosts`, async (c) => {
+    const named = checkInput(serverParams, c.req.param());
+    if (!named.ok) return errorReply(named.error);
+    const input = await inputOf(c.req.raw, serverHostsInput);
+    return replyOf(input.ok ? await allowServerHosts(mcp, named.value.id, input.value) : input);
+  });
+  app.get('/v1/mcp/isolation', async (c) => {
+    const query = checkInput(isolationQuery, c.req.query());
+    return replyOf(query.ok ? await showIsolation(options.listeners, query.value) : query);
   });
   app.get('/v1/mcp/logs/:id', (c) => {
     const named = checkInput(serverParams, c.req.param());

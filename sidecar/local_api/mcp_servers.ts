@@ -1,5 +1,8 @@
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
-import type { z } from 'zod';
+import { isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
+import { parseJson } from '../../shared/model/json.ts';
+import { allowedHosts, allowsHost } from '../../shared/resolve/admitted_host.ts';
+import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import type { KnownServer } from '../mcp/server_directory.ts';
@@ -9,8 +12,11 @@ import type { McpOptions } from './mcp_options.ts';
 import { noServerError } from './mcp_release.ts';
 import {
   type ConsentInput,
+  type isolationQuery,
+  type isolationReply,
   type ListedServer,
   type logsReply,
+  type ServerHostsInput,
   type ServersReply,
   type serversQuery,
   snapshotRecord,
@@ -42,14 +48,18 @@ export async function listServers(
 }
 
 function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersReply {
-  const items = servers.map((known) => ({ ...factsOf(known), health: healthOf(mcp, known) }));
+  const items = servers.map((known) => ({
+    ...factsOf(known),
+    refused_hosts: listRefused(mcp, known),
+    health: healthOf(mcp, known),
+  }));
   const problems = mcp.directory.listUnreadable().map(({ id, message }) => ({ id, message }));
   return { version: sha256Hex(JSON.stringify([servers.map(factsOf), problems])), items, problems };
 }
 
 /** The part of a server that a gateway has to act on when it changes. */
-function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
-  const { consent, consentHash, lastConsent, missing, credentials, reviewed } = known;
+function factsOf(known: KnownServer): Omit<ListedServer, 'health' | 'refused_hosts'> {
+  const { consent, consentHash, lastConsent, missing, credentials, reviewed, allowedHosts: hosts } = known;
   const { hash, text, consented_at } = lastConsent ?? { hash: '', text: '', consented_at: '' };
   return {
     server: snapshotRecord(known),
@@ -59,7 +69,15 @@ function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
     missing: [...missing],
     credentials,
     reviewed: reviewed && [...reviewed],
+    allowed_hosts: hosts && [...hosts],
   };
+}
+
+/** A host that was allowed since is left out. */
+function listRefused({ refused }: McpOptions, { server, allowedHosts: hosts }: KnownServer): string[] {
+  if (hosts === null) return [];
+  const allowed = allowedHosts(hosts, []);
+  return refused.listOf(server.id).filter((host) => !allowsHost(allowed, host));
 }
 
 function healthOf({ board }: McpOptions, known: KnownServer): ListedServer['health'] {
@@ -95,7 +113,9 @@ export async function giveConsent(
       localError('unchecked_code', `The server ${server.name} ${reason}. Consent to that with: svc mcp consent`),
     );
   }
-  const given = await mcp.consents.give({ server_id: serverId, name: server.name, hash, text });
+  const hosts = hostsOf(known, input);
+  const closed = hosts === null ? {} : { hosts: [...hosts] };
+  const given = await mcp.consents.give({ server_id: serverId, name: server.name, hash, text, ...closed });
   return given.ok ? ok(undefined) : err(localError('state_unusable', given.error.message));
 }
 
@@ -111,6 +131,46 @@ export async function reportTools(
   if (!reached.ok) return reached;
   const reviewed = mcp.directory.find(serverId)?.reviewed ?? null;
   return ok({ reviewed: reviewed && [...reviewed] });
+}
+
+/** What a consent says about the hosts. A server keeps the open network that it had, and a new one begins with a closed one. */
+function hostsOf(
+  { server, lastConsent }: KnownServer,
+  { allowed_hosts: given }: ConsentInput,
+): readonly string[] | null {
+  if (!isPlacedInContainer(server)) return null;
+  if (given !== undefined) return given;
+  const before = lastConsent === null ? null : consented.safeParse(parseJson(lastConsent.text)).data;
+  return before?.isolation === 'container' ? (lastConsent?.hosts ?? null) : [];
+}
+
+const consented = z.object({ isolation: z.string() });
+
+/** `POST /v1/mcp/servers/{id}/hosts`: gateways start the server again with the new list. */
+export async function allowServerHosts(
+  mcp: McpOptions,
+  serverId: string,
+  { allowed_hosts: hosts }: ServerHostsInput,
+): Promise<Result<void, LocalError>> {
+  const known = mcp.directory.find(serverId);
+  if (known === null) return err(noServerError(serverId));
+  if (known.allowedHosts === null) {
+    const message = `The server ${known.server.name} does not run in a container with a closed network, so it has no list of hosts.`;
+    return err(localError('conflict', message));
+  }
+  const changed = await mcp.consents.allowHosts(serverId, [...new Set(hosts)].toSorted());
+  return changed.ok ? ok(undefined) : err(localError('state_unusable', changed.error.message));
+}
+
+/** `GET /v1/mcp/isolation`. */
+export async function showIsolation(
+  listeners: LocalApiOptions['listeners'],
+  { endpoint }: z.output<typeof isolationQuery>,
+): Promise<Result<z.output<typeof isolationReply>, never>> {
+  const runtime = { program: 'docker', endpoint } as const;
+  const sandbox = { mode: 'docker', image: '', imageId: '', runtime, detached: false, egress: 'sealed' } as const;
+  const planned = await listeners.planFor(sandbox);
+  return ok({ sealed: planned.ok, message: planned.ok ? null : planned.error.message });
 }
 
 /** `DELETE /v1/mcp/servers/{id}/consent`: stops what runs. Also works for a server that no longer exists. */

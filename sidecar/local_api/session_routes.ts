@@ -11,7 +11,7 @@ import { chooseAccounts } from '../../shared/resolve/account_choice.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import { isRunning } from '../../machine/process_identity.ts';
-import type { AuditSink } from '../ports.ts';
+import type { AuditSink, ServedServer } from '../ports.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import { CapturedLogin } from '../session/session_login.ts';
 import type { Session } from '../session/session.ts';
@@ -57,15 +57,16 @@ const MOST_HOSTS = 1_000;
 
 /** Records what a session that may reach only some hosts could reach at its start. The steps of a plan have events of their own. */
 function recordReach({ audit, credentials, policy }: LocalApiOptions, session: Session): void {
-  const { allowed, allowList, plainHttpList, otherPortsList, lock, sandbox, id } = session;
+  const { allowed, allowList, plainHttpList, otherPortsList, lock, sandbox, id, mcpServer } = session;
   const current = policy.current();
   if (allowed === null || lock !== null) return;
   const plain = [...(plainHttpList?.hosts ?? []), ...(plainHttpList?.named ?? [])].map((host) => `http://${host}`);
   const others = [...(otherPortsList?.hosts ?? []), ...(otherPortsList?.named ?? [])];
   const listed = [...(allowList?.hosts ?? []), ...(allowList?.named ?? []), ...plain, ...others];
-  const hosts = current.ok
-    ? listAdmitted(current.value, policy.bindings(), (ref) => credentials.isStored(ref), listed)
-    : listed.toSorted();
+  const hosts =
+    current.ok && mcpServer === null
+      ? listAdmitted(current.value, policy.bindings(), (ref) => credentials.isStored(ref), listed)
+      : listed.toSorted();
   const left = hosts.length - MOST_HOSTS;
   audit.record({
     type: 'sandbox.proxy.session_reach',
@@ -131,14 +132,48 @@ async function checkSession(
   if (!choice.ok) return choice;
   const login = await loginOf(options, input);
   if (!login.ok) return login;
+  const served = servedServerOf(options, input);
+  if (!served.ok) return served;
   const listener = sandbox === null ? ok(null) : await options.listeners.planFor(sandbox);
   if (!listener.ok) return err(localError(listener.error.reason, listener.error.message));
   const unsealed = input.sandbox?.unsealed ?? [];
   const selfTest = input.self_test === true;
   const session = { name, ttlSeconds: secondsOf(options, input, login.value), owner, sandbox, unsealed, selfTest };
-  const lists = { allowList: allowList.value, plainHttp: plainHttp.value, otherPorts: otherPorts.value };
-  const parts = { ...lists, mcpServers: mcpServers.value, lock: lock.value, login: login.value };
+  const lists = {
+    allowList: served.value?.allowList ?? allowList.value,
+    plainHttp: plainHttp.value,
+    otherPorts: otherPorts.value,
+  };
+  const parts = {
+    ...lists,
+    mcpServer: served.value?.mcpServer ?? null,
+    mcpServers: mcpServers.value,
+    lock: lock.value,
+    login: login.value,
+  };
   return ok({ session: { ...session, ...parts, choice: choice.value }, listener: listener.value });
+}
+
+interface ServedContainer {
+  readonly mcpServer: ServedServer;
+  readonly allowList: AllowList;
+}
+
+/** The server that the session's container runs. Its hosts come from the consent on this machine, never from the caller. */
+function servedServerOf({ mcp }: LocalApiOptions, input: SessionInput): Result<ServedContainer | null, LocalError> {
+  const { mcp_server: id, sandbox } = input;
+  if (id === undefined) return ok(null);
+  const { sandbox: _, ...rest } = input;
+  if (sandbox?.egress !== 'sealed' || sandbox.detached || sandbox.unsealed.length > 0 || reachesSomething(rest)) {
+    return err(localError('invalid_input', 'mcp_server: needs a sealed sandbox of its own, and nothing else'));
+  }
+  const known = mcp?.directory.find(id) ?? null;
+  if (mcp === undefined || known === null) return err(localError('not_found', `mcp_server: there is no ${id}`));
+  const { server, consent, allowedHosts: hosts } = known;
+  if (consent !== 'given') return err(localError('consent_needed', `The server ${server.name} has no consent here.`));
+  if (hosts === null) return err(localError('conflict', `The consent to ${server.name} closes no network.`));
+  const noteRefused = (host: string): void => mcp.refused.note(id, host);
+  return ok({ mcpServer: { id, name: server.name, noteRefused }, allowList: { hosts, named: [] } });
 }
 
 /** The session of a login ends with the login at the latest. */
@@ -332,10 +367,10 @@ export async function endSession(options: LocalApiOptions, sessionId: string): P
   return ok(undefined);
 }
 
-/** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container still exists. */
+/** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container still exists. MCP servers have a list of their own. */
 export function listSessions(options: LocalApiOptions): object {
   const { sessions } = options;
-  const items = [...sessions.list(), ...sessions.listKept()];
+  const items = [...sessions.list(), ...sessions.listKept()].filter(({ mcpServer }) => mcpServer === null);
   return { items: items.map((session) => sessionRecord(session, options)), next_cursor: null };
 }
 
@@ -365,9 +400,27 @@ function formatCreated(
     proxy_url: token === null ? origin : proxyUrl(origin, session.id, token),
     ca_pem_path: session.caPemPath,
     ca_bundle_path: session.caBundlePath,
-    sentinels: sentinelsOf(options.policy.bindings(), session.choice),
+    sentinels: sentinelsOf(reachableBindings(options, session), session.choice),
     ...(listener !== null && { listener: listener.listener, listener_port: listener.port }),
   };
+}
+
+/** A server learns only of bindings whose host it may reach. */
+function reachableBindings(
+  { policy }: LocalApiOptions,
+  { mcpServer, allowList }: Session,
+): ReturnType<LocalApiOptions['policy']['bindings']> {
+  const hosts = allowList?.hosts ?? [];
+  return mcpServer === null
+    ? policy.bindings()
+    : policy.bindings().filter(({ host }) => hosts.some((allowed) => doPatternsMeet(allowed, host)));
+}
+
+/** Whether one of the patterns is the other, or covers it. */
+function doPatternsMeet(first: string, second: string): boolean {
+  return (
+    first === second || allowsHost(allowedHosts([first], []), second) || allowsHost(allowedHosts([second], []), first)
+  );
 }
 
 function originOf({ address, port }: SessionListener): string {

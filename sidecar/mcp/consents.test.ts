@@ -57,6 +57,19 @@ describe('the consents of a machine', () => {
     expect(consents.listAll().map(({ server_id: id }) => id)).toEqual(ids);
   });
 
+  test('keep the hosts of a closed network, which can be replaced; an open one gets no list', async () => {
+    await consents.give({ ...SAMPLE, hosts: ['a.test'] });
+    await consents.give({ ...SAMPLE, server_id: 'mcp_2' });
+    expect(await consents.allowHosts('mcp_1', ['a.test', 'b.test'])).toEqual({ ok: true, value: true });
+    expect(await consents.allowHosts('mcp_2', ['b.test'])).toEqual({ ok: true, value: false });
+    expect(await consents.allowHosts('mcp_3', ['b.test'])).toEqual({ ok: true, value: false });
+    expect(
+      open()
+        .listAll()
+        .map(({ hosts }) => hosts),
+    ).toEqual([['a.test', 'b.test'], undefined]);
+  });
+
   test('can be withdrawn', async () => {
     await consents.give(SAMPLE);
     expect(await consents.withdraw('mcp_1')).toEqual({ ok: true, value: true });

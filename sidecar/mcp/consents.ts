@@ -24,6 +24,8 @@ const consent = z.strictObject({
   /** The canonical JSON that was hashed. It contains references to secrets, never their values. */
   text: z.string(),
   consented_at: z.string(),
+  /** The only hosts that its container may reach. Absent: its network is not closed (also in files of earlier versions). */
+  hosts: z.array(z.string()).optional(),
 });
 export type Consent = Readonly<z.infer<typeof consent>>;
 
@@ -70,6 +72,15 @@ export class Consents {
     return this.#change((consents) => {
       const one = { ...given, consented_at: new Date(this.#options.clock.now()).toISOString() };
       return { value: one, kept: [...dropServer(consents, given.server_id), one] };
+    });
+  }
+
+  /** Replaces the hosts of a server with a closed network. False if it has no such consent. */
+  allowHosts(serverId: string, hosts: readonly string[]): Promise<Result<boolean, Problem<StateFileProblemReason>>> {
+    return this.#change((consents) => {
+      const found = consents.find((one) => one.server_id === serverId && one.hosts !== undefined);
+      const kept = consents.map((one) => (one === found ? { ...one, hosts: [...hosts] } : one));
+      return { value: found !== undefined, kept };
     });
   }
 

@@ -25,6 +25,7 @@ const knownServer = (more: Partial<KnownServer> = {}): KnownServer => ({
   missing: [],
   credentials: '',
   reviewed: null,
+  allowedHosts: null,
   ...more,
 });
 

@@ -1,4 +1,5 @@
 import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
+import { isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
 import { referencesOf } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
@@ -23,6 +24,8 @@ export interface KnownServer extends SnapshotMcpServer {
   readonly credentials: string;
   /** The hashes of the tools that may be listed and called; null: all. */
   readonly reviewed: readonly string[] | null;
+  /** The only hosts that its container may reach; null if its network is not closed. */
+  readonly allowedHosts: readonly string[] | null;
 }
 
 interface ServerDirectoryOptions {
@@ -87,7 +90,17 @@ export class ServerDirectory {
     const credentials = stored.length === 0 ? '' : sha256Hex(JSON.stringify(stored));
     const consent = consentHash === null ? 'not_needed' : lastConsent?.hash === consentHash ? 'given' : 'needed';
     const reviewed = this.#options.policy.reviewedTools(server.id);
-    const facts = { authorization, consentHash, consentText: asked, lastConsent, missing, credentials, reviewed };
+    const allowedHosts = isPlacedInContainer(server) ? (lastConsent?.hosts ?? null) : null;
+    const facts = {
+      authorization,
+      allowedHosts,
+      consentHash,
+      consentText: asked,
+      lastConsent,
+      missing,
+      credentials,
+      reviewed,
+    };
     return { server, consent, ...facts };
   }
 }

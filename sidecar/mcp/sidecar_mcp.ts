@@ -8,6 +8,7 @@ import { GatewayChild } from './gateway_child.ts';
 import { HealthBoard, healthReport } from './health_board.ts';
 import { HealthSender } from './health_sender.ts';
 import { serversInUse } from '../../machine/process_records.ts';
+import { RefusedHosts } from './refused_hosts.ts';
 import { ServerDirectory } from './server_directory.ts';
 import { findExistingServers, ServerHomes } from './server_homes.ts';
 import { newSocketPath, openGatewayDirectory, spawnGateway } from './spawn_gateway.ts';
@@ -72,6 +73,7 @@ export function openSidecarMcp(options: SidecarMcpOptions): SidecarMcp {
     options: {
       directory: servers,
       consents,
+      refused: new RefusedHosts(),
       board,
       healthChanged: () => sender.notify(),
       credentials: control.credentials,

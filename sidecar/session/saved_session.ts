@@ -98,7 +98,7 @@ interface RunFacts {
 }
 
 /**
- * What to save of a session; null if the next run may not restore it: a plan's, a self-test, one without a process to depend on,
+ * What to save of a session; null if the next run may not restore it: a plan's, a self-test, an MCP server's, one without a process to depend on,
  * or one whose container has no listener of its own. While the sidecar restarts, another user of the machine could bind the port at
  * the bridge's gateway, and the container would send its token there.
  */
@@ -107,6 +107,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
   const inContainer = containerOf(session);
   if (tokenHash === null || lock !== null) return null;
   if (session.selfTest) return null;
+  if (session.mcpServer !== null) return null;
   if (box === null ? owner === null : inContainer === null) return null;
   const saved = savedSession.safeParse({
     version: 1,

@@ -6,7 +6,7 @@ import { newId } from '../../shared/wire/ids.ts';
 import { allowedHosts, type AllowedHosts } from '../../shared/resolve/admitted_host.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
-import type { LiveSession, PlainHttp } from '../ports.ts';
+import type { LiveSession, PlainHttp, ServedServer } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import type { ProcessIdentity } from '../../machine/process_identity.ts';
@@ -48,6 +48,8 @@ interface SessionFacts {
   readonly lock: PlanLockPayload | null;
   /** The login that it was started for. */
   readonly login?: CapturedLogin | null;
+  /** The MCP server that its container runs. */
+  readonly mcpServer?: ServedServer | null;
 }
 
 /** A scope and its token. The token is returned once and kept only as a hash. */
@@ -83,6 +85,7 @@ export class Session implements LiveSession {
   readonly mcpServers: readonly string[];
   readonly lock: PlanLockPayload | null;
   readonly login: CapturedLogin | null;
+  readonly mcpServer: ServedServer | null;
   /** Null once the container continues without it. */
   owner: ProcessIdentity | null;
   /** The engine's id of its container; null before it exists. */
@@ -129,6 +132,7 @@ export class Session implements LiveSession {
     this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
     this.login = facts.login ?? null;
+    this.mcpServer = facts.mcpServer ?? null;
     this.owner = facts.owner;
     this.#unsealed = [...facts.unsealed];
     this.#tokenHash = facts.tokenHash;

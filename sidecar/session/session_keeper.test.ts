@@ -410,6 +410,7 @@ describe('stays dead:', () => {
     ['a session that no process owns', { owner: null }],
     ['a session whose owner’s start time is not known', { owner: { pid: process.pid, started: null } }],
     ['a container without a listener', { sandbox: SANDBOX }],
+    ['the container of an MCP server', { mcpServer: { id: 'mcp_1', name: 'box', noteRefused: () => undefined } }],
     ['a self-test, which would come back as a session that reaches every host', { selfTest: true }],
   ])('%s', async (_title, wanted) => {
     const { session, token } = await openSession(runOf(), wanted);

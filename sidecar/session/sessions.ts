@@ -6,7 +6,7 @@ import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import type { Clock } from '../../shared/model/clock.ts';
-import type { LiveSession, SessionDirectory } from '../ports.ts';
+import type { LiveSession, ServedServer, SessionDirectory } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { caBundle } from './ca_bundle.ts';
 import { CONTAINER_FILE, removeAllBut, writeContainerRecord } from './container_record.ts';
@@ -61,6 +61,8 @@ export interface NewSession {
   readonly lock?: PlanLockPayload | null;
   /** Set for the session of `svc login`. It ends with the sidecar. */
   readonly login?: CapturedLogin | null;
+  /** Set for the container of an MCP server. It ends with the sidecar, and the gateway starts the server again. */
+  readonly mcpServer?: ServedServer | null;
 }
 
 /** A session and its token. The token is returned once and kept only as a hash; a plan's session has none. */
@@ -180,6 +182,7 @@ export class Sessions {
         mcpServers,
         lock,
         login: wanted.login ?? null,
+        mcpServer: wanted.mcpServer ?? null,
         createdAt: now,
         expiresAt: now + (wanted.ttlSeconds === null ? DAY_MS : wanted.ttlSeconds * 1000),
         renews: wanted.ttlSeconds === null && owner !== null && sandbox?.detached !== true,
@@ -210,10 +213,13 @@ export class Sessions {
     return session.holdsTokenOf(hash) ? session : session.scopeOf(hash, this.#options.clock.now());
   }
 
-  /** The live session of a token that comes without its id. The token of a scope or a self-test opens only the proxy. */
+  /** The live session of a token that comes without its id. The token of a scope, a self-test or an MCP server opens only the proxy. */
   withToken(token: string): Session | null {
     const hash = tokenHash(token);
-    return this.list().find((session) => !session.selfTest && session.holdsTokenOf(hash)) ?? null;
+    return (
+      this.list().find((session) => session.mcpServer === null && !session.selfTest && session.holdsTokenOf(hash)) ??
+      null
+    );
   }
 
   /** A live session. */

@@ -6,6 +6,7 @@ import type { ToolApprovalRequest } from '../control/approvals.ts';
 import type { McpOptions } from '../local_api/mcp_options.ts';
 import { Consents } from '../mcp/consents.ts';
 import { HealthBoard } from '../mcp/health_board.ts';
+import { RefusedHosts } from '../mcp/refused_hosts.ts';
 import { ServerDirectory } from '../mcp/server_directory.ts';
 import type { NotApproved } from '../ports.ts';
 import { type FakeClock, FakeCredentialSource } from './fakes.ts';
@@ -42,6 +43,7 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
   const bench: McpBench = {
     directory: new ServerDirectory({ policy, credentials, consents }),
     consents,
+    refused: new RefusedHosts(),
     board: new HealthBoard(clock),
     healthChanged: () => (changes += 1),
     credentials,

@@ -301,6 +301,18 @@ describe('in a session with allowed hosts', () => {
     },
   );
 
+  test('the container of an MCP server reaches its own hosts, and no other that is bound', async () => {
+    const refused: string[] = [];
+    const mcpServer = { id: 'mcp_1', name: 'box', noteRefused: (host: string) => void refused.push(host) };
+    plane.scopes.set('limited', { ...plane.session, allowed: allowedHosts([ALLOWED], []), mcpServer });
+    expect(await ask(ALLOWED, 'limited')).toBe(REPLY);
+    seen.length = 0;
+    const reply = await connectTo(`${INSIDE}:443`, '\x16\x03\x01\x00\x05hello');
+    expect(reply).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n.*"code":"egress_host_not_allowed"/s);
+    expect(reply).toContain(`svc mcp allow box ${INSIDE}`);
+    expect([seen, plane.credentials.asked, refused]).toEqual([[], [], [INSIDE]]);
+  });
+
   test('another host is refused before any TLS byte and recorded', async () => {
     const reply = await connectTo(`${BEYOND}:443`, '\x16\x03\x01\x00\x05hello');
     expect(reply).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n.*"code":"egress_host_not_allowed"/s);

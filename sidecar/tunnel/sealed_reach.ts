@@ -7,7 +7,7 @@ import { allowsHost, isConnectorHost, parseAllowedHost, policyAdmitsHost } from 
 import { HTTPS_PORT, PLAIN_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import type { PlainTarget } from '../../shared/net/plain_target.ts';
 import { isNamedByBinding } from '../../shared/resolve/resolve.ts';
-import type { CredentialSource, LiveSession, PolicySource } from '../ports.ts';
+import type { CredentialSource, LiveSession, PolicySource, ServedServer } from '../ports.ts';
 
 /** What decides a session's reach. */
 interface ReachPorts {
@@ -19,16 +19,18 @@ interface ReachPorts {
  * Whether a tunnel to the host may be opened. A step scope reaches only the hosts in its lock. A session with allowed hosts
  * reaches only these, bound hosts and hosts of active connectors (decision 0062); without a policy, only the allowed ones.
  * Every session reaches another port than 443 only at such a host, with that port (decision 0077).
+ * The container of an MCP server reaches only its allowed hosts: a binding is for the person's agents, not for every server.
  * A self-test reaches nothing, so its probes, which are not recorded, hide nothing.
  */
 export function checkReach(session: LiveSession, host: string, ports: ReachPorts): Result<void, Refusal> {
-  const { reach, selfTest = false } = session;
+  const { reach, selfTest = false, mcpServer = null } = session;
   if (selfTest && host !== SELF_TEST_HOST) {
     return err(refusal('egress_host_not_allowed', `this session of svc doctor reaches only ${SELF_TEST_HOST}`));
   }
   if (selfTest) return ok(undefined);
   if (reach !== undefined) return reach.includes(host) ? ok(undefined) : err(notInLock(reach.stepId, host));
   if (listAllows(session, host)) return ok(undefined);
+  if (mcpServer !== null) return err(refusal('egress_host_not_allowed', describeServerRefusal(mcpServer, host)));
   const policy = ports.policy.current();
   if (!policy.ok) return policy;
   if (policyAdmitsHost(policy.value, (ref) => ports.credentials.isStored(ref), host)) return ok(undefined);
@@ -67,6 +69,11 @@ export function checkPlainHttp(
 /** As {@link isPublicOnly}, for plain HTTP: no binding and no connector can name a host there. */
 export function isPlainPublicOnly({ sealed, plainHttp }: LiveSession, host: string): boolean {
   return sealed === true && plainHttp?.named.has(host) !== true;
+}
+
+function describeServerRefusal({ name }: ServedServer, host: string): string {
+  const way = parseAllowedHost(host).ok ? `; the person who runs svc can allow it: svc mcp allow ${name} ${host}` : '';
+  return `${host} is not allowed for the MCP server ${name}${way}`;
 }
 
 function notInLock(stepId: string, host: string): Refusal {

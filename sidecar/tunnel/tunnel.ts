@@ -57,6 +57,7 @@ export async function tunnel(
   if (!host.ok) return refuse(client, head, { session: session.value, host: null }, host.error, ports);
   const attempted = { session: session.value, host: host.value };
   const reach = checkReach(session.value, host.value, ports.exchange);
+  if (!reach.ok) session.value.mcpServer?.noteRefused(host.value);
   if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);
   const carried = checkCarried(session.value, host.value, ports.exchange);
   if (!carried.ok) return refuse(client, head, attempted, carried.error, ports);

@@ -59,7 +59,7 @@ export async function install(
   if (!planned.ok) return planned;
   const complete = completePlan(planned.value.plan, input.inputs);
   if (!complete.ok) return complete;
-  const configuration = configurationOf(planned.value.entry, complete.value, target);
+  const configuration = configurationOf(planned.value.entry, complete.value, { ...target, isolation: input.isolation });
   if (!configuration.ok) return configuration;
   if (input.dry_run === true) return dryRun(context, caller, complete.value);
   return create(context, caller, { target, configuration: configuration.value, complete: complete.value });
@@ -79,7 +79,7 @@ async function findInstalled(
 function configurationOf(
   entry: RegistryEntry,
   complete: CompletedInstallation,
-  { registryId, owner, name }: InstallTarget,
+  { registryId, owner, name, isolation }: InstallTarget & Pick<MarketplaceInstallInput, 'isolation'>,
 ): Result<ValidMcpServer, ApiError> {
   const { mode, command, env, url, transport, headers, version } = complete;
   const input: McpServerInput = {
@@ -94,6 +94,7 @@ function configurationOf(
     url,
     transport,
     headers,
+    ...(mode === 'local' && isolation !== undefined && { isolation }),
   };
   return checkConfiguration(registryId, input);
 }

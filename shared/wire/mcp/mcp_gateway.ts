@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AUDIT_EVENT_TYPES, MCP_OUTCOMES } from '../../model/audit_event.ts';
-import { MCP_HEALTH_STATES } from '../../model/mcp_server.ts';
+import { MAX_MCP_SERVER_HOSTS, MCP_HEALTH_STATES } from '../../model/mcp_server.ts';
+import { hostPatternText } from '../host_binding_fields.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
 import { seenTools, toolHash } from './mcp_tools.ts';
 import { id, line, time } from '../primitives.ts';
@@ -27,6 +28,8 @@ export const serversQuery = z.strictObject({
   min_policy_version: z.coerce.number().int().min(0).optional(),
 });
 
+const serverHosts = z.array(hostPatternText).max(MAX_MCP_SERVER_HOSTS);
+
 const consentRecord = z.object({ hash, text: z.string(), consented_at: z.string() });
 
 /** A server with this machine's state. `server` is read with `readSnapshotMcpServers`, as in a snapshot. */
@@ -40,6 +43,10 @@ const listedServer = z.object({
   credentials: z.string(),
   /** The hashes of the tools that may be listed and called; null: all, because the control plane does not keep them. */
   reviewed: z.array(toolHash).nullable().default(null),
+  /** The only hosts that its container reaches; null if its network is not closed (decision 0080). */
+  allowed_hosts: z.array(z.string()).nullable().default(null),
+  /** Hosts that its container was refused, newest first. The server chose them. */
+  refused_hosts: z.array(z.string()).default([]),
   /** The gateways' report, or what is known without one. */
   health: z.object({
     state: z.enum(MCP_HEALTH_STATES),
@@ -74,8 +81,30 @@ export const consentInput = z.strictObject({
   /** The person was told that it runs unchecked code, and agreed. */
   unchecked: z.boolean().default(false),
   min_policy_version: z.number().int().min(0).optional(),
+  /**
+   * The only hosts that its container may reach; null: its network is not closed. Without it, a server that had a consent in
+   * the same isolation keeps what it had, and any other reaches no host.
+   */
+  allowed_hosts: serverHosts.nullable().optional(),
 });
 export type ConsentInput = z.output<typeof consentInput>;
+
+/** `POST /v1/mcp/servers/{id}/hosts`: replaces the hosts that its container may reach. */
+export const serverHostsInput = z.strictObject({ allowed_hosts: serverHosts });
+export type ServerHostsInput = z.output<typeof serverHostsInput>;
+
+/** `GET /v1/mcp/isolation`: whether the network of a container at this engine can be closed. */
+export const isolationQuery = z.strictObject({
+  endpoint: z
+    .string()
+    .max(512)
+    .regex(/^unix:\/\/\/[^\0]+$/, 'is not the socket of an engine on this machine (unix:///...)'),
+});
+export const isolationReply = z.object({
+  sealed: z.boolean(),
+  /** Why not, for a person. */
+  message: z.string().nullable(),
+});
 
 /** `POST /v1/mcp/approvals`. */
 export const approvalInput = z.strictObject({

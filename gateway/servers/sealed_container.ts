@@ -1,0 +1,168 @@
+import { join, relative } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AGENT_HARDENING } from '../../sandbox/engine/agent_hardening.ts';
+import { containerLabels } from '../../sandbox/engine/container_labels.ts';
+import type { BindMount, ContainerRuntime, ContainerSpec } from '../../sandbox/engine/container_runtime.ts';
+import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
+import { isReadByDocker } from '../../sandbox/engine/engine_cli.ts';
+import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { ServerSession, ServerSessions } from '../gateway_ports.ts';
+import { makeReadableByAll } from '../packages/package_folder.ts';
+import { CONTAINER_HOME, type ContainerMarks, CONTAINER_VARIABLES, containerLabelsOf } from './container_command.ts';
+import type { ProgramCommand } from './container_command.ts';
+
+/** What one run of a server in a container with a closed network consists of (decision 0080). */
+export interface SealedRun {
+  readonly server: McpServer;
+  readonly image: string;
+  readonly command: readonly string[];
+  /** The folder of its installed package; null if the command needs none. */
+  readonly packageFolder: string | null;
+  /** Its own variables, with credentials inserted. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly marks: ContainerMarks;
+  /** `$SVC_HOME`. */
+  readonly home: string;
+}
+
+/** A created container. Its program runs once the proxy is open in its network. */
+export interface SealedContainer {
+  /** Starts it with our streams. */
+  readonly command: ProgramCommand;
+  /** Opens the proxy and lets the program begin; fails if the container has ended (`hasEnded`). */
+  begin(stdin: NodeJS.WritableStream, hasEnded: () => boolean): Promise<Result<void, string>>;
+  /** Removes the container and ends its session. */
+  end(): Promise<void>;
+}
+
+const PACKAGE_FOLDER = '/opt/svc/package';
+const BUNDLE = '/etc/svc/proxy/bundle.pem';
+const USER = '65532:65532';
+const POLL_MS = 20;
+const START_MS = 30_000;
+
+const CONFINEMENT = {
+  memory: '1g',
+  cpus: '2',
+  tmpfs: [
+    '/tmp:rw,nosuid,nodev,mode=1777,size=512m',
+    // Package runners execute files below the home directory.
+    `${CONTAINER_HOME}:rw,nosuid,nodev,exec,mode=0700,uid=65532,gid=65532,size=1g`,
+  ],
+} as const;
+
+/**
+ * Waits for a line, which the gateway writes before every message of the protocol, so that the program finds the proxy open.
+ * A shell reads a pipe byte by byte, so the messages after the line are the program's. The package's programs are last on the
+ * PATH: none takes the place of one of the image.
+ */
+const WAIT = 'read -r _ || exit 1; [ -z "$1" ] || PATH="$PATH:$1"; shift; exec "$@"';
+
+/** Creates the session and the container of a run. After a failure nothing is left. Errors are for a person. */
+export async function createSealedContainer(
+  runtime: ContainerRuntime,
+  sessions: ServerSessions,
+  run: SealedRun,
+): Promise<Result<SealedContainer, string>> {
+  const image = await runtime.inspectImage(run.image);
+  if (!image.ok) return err([image.error.message, ...image.error.fixes.slice(0, 1)].join('. '));
+  const container = { image: run.image, imageId: image.value.id, endpoint: runtime.endpoint };
+  const opened = await sessions.open(run.server, container);
+  if (!opened.ok) return opened;
+  const { sessionId } = opened.value;
+  const created = await runtime.create(specOf(run, opened.value, image.value.id));
+  const recorded = created.ok ? await sessions.recordContainer(sessionId, created.value) : err(created.error.message);
+  if (!created.ok || !recorded.ok) {
+    if (created.ok) await runtime.remove(created.value);
+    await sessions.end(sessionId);
+    return recorded.ok ? err('the container could not be created') : recorded;
+  }
+  const id = created.value;
+  return ok({
+    command: { program: 'docker', args: ['--host', runtime.endpoint, ...startArguments(id, { stdin: true })] },
+    begin: (stdin, hasEnded) => begin({ runtime, sessions, sessionId, id }, stdin, hasEnded),
+    async end() {
+      await runtime.remove(id);
+      await sessions.end(sessionId);
+    },
+  });
+}
+
+interface Created {
+  readonly runtime: ContainerRuntime;
+  readonly sessions: ServerSessions;
+  readonly sessionId: string;
+  readonly id: string;
+}
+
+async function begin(
+  { runtime, sessions, sessionId, id }: Created,
+  stdin: NodeJS.WritableStream,
+  hasEnded: () => boolean,
+): Promise<Result<void, string>> {
+  for (let waitedMs = 0; waitedMs < START_MS && !hasEnded(); waitedMs += POLL_MS) {
+    const pid = await runtime.pidOf(id);
+    if (!pid.ok) return err(pid.error.message);
+    if (pid.value !== null) {
+      const opened = await sessions.openListener(sessionId, pid.value);
+      if (opened.ok) stdin.write('\n');
+      return opened;
+    }
+    await delay(POLL_MS);
+  }
+  return err(hasEnded() ? 'the container ended at its start' : 'the engine did not start the container in time');
+}
+
+function specOf(run: SealedRun, session: ServerSession, imageId: string): ContainerSpec {
+  const { command, packageFolder, marks, home } = run;
+  const programs = packageFolder === null ? '' : `${PACKAGE_FOLDER}/node_modules/.bin`;
+  return {
+    image: imageId,
+    name: null,
+    labels: { ...containerLabelsOf(marks), ...containerLabels(home, session.sessionId) },
+    env: environmentOf(run, session),
+    mounts: [{ source: session.caBundlePath, target: BUNDLE, readOnly: true }, ...packageMount(packageFolder)],
+    workdir: CONTAINER_HOME,
+    user: USER,
+    entrypoint: '/bin/sh',
+    command: ['-c', WAIT, 'svc-mcp', programs, ...command.map((word) => placeOf(word, packageFolder))],
+    tty: false,
+    stdin: true,
+    network: 'none',
+    hardening: { ...AGENT_HARDENING, capabilities: [], pidsLimit: 256 },
+    confinement: CONFINEMENT,
+    removedAtEnd: true,
+    enginesProxies: 'left_out',
+  };
+}
+
+/** The store is closed to other users by the directory above, so its files may be readable for the container's user. */
+function packageMount(folder: string | null): readonly BindMount[] {
+  if (folder === null) return [];
+  makeReadableByAll(folder);
+  return [{ source: folder, target: PACKAGE_FOLDER, readOnly: true }];
+}
+
+/** Where the container finds a path of the package. */
+function placeOf(word: string, folder: string | null): string {
+  return folder !== null && word.startsWith(`${folder}/`) ? join(PACKAGE_FOLDER, relative(folder, word)) : word;
+}
+
+/**
+ * The server's own variables come after the placeholders, so that a reference to the vault still resolves, and before those of
+ * the proxy, so that no configuration replaces them.
+ */
+function environmentOf({ env }: SealedRun, session: ServerSession): Record<string, string> {
+  const own = Object.entries(env).filter(([name]) => !isReserved(name) && !isReadByDocker(name));
+  const sentinels = session.sentinels.filter((each) => !Object.hasOwn(env, each.env));
+  const access = { sessionId: session.sessionId, proxyUrl: session.proxyUrl, caBundlePath: BUNDLE, sentinels };
+  const proxied = Object.entries(sessionEnvironment({}, access)).filter(([name]) => !isReserved(name));
+  return { ...Object.fromEntries([...own, ...proxied]), ...CONTAINER_VARIABLES };
+}
+
+/** No configuration sets these, and no server needs the API of the sidecar. */
+function isReserved(name: string): boolean {
+  return /^(svc_|npm_config_(?!cafile$)|path$)/i.test(name);
+}
