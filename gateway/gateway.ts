@@ -21,7 +21,7 @@ import { ToolRouter } from './routing/tool_router.ts';
 interface GatewayOptions {
   readonly ports: GatewayPorts;
   readonly launcher: Pick<Launcher, 'launch'>;
-  /** The name or id of the only server that is served; null to serve all. */
+  /** The id of the only server that is served; null to serve all. */
   readonly only?: string | null;
   readonly keptLists: Pick<KeptLists, 'read' | 'write'>;
   /** Tools of the gateway itself. */

@@ -55,9 +55,10 @@ export function npmOnPath(env: Readonly<Record<string, string | undefined>>): Np
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk: Buffer) => (output = (output + chunk.toString('utf8')).slice(-MAX_OUTPUT_CHARACTERS)));
     }
+    let killing: NodeJS.Timeout | undefined;
     const end = (): void => {
       signalGroup(child.pid, 'SIGTERM');
-      setTimeout(() => signalGroup(child.pid, 'SIGKILL'), KILL_MS).unref();
+      killing = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), KILL_MS).unref();
     };
     signal.addEventListener('abort', end, { once: true });
     return new Promise((resolve) => {
@@ -67,6 +68,8 @@ export function npmOnPath(env: Readonly<Record<string, string | undefined>>): Np
       });
       child.once('close', (code, killed) => {
         signal.removeEventListener('abort', end);
+        // The number of the group may belong to others from now on.
+        clearTimeout(killing);
         if (code === 0) resolve(ok(undefined));
         else resolve(err(signal.aborted ? 'it took too long, or was stopped' : reasonOf(output, code ?? killed)));
       });

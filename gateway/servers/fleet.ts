@@ -7,7 +7,7 @@ import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts
 
 interface FleetOptions extends Omit<SupervisedOptions, 'slots' | 'onHealth' | 'ports'> {
   readonly ports: GatewayPorts;
-  /** The name or id of the only server that is served, whose tools have no prefix; null to serve all. */
+  /** The id of the only server that is served, whose tools have no prefix; null to serve all. */
   readonly only: string | null;
   /** Called when servers were added or removed or their names changed. */
   readonly onServers: () => void;
@@ -80,7 +80,7 @@ export class Fleet {
 
   #isServed(serverId: string): boolean {
     const { only } = this.#options;
-    return only === null || only === serverId || only === this.nameOf(serverId);
+    return only === null || only === serverId;
   }
 
   /** Ends every server. */

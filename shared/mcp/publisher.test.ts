@@ -9,6 +9,7 @@ test.each([
   ['uk.co.bank.api/mcp', 'bank', 'domain'],
   ['io.github.GitHub/github-mcp-server', 'github', 'account'],
   ['app.vercel.acme/mcp', 'acme', 'account'],
+  ['net.cloudfront.acme/mcp', 'acme', 'account'],
 ])('%s proves %s', (name, label, proof) => {
   expect(publisherOf(name)).toEqual({ namespace: name.split('/')[0], label, proof });
 });
@@ -19,6 +20,8 @@ test.each([
   'io.github/mcp',
   'io.github.a.b/mcp',
   'app.vercel/mcp',
+  'dev.ngrok/mcp',
+  'com.amazonaws.s3.acme/mcp',
   'uk.co/mcp',
   'stripe/mcp',
   'mcp',

@@ -53,6 +53,16 @@ const SHARED_HOSTS: ReadonlySet<string> = new Set([
   'co.carrd',
   'ai.alpic',
   'live.alpic',
+  'app.ngrok-free',
+  'dev.ngrok',
+  'io.ngrok',
+  'com.amazonaws',
+  'net.cloudfront',
+  'app.streamlit',
+  'dev.lovable',
+  'app.lovable',
+  'run.val',
+  'cc.workers',
 ]);
 /** Labels below a country's top-level domain under which anybody registers. */
 const REGISTRIES_BELOW: ReadonlySet<string> = new Set([

@@ -1,15 +1,14 @@
-import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createHttpFront, httpFrontListener } from '../../../gateway/fronts/http_front.ts';
 import { startLocalGateway } from '../../../gateway/servers/local_gateway.ts';
 import { CALLER_HEADER, callerHeader, HOST_CALLER } from '../../../machine/mcp_caller.ts';
-import { localServer } from '../../../shared/mcp/testing/servers.ts';
-import { cacheFolder } from '../../support/cached_root.ts';
-import { ROOT, run, runOk, systemPath } from '../../support/program.ts';
+import { localServer, SERVER_ID } from '../../../shared/mcp/testing/servers.ts';
+import { cachedInstall } from '../../support/cached_install.ts';
+import { ROOT, run } from '../../support/program.ts';
 import { listen } from '../../support/tls_upstream.ts';
 import { FakePorts } from '../gateway/fake_ports.ts';
 
@@ -25,28 +24,7 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   'server-sse-polling': 'not checked: the gateway never closes the stream of a running call',
 };
 
-/** The folder of the suite at the version of the lock file, installed once; null if the tests may not install. */
-async function installSuite(): Promise<string | null> {
-  const lock = createHash('sha256')
-    .update(readFileSync(join(HERE, 'package-lock.json')))
-    .digest('hex');
-  const folder = join(cacheFolder() ?? join(ROOT, 'node_modules', '.cache'), `conformance-${lock.slice(0, 16)}`);
-  if (existsSync(folder)) return folder;
-  if (process.env['CI'] !== 'true' && process.env['SVC_TEST_INSTALL'] !== '1') return null;
-  mkdirSync(dirname(folder), { recursive: true });
-  const fresh = mkdtempSync(`${folder}-`);
-  try {
-    for (const name of ['package.json', 'package-lock.json']) cpSync(join(HERE, name), join(fresh, name));
-    const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-    await runOk('npm', args, { cwd: fresh, env: { PATH: systemPath() }, timeoutMs: HANGS_MS });
-    if (!existsSync(folder)) renameSync(fresh, folder);
-  } finally {
-    rmSync(fresh, { recursive: true, force: true });
-  }
-  return folder;
-}
-
-const installed = await installSuite();
+const installed = await cachedInstall({ name: 'conformance', from: HERE, timeoutMs: HANGS_MS });
 
 test.skipIf(installed === null)('every scenario for servers passes', { timeout: HANGS_MS }, async () => {
   const home = mkdtempSync(join(tmpdir(), 'svc-e2e-conformance-'));
@@ -59,7 +37,7 @@ test.skipIf(installed === null)('every scenario for servers passes', { timeout: 
     version: '0.0.0-test',
     isLocal: true,
     extraRoots: [],
-    only: 'fixture',
+    only: SERVER_ID,
   });
   const front = createHttpFront({ gateway: local.gateway, now: () => Date.now() });
   const listener = httpFrontListener(front);
