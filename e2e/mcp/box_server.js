@@ -14,8 +14,8 @@ const calls = {
   run: ({ script, args = [] }) => run(script, ...args),
   fetch: async ({ url }) => {
     try {
-      const answer = await fetch(url, { headers: { authorization: `Bearer ${process.env['BOX_TOKEN'] ?? 'none'}` } });
-      return `${answer.status} ${await answer.text()}`;
+      const reply = await fetch(url, { headers: { authorization: `Bearer ${process.env['BOX_TOKEN'] ?? 'none'}` } });
+      return `${reply.status} ${await reply.text()}`;
     } catch (error) {
       return `${error.message}: ${error.cause?.message ?? ''}`;
     }

@@ -319,7 +319,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       return translatingClient(socket, host);
     },
     clientOn: (socket, host) => (version === 'h2' ? translatingClient(socket, host) : socket),
-    openTls: (host, offered, servername = host, early = undefined) =>
+    openTls: (host, offered, servername = host, early) =>
       openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered, early),
     async openSession(host, { servername = host, offered = ['h2'], settings = {} } = {}) {
       const socket = await openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets, offered);
@@ -457,7 +457,7 @@ async function openTunnel(
   servername: string,
   sockets: Set<Socket>,
   offered: readonly string[] = [],
-  early: Buffer | undefined = undefined,
+  early?: Buffer,
 ): Promise<TLSSocket> {
   const basic = Buffer.from(`ses_test:${proxy.token}`).toString('base64');
   const socket = connectTcp({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true });
