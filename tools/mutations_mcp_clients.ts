@@ -89,4 +89,28 @@ export const MCP_CLIENT_MUTATIONS: readonly Mutation[] = [
     replacement: 'item',
     tests,
   },
+  {
+    row: ROW,
+    holds: 'a header that cannot be sent is not quoted',
+    file: 'worker/services/mcp/served/open_server.ts',
+    text: '    if (!HEADER_VALUE.test(value)) return null;\n',
+    replacement: '',
+    tests,
+  },
+  {
+    row: ROW,
+    holds: 'the words of our own failures stay in the log',
+    file: 'worker/routes/mcp/mcp_endpoint.ts',
+    text: '  if (failures.length > 0) throw failures[0];\n',
+    replacement: '',
+    tests,
+  },
+  {
+    row: ROW,
+    holds: 'a request is one message',
+    file: 'worker/routes/mcp/mcp_endpoint.ts',
+    text: "  if (Array.isArray(body)) return refuse(c, 400, 'send one message at a time: batches are not supported');\n",
+    replacement: '',
+    tests,
+  },
 ];

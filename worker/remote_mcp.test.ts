@@ -217,10 +217,9 @@ describe("the SDK's client", () => {
   });
 });
 
-const callTool = async (token: string, name: string, args: object = {}) => {
-  const params = { name, arguments: args };
-  return (await post(token, {}, { jsonrpc: '2.0', id: 7, method: 'tools/call', params })).text();
-};
+const callReply = (token: string, name: string, args: object = {}) =>
+  post(token, {}, { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name, arguments: args } });
+const callTool = async (token: string, name: string, args: object = {}) => (await callReply(token, name, args)).text();
 const listTools = async (token: string) => (await post(token)).text();
 
 const DONE = { answer: () => 'done' };
@@ -281,6 +280,43 @@ describe('the tools of remote servers', () => {
     expect(texts[0]).toContain('tools__leak');
     expect(texts[1]).toContain('it is');
     for (const text of texts) expect(text).not.toContain(TOKEN);
+  });
+
+  test.each([
+    ['a line break', 'planted-secret-of-a-test\nsecond-line', /cannot have, such as a line break/],
+    [
+      'characters beyond ASCII, as UTF-8',
+      'planted-secret-of-a-test-\u043a\u043b\u044e\u0447',
+      /refuses the credentials/,
+    ],
+  ])('come without a credential that has %s, and hold up no other server', async (_, secret, why) => {
+    world.hosts.set('tools.example.com', toolServer({ echo: { answer: () => 'x' } }, TOKEN).host);
+    await addRemoteServer(user, { name: 'broken' }, secret);
+    await addRemoteServer(user, { name: 'good' }, TOKEN);
+    const { access_token: token } = await connected();
+    const texts = [await listTools(token), await callTool(token, 'broken__echo')];
+    expect(texts[0]).toContain('good__echo');
+    for (const text of texts) {
+      expect(text).toMatch(why);
+      expect(text).not.toContain('planted');
+    }
+  });
+
+  test('a credential that cannot be opened holds up no other server', async () => {
+    world.hosts.set('tools.example.com', toolServer({ echo: { answer: () => 'x' } }, TOKEN).host);
+    const id = await addRemoteServer(user, { name: 'broken' }, TOKEN);
+    await addRemoteServer(user, { name: 'good' }, TOKEN);
+    const { access_token: token } = await connected();
+    const sql = "UPDATE secrets SET sealed = 'forged' WHERE path LIKE ?";
+    const forged = await control.context.database.client.execute({ sql, args: [`%${id}%`] });
+    expect(forged.rowsAffected).toBe(1);
+    const failures: string[] = [];
+    Object.assign(control.context, { defer: (what: string) => failures.push(what) });
+    const text = await listTools(token);
+    expect(text).toContain('good__echo');
+    expect(text).toContain('"broken":"the control plane failed: see its log"');
+    expect(failures).toContain(`the tools of the MCP server ${id} (vault_entry_damaged)`);
+    expect((await callReply(token, 'broken__echo')).status).toBe(500);
   });
 
   test('are those of the person and of the enterprise, and of nobody else', async () => {
@@ -388,6 +424,26 @@ describe('the MCP endpoint', () => {
     expect((await control.send(RESOURCE, { method: 'POST', headers, body: deep })).status).toBe(413);
     const listen = { jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params: {} };
     expect(await (await post(token, {}, listen)).text()).toContain('error');
+  });
+
+  test('takes one message at a time, so that a request makes a limited number of calls', async () => {
+    const { access_token: token } = await connected();
+    const refused = await post(token, {}, [PING, { ...PING, id: 2 }]);
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('one message at a time')]);
+  });
+
+  test('answers a failure of its own as the API does, without its words', async () => {
+    world.hosts.set('tools.example.com', toolServer({ echo: { answer: () => 'x' } }, TOKEN).host);
+    await addRemoteServer(user, { name: 'tools' }, TOKEN);
+    const { access_token: token } = await connected();
+    await control.context.database.client.execute('DROP TABLE mcp_tools');
+    for (const reply of [await post(token), await callReply(token, 'tools__echo')]) {
+      const text = await reply.text();
+      expect(reply.status).toBe(503);
+      expect(reply.headers.get('access-control-allow-origin')).toBe('*');
+      expect(text).toContain('database_unavailable');
+      expect(text).not.toMatch(/select|mcp_tools/);
+    }
   });
 
   test('answers the question of a browser before a call of a page', async () => {

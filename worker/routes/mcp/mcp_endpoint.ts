@@ -22,6 +22,7 @@ export const postMcp = whereServed(async (c, publicUrl) => {
   if (cost !== null) return refuse(c, 413, `the message ${cost}`);
   const body = parseJson(text);
   if (body === undefined) return refuse(c, 400, 'the message is not JSON', -32_700);
+  if (Array.isArray(body)) return refuse(c, 400, 'send one message at a time: batches are not supported');
   const slot = context.openCalls.enter('mcp request', call.caller.userId);
   if (!slot.ok) return refuse(c, 429, slot.error.message);
   try {
@@ -62,21 +63,26 @@ function refuse(c: AppContext, status: 400 | 401 | 403 | 413 | 429, message: str
 /** Answered by the SDK, in either generation of the protocol. The reply is complete when this returns. */
 async function answerMessage(c: AppContext, body: unknown, request: ServedRequest): Promise<Response> {
   const sdk = await import('@modelcontextprotocol/server');
+  const failures: unknown[] = [];
   const serve = (): Server => {
     const server = new sdk.Server(
       { name: 'svc', title: 'svc', version: VERSION },
       { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
     );
     Object.assign(server, { onerror: () => undefined });
-    serveTools(server, request, (name) => {
-      const shown = JSON.stringify(name.slice(0, 128));
-      return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}`);
+    serveTools(server, request, {
+      unknown: (name) => {
+        const shown = JSON.stringify(name.slice(0, 128));
+        return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}`);
+      },
+      failed: (error) => failures.push(error),
     });
     return server;
   };
   const handler = sdk.createMcpHandler(serve, { maxSubscriptions: 0, keepAliveMs: 0 });
   const reply = await handler.fetch(c.req.raw, { parsedBody: body });
   const content = await reply.arrayBuffer();
+  if (failures.length > 0) throw failures[0];
   const type = reply.headers.get('content-type');
   const headers = { ...ANY_ORIGIN, ...(type !== null && { 'content-type': type }) };
   return new Response(content.byteLength === 0 ? null : content, { status: reply.status, headers });
@@ -85,14 +91,29 @@ async function answerMessage(c: AppContext, body: unknown, request: ServedReques
 const INSTRUCTIONS =
   'Tools of several remote MCP servers, each named <server>__<tool>. A server that cannot be reached, or that waits for a credential, is left out; _meta["svc/unavailable"] of the list says why.';
 
-function serveTools(server: Server, request: ServedRequest, unknown: (name: string) => Error): void {
+interface Problems {
+  /** The error for a tool that does not exist. */
+  readonly unknown: (name: string) => Error;
+  /** Takes an error of ours, for the log. The SDK would send its message to the client. */
+  readonly failed: (error: unknown) => void;
+}
+
+function serveTools(server: Server, request: ServedRequest, { unknown, failed }: Problems): void {
+  const orFailed = async <T>(answer: Promise<T>): Promise<T> => {
+    try {
+      return await answer;
+    } catch (error) {
+      failed(error);
+      throw error;
+    }
+  };
   server.setRequestHandler('tools/list', async () => {
-    const { tools, unavailable } = await listServedTools(request);
+    const { tools, unavailable } = await orFailed(listServedTools(request));
     const hasAll = Object.keys(unavailable).length === 0;
     return { tools: [...tools], ...(!hasAll && { _meta: { 'svc/unavailable': unavailable } }) };
   });
   server.setRequestHandler('tools/call', async ({ params }) => {
-    const called = await callServedTool(request, { name: params.name, args: params.arguments ?? {} });
+    const called = await orFailed(callServedTool(request, { name: params.name, args: params.arguments ?? {} }));
     if (called === null) throw unknown(params.name);
     return server.projectCallToolResult(called.result, called.outputSchema);
   });

@@ -1,5 +1,6 @@
 import type { Client, FetchLike, JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprotocol/client';
 import { z } from 'zod';
+import { byteTextOf } from '../../../../shared/inject/byte_text.ts';
 import { SEARCH_KEY_WORDS } from '../../../../shared/inject/scrub/block_search.ts';
 import { maskText } from '../../../../shared/inject/scrub/mask_value.ts';
 import { compileScrubPatterns, type ScrubPatterns } from '../../../../shared/inject/scrub/patterns.ts';
@@ -108,12 +109,29 @@ async function fillServer(
   const bearer = await findBearer(context, server.id);
   if (!bearer.ok) return err(bearer.error.message);
   const token = bearer.value?.reveal() ?? null;
-  const headers = new Headers(filled.value.headers);
-  if (token !== null) headers.set('authorization', `Bearer ${token}`);
+  const headers = toHeaders(filled.value.headers, token);
+  if (headers === null) return err(INVALID_HEADER);
   const secrets = [...values.values(), ...(token === null ? [] : [token])];
   const key = crypto.getRandomValues(new Uint32Array(SEARCH_KEY_WORDS));
   const patterns = compileScrubPatterns(secrets, key);
   return ok({ url: new URL(filled.value.url), headers: Object.fromEntries(headers), patterns });
+}
+
+const INVALID_HEADER =
+  'one of its headers has a character that a header cannot have, such as a line break: store its credential again on its page of the console';
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** The headers as byte text; null if one cannot be sent. The runtime refuses it with an error that quotes the credential. */
+function toHeaders(fields: Readonly<Record<string, string>>, token: string | null): Headers | null {
+  const all = Object.entries(fields);
+  if (token !== null) all.push(['authorization', `Bearer ${token}`]);
+  const headers = new Headers();
+  for (const [name, text] of all) {
+    const value = byteTextOf(text).replaceAll(/^[\t\r\n ]+|[\t\r\n ]+$/g, '');
+    if (!HEADER_VALUE.test(value)) return null;
+    headers.set(name, value);
+  }
+  return headers;
 }
 
 /** Null for a server that nobody has signed in to. */

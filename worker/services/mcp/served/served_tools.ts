@@ -7,12 +7,14 @@ import { formatToolName, splitToolName } from '../../../../shared/mcp/tool_names
 import { toolDecision } from '../../../../shared/mcp/tool_policy.ts';
 import type { AuditEventData, McpOutcome } from '../../../../shared/model/audit_event.ts';
 import { MAX_TOOLS_OF_SERVER } from '../../../../shared/model/mcp_tool.ts';
+import { errorCode } from '../../../../shared/model/error_code.ts';
 import { err, ok, type Result } from '../../../../shared/model/result.ts';
 import type { Caller } from '../../../kernel/caller.ts';
 import { commit } from '../../../kernel/commit.ts';
 import { randomToken, sha256Hex } from '../../../kernel/encoding.ts';
 import { controlChain } from '../../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../../kernel/service_context.ts';
+import { isWorthRetrying } from '../../../kernel/is_worth_retrying.ts';
 import { toolSubject } from '../../approvals/approval_subject.ts';
 import { askApproval } from '../../approvals/approvals.ts';
 import { keepReviewed } from '../mcp_tools.ts';
@@ -41,10 +43,22 @@ const MAX_PAGES = 20;
 /** The tools of the caller's remote servers, as `<server>__<tool>`. Tools that the policy denies are left out. */
 export async function listServedTools(request: ServedRequest): Promise<ServedTools> {
   const served = await listServedServers(request.context, request.caller);
-  const listed = await Promise.all(served.map(async (each) => [each.name, await listOne(request, each)] as const));
+  const listed = await Promise.all(served.map(async (each) => [each.name, await listIsolated(request, each)] as const));
   const tools = listed.flatMap(([, result]) => (result.ok ? result.value : []));
   const failed = listed.flatMap(([name, result]) => (result.ok ? [] : [[name, result.error] as const]));
   return { tools: tools.toSorted((a, b) => (a.name < b.name ? -1 : 1)), unavailable: Object.fromEntries(failed) };
+}
+
+/** A failure of ours with one server does not hold up the list of the others. One of the database concerns them all. */
+async function listIsolated(request: ServedRequest, served: ServedServer): Promise<Result<readonly Tool[], string>> {
+  try {
+    return await listOne(request, served);
+  } catch (error) {
+    if (isWorthRetrying(error)) throw error;
+    const what = `the tools of the MCP server ${served.row.id} (${errorCode(error) || 'unknown'})`;
+    request.context.defer(what, () => Promise.reject(error));
+    return err('the control plane failed: see its log');
+  }
 }
 
 async function listOne(request: ServedRequest, served: ServedServer): Promise<Result<readonly Tool[], string>> {
@@ -140,10 +154,12 @@ export async function callServedTool(request: ServedRequest, call: ServedCall): 
   const servers = await listServedServers(request.context, request.caller);
   const served = servers.find(({ name }) => name === prefix);
   if (served === undefined) return null;
-  const open = await openServer(request.context, served, request.signal);
+  const timeout = AbortSignal.timeout(request.context.limits.runTimeoutSeconds * 1000);
+  const signal = AbortSignal.any([request.signal, timeout]);
+  const open = await openServer(request.context, served, signal);
   if (!open.ok) return unusable(served, open.error);
   try {
-    const tools = await readTools(open.value, request.signal);
+    const tools = await readTools(open.value, signal);
     if (!tools.ok) return unusable(served, tools.error);
     const named = await namesOf(served, tools.value);
     const tool = named.find(({ name }) => name === call.name)?.tool;
