@@ -43,6 +43,15 @@ export const MCP_CLIENT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'a link to the page sends nobody to a client',
+    file: 'worker/routes/mcp/client_consent.ts',
+    text: '  return consolePage(c, caller, view, 400);\n',
+    replacement:
+      "  return refusal.to === 'user' ? consolePage(c, caller, view, 400) : Promise.resolve(redirect(c, publicUrl, refusal, refusal.why));\n",
+    tests,
+  },
+  {
+    row: ROW,
     holds: 'a document is about the client at its URL',
     file: DOCUMENT,
     text: "  if (document.data.client_id !== id) return err('The document at the URL of this client is about another one.');\n",

@@ -22,7 +22,13 @@ beforeAll(async () => {
   if (MISSING !== null) return;
   world = await startBrowserWorld();
   program = createServer((request, response) => {
-    answers.push(new URL(request.url ?? '/', `http://127.0.0.1:${port}`));
+    const url = new URL(request.url ?? '/', `http://127.0.0.1:${port}`);
+    if (url.pathname === '/callback') {
+      answers.push(url);
+      // Many clients go on to another origin, such as that of an app.
+      response.writeHead(302, { location: `http://localhost:${port}/done` }).end();
+      return;
+    }
     response.writeHead(200, { 'content-type': 'text/plain' }).end('You can close this window.');
   });
   port = await listen(program);

@@ -4,7 +4,7 @@ import type { ServedServer } from '../../services/mcp/served/served_servers.ts';
 import type { McpClient } from '../../tokens/mcp/mcp_client.ts';
 import { alert } from '../components/alert.ts';
 import { definitionList } from '../components/definition_list.ts';
-import { foreignText } from '../components/foreign_text.ts';
+import { foreignLink, foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
@@ -60,10 +60,11 @@ function describeServed(servers: readonly ServedServer[]): Html {
     </ul>`;
 }
 
-/** The request has no client or address that the browser could be sent back to. */
-export function clientRefusedPage(message: string): Page {
+/** A request that is not valid. `back`: where the client learns that, if the client and its address are known. */
+export function clientRefusedPage(message: string, back: string | null): Page {
   const content = html`${pageHeader({ title: 'This client cannot be connected' })}
     ${alert('bad', html`<strong>${message}</strong>`)}
-    <p>Nothing was sent to it. You can close this page.</p>`;
+    <p>Nothing was sent to it. You can close this page.</p>
+    ${back === null ? '' : html`<p>${foreignLink(back, `Go back to ${new URL(back).host}`)}</p>`}`;
   return layout('Not connected', content, 'card');
 }

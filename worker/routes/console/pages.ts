@@ -19,14 +19,14 @@ import { localPath } from '../auth/local_path.ts';
  * Pages load and run only files of their own origin, and their scripts cannot turn text into markup or code: trusted
  * types refuse that.
  */
-const pagePolicy = (formTargets: string) =>
+const pagePolicy = (forms: FormTargets) =>
   [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
     "connect-src 'self'",
-    `form-action 'self'${formTargets}`,
+    ...(forms === 'own' ? ["form-action 'self'"] : []),
     "base-uri 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
@@ -80,31 +80,34 @@ const DESCRIPTION =
 
 /** One of our own pages that needs no sign-in. */
 export function page(c: AppContext, view: Page, status: ContentfulStatusCode): Promise<Response> {
-  return send(c, view, { person: null, status, redirectOrigin: null });
+  return send(c, view, { person: null, status, forms: 'own' });
 }
 
 /**
- * A console page, for signed-in users. `redirectOrigin`: where the answer to its form may redirect the browser, which the
- * policy would prevent otherwise.
+ * Where the forms of a page may lead. Browsers apply `form-action` to every redirect after the form, so it would also
+ * limit where another site redirects further.
  */
+type FormTargets = 'own' | 'any';
+
+/** A console page, for signed-in users. */
 export async function consolePage(
   c: AppContext,
   caller: Caller,
   view: Page,
   status: ContentfulStatusCode = 200,
-  redirectOrigin: string | null = null,
+  forms: FormTargets = 'own',
 ): Promise<Response> {
-  return send(c, view, { person: await describePerson(c.get('context'), caller), status, redirectOrigin });
+  return send(c, view, { person: await describePerson(c.get('context'), caller), status, forms });
 }
 
 interface Sent {
   readonly person: Person | null;
   readonly status: ContentfulStatusCode;
-  readonly redirectOrigin: string | null;
+  readonly forms: FormTargets;
 }
 
-async function send(c: AppContext, view: Page, { person, status, redirectOrigin }: Sent): Promise<Response> {
-  c.header('content-security-policy', pagePolicy(redirectOrigin === null ? '' : ` ${redirectOrigin}`));
+async function send(c: AppContext, view: Page, { person, status, forms }: Sent): Promise<Response> {
+  c.header('content-security-policy', pagePolicy(forms));
   c.header('cross-origin-opener-policy', 'same-origin');
   const document = await renderPage(view, { assets: c.get('assets'), person, path: c.req.path });
   // Escapes invisible and bidirectional characters in every page, as a last line of defence.

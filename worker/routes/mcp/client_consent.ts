@@ -27,7 +27,7 @@ export const getClientConsent = whereServed((c, publicUrl) =>
     const served = await listServedServers(c.get('context'), caller);
     const action = AUTHORIZE_PATH + new URL(c.req.url).search;
     const page = clientConsentPage({ client, redirectUri, action, served });
-    return consolePage(c, caller, page, 200, formTarget(redirectUri));
+    return consolePage(c, caller, page, 200, 'any');
   })(c),
 );
 
@@ -47,12 +47,6 @@ export const submitClientConsent = whereServed((c, publicUrl) =>
   })(c),
 );
 
-/** The redirect as a source of a content security policy, whose syntax has no IPv6 addresses. */
-function formTarget(redirectUri: string): string {
-  const { origin, hostname, protocol } = new URL(redirectUri);
-  return hostname.startsWith('[') ? protocol : origin;
-}
-
 async function readRequest(
   c: AppContext,
   { userId }: Caller,
@@ -64,26 +58,38 @@ async function readRequest(
   return readAuthorisationRequest(c.get('context'), userId, searchParams);
 }
 
+/**
+ * A page in either case. Anybody may register a client, so a link to this page could otherwise send people to any site
+ * without a word (RFC 9700 section 4.11.2). The person may go back to the client, which learns then why it got no code.
+ */
 function answerRefusal(
   c: AppContext,
   caller: Caller,
   publicUrl: string,
   refusal: AuthorisationRefusal,
-): Response | Promise<Response> {
-  if (refusal.to === 'user') return consolePage(c, caller, clientRefusedPage(refusal.message), 400);
-  return redirect(c, publicUrl, refusal, refusal.why);
+): Promise<Response> {
+  const view =
+    refusal.to === 'user'
+      ? clientRefusedPage(refusal.message, null)
+      : clientRefusedPage(
+          `Its request is not valid: ${refusal.why.error_description}.`,
+          answerUrl(publicUrl, refusal, refusal.why),
+        );
+  return consolePage(c, caller, view, 400);
 }
 
-/** Back to the client, with the name of this server (RFC 9207). */
-function redirect(
-  c: AppContext,
-  publicUrl: string,
-  { redirectUri, state }: Pick<AuthorisationRequest, 'redirectUri' | 'state'>,
-  answer: { readonly code: string } | OAuthRefusal,
-): Response {
-  const url = new URL(redirectUri);
-  for (const [name, value] of Object.entries(answer)) url.searchParams.append(name, value);
-  if (state !== null) url.searchParams.append('state', state);
-  url.searchParams.append('iss', publicUrl);
-  return c.redirect(url.href, 303);
+type Answered = Pick<AuthorisationRequest, 'redirectUri' | 'state'>;
+type Answer = { readonly code: string } | OAuthRefusal;
+
+/** Back to the client. */
+function redirect(c: AppContext, publicUrl: string, request: Answered, answer: Answer): Response {
+  return c.redirect(answerUrl(publicUrl, request, answer), 303);
+}
+
+/** The redirect URI as it was registered, with the answer and the name of this server (RFC 9207). */
+function answerUrl(publicUrl: string, { redirectUri, state }: Answered, answer: Answer): string {
+  const query = new URLSearchParams(Object.entries(answer));
+  if (state !== null) query.append('state', state);
+  query.append('iss', publicUrl);
+  return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${query.toString()}`;
 }
