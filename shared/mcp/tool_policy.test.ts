@@ -30,6 +30,12 @@ describe("a server's own annotations", () => {
     ['asks for a tool that is destructive', all, destructive, 'approval'],
     ['asks although a pattern allows it', { ...all, allow: ['*'] }, destructive, 'approval'],
     ['allows it if a person has named it', { ...all, allow: ['*', 'drop'] }, destructive, 'allowed'],
+    [
+      'asks for a destructive tool that is named like a pattern',
+      { ...all, allow: ['*'] },
+      { ...destructive, name: '*' },
+      'approval',
+    ],
     ['denies it although it is named', { ...all, allow: ['drop'], deny: ['d*'] }, destructive, 'denied'],
     ['asks for it if it is named in both', { ...all, allow: ['drop'], approval: ['drop'] }, destructive, 'approval'],
     ['never allows what the policy denies', { ...all, deny: ['drop'] }, harmless, 'denied'],
@@ -63,6 +69,14 @@ describe('the choice for one tool', () => {
       }
     },
   );
+
+  test('refuses a tool whose name is a pattern: the choice would be made for others too', () => {
+    const restricted = { ...all, allow: ['read'] };
+    for (const name of ['*', 'write_*']) {
+      expect(withChoice(restricted, name, 'allow')).toEqual({ ok: false, error: name });
+      expect(withChoice(restricted, name, 'deny')).toEqual({ ok: false, error: name });
+    }
+  });
 
   test('refuses to loosen a pattern', () => {
     expect(withChoice({ ...all, deny: ['dr*'] }, 'drop', 'ask')).toEqual({ ok: false, error: 'dr*' });

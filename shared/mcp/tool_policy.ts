@@ -20,7 +20,12 @@ export function toolDecision(policy: McpToolPolicy, tool: JudgedTool): ToolDecis
   if (matchesAny(policy.deny, name)) return 'denied';
   if (policy.allow !== null && !matchesAny(policy.allow, name)) return 'denied';
   if (matchesAny(policy.approval, name)) return 'approval';
-  return isDestructive(tool) && policy.allow?.includes(name) !== true ? 'approval' : 'allowed';
+  return isDestructive(tool) && !isNamed(policy, name) ? 'approval' : 'allowed';
+}
+
+/** A tool whose own name looks like a pattern cannot be named: the pattern was written for others. */
+function isNamed({ allow }: McpToolPolicy, name: string): boolean {
+  return !isPattern(name) && allow?.includes(name) === true;
 }
 
 /** True if the tool is listed: everything that is not denied. */
@@ -46,9 +51,10 @@ export function choiceOf(policy: McpToolPolicy, tool: JudgedTool): ToolChoice {
 
 /**
  * The policy with another choice for one tool; the others keep theirs. Refuses with the pattern that decides about more tools
- * than this one, because only a person can say what it should become.
+ * than this one, because only a person can say what it should become, and with a name that would itself be such a pattern.
  */
 export function withChoice(policy: McpToolPolicy, name: string, choice: ToolChoice): Result<McpToolPolicy, string> {
+  if (isPattern(name)) return err(name);
   const [deny, approval] = [without(policy.deny, name), without(policy.approval, name)];
   const stricter = choice === 'deny' ? [] : choice === 'ask' ? deny : [...deny, ...approval];
   const inTheWay = stricter.find((pattern) => toolMatches(pattern, name));
@@ -64,9 +70,13 @@ function without(patterns: readonly string[], name: string): readonly string[] {
   return patterns.filter((pattern) => pattern !== name);
 }
 
+function isPattern(text: string): boolean {
+  return text.endsWith('*');
+}
+
 /** Whether a pattern matches the tool: the whole name, or a prefix if the pattern ends with `*`. */
 function toolMatches(pattern: string, tool: string): boolean {
-  if (pattern.endsWith('*')) return tool.startsWith(pattern.slice(0, -1));
+  if (isPattern(pattern)) return tool.startsWith(pattern.slice(0, -1));
   return pattern === tool;
 }
 
