@@ -3,7 +3,7 @@ import { MARK_WORDS } from '../../shared/mcp/tools/text_marks.ts';
 import { toolDifferences } from '../../shared/mcp/tools/tool_difference.ts';
 import { withChoice } from '../../shared/mcp/tool_policy.ts';
 import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
-import { cutShownText, showHidden, toPrintable } from '../../shared/model/shown_text.ts';
+import { showHidden, toPrintable } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type McpToolRecord, mcpToolsReply } from '../../shared/wire/mcp/mcp_tools.ts';
 import { controlClient } from '../clients.ts';
@@ -126,9 +126,10 @@ function toolLine({ name, state, choice, destructive }: McpToolRecord): string {
   return `  ${toPrintable(name)}: ${words}${destructive ? ' (the server calls it destructive)' : ''}\n`;
 }
 
-const MAX_SHOWN = 4_000;
-
-/** A waiting tool for a person: what differs from its reviewed form, or all of a new one, and what to be careful about. */
+/**
+ * A waiting tool for a person: all that differs from its reviewed form, or all of a new one, and what to be careful about.
+ * Nothing is cut: a definition that is too long to be looked at is never offered.
+ */
 function waitingView({ name, before, definition, marks }: McpToolRecord): string {
   const what = before === null ? 'is new' : 'has changed';
   const differences = toolDifferences(before ?? { name }, definition);
@@ -142,7 +143,7 @@ function waitingView({ name, before, definition, marks }: McpToolRecord): string
 }
 
 function textLines(sign: string, text: string): readonly string[] {
-  return cutShownText(showHidden(text), MAX_SHOWN)
+  return showHidden(text)
     .split('\n')
     .map((line) => `    ${sign}${toPrintable(line)}`);
 }

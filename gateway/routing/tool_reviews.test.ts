@@ -154,7 +154,26 @@ describe('a list of tools', () => {
     expect(bench.reports.at(-1)?.length).toBe(Math.floor(MAX_REPORT_BYTES / 200_050));
   });
 
+  test('is reported without what nobody reads, so that icons leave room for tools', async () => {
+    const bench = new Bench();
+    const icons = [{ src: `data:image/png;base64,${'A'.repeat(MAX_REPORT_BYTES)}` }];
+    expect(await bench.offer(toolNamed('a', { icons, _meta: { icons } }), toolNamed('b', { icons }))).toEqual([
+      'a',
+      'b',
+    ]);
+  });
+
+  test('that is new each time is not reported each time', async () => {
+    const bench = new Bench();
+    for (let turn = 0; turn < 100; turn += 1) await bench.offer(toolNamed(`t${turn}`));
+    expect(bench.reports).toHaveLength(10);
+    bench.now = 600_000;
+    await bench.offer(toolNamed('later'));
+    expect(bench.reports.at(-1)).toEqual(['later']);
+  });
+
   test.each([
+    ['has no name', toolNamed('')],
     ['is too long to look at', toolNamed('a', { description: 'x'.repeat(130 * 1024) })],
     ['is not Unicode', toolNamed('a', { inputSchema: { type: 'object', title: '\ud800' } })],
     ['nests deeper than a schema needs', toolNamed('a', { inputSchema: deep(300) })],
@@ -162,6 +181,7 @@ describe('a list of tools', () => {
     const bench = new Bench();
     expect(await bench.offer(tool)).toEqual([]);
     expect(bench.reports).toEqual([]);
+    expect(bench.reviews.noteOf(bench.server.server)).toBe(null);
   });
 });
 

@@ -2,7 +2,7 @@ import type { Tool } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { hasWarning, markText } from '../../shared/mcp/tools/text_marks.ts';
-import { toolText } from '../../shared/mcp/tools/tool_definition.ts';
+import { readMembers, toolText } from '../../shared/mcp/tools/tool_definition.ts';
 import { marksOf, markTool } from '../../shared/mcp/tools/tool_marks.ts';
 import { MAX_REPORT_BYTES, MAX_TOOLS_OF_SERVER } from '../../shared/model/mcp_tool.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
@@ -35,6 +35,9 @@ interface Answer {
 
 /** A tool that waits is reported again after this time: somebody may have removed it, and its server may list it in turns. */
 const REPORT_AGAIN_MS = 60_000;
+/** At most so many reports about one server in this time. */
+const MAX_REPORTS = 10;
+const REPORTS_MS = 600_000;
 const MAX_REMEMBERED = 4 * MAX_TOOLS_OF_SERVER;
 
 /**
@@ -47,6 +50,7 @@ export class ToolReviews {
   readonly #answers = new Map<string, Answer>();
   readonly #reporting = new Map<string, Promise<void>>();
   readonly #reportedAt = new Map<string, number>();
+  readonly #sentAt = new Map<string, number[]>();
   readonly #waiting = new Map<string, number>();
   readonly #marked = new WeakMap<Tool, Tool>();
 
@@ -60,7 +64,10 @@ export class ToolReviews {
     // What an earlier run listed is no news.
     if (supervised.current !== null) await this.#report(supervised, tools);
     const offered = tools.filter((tool) => this.isReviewed(supervised, tool));
-    if (supervised.current !== null) this.#noteWaiting(supervised.server.id, tools.length - offered.length);
+    if (supervised.current !== null) {
+      const readable = tools.filter((tool) => this.#hashOf(tool) !== null);
+      this.#noteWaiting(supervised.server.id, readable.length - offered.length);
+    }
     return offered;
   }
 
@@ -105,7 +112,7 @@ export class ToolReviews {
     const { id } = supervised.server;
     for (let running = this.#reporting.get(id); running !== undefined; running = this.#reporting.get(id)) await running;
     const news = this.#newsOf(supervised, tools);
-    if (news.length === 0) return;
+    if (news.length === 0 || !this.#mayReport(id)) return;
     const reporting = this.#send(supervised, news).finally(() => {
       if (this.#reporting.get(id) === reporting) this.#reporting.delete(id);
     });
@@ -116,10 +123,11 @@ export class ToolReviews {
   async #send(supervised: ReviewedServer, tools: readonly Tool[]): Promise<void> {
     const { ports } = this.#options;
     const basis = supervised.reviewed;
-    const answer = await ports.reportTools(supervised.server, tools);
+    const answer = await ports.reportTools(supervised.server, tools.map(readMembers));
     // Without an answer they wait, and the next list reports them again.
     if (!answer.ok || answer.value === null || basis === null) return;
     const now = ports.clock.now();
+    this.#sentAt.get(supervised.server.id)?.push(now);
     if (this.#reportedAt.size > MAX_REMEMBERED) this.#reportedAt.clear();
     for (const tool of tools) this.#reportedAt.set(this.#keyOf(supervised, tool), now);
     if (supervised.reviewed === basis)
@@ -135,11 +143,19 @@ export class ToolReviews {
       if (this.#hashOf(tool) === null || this.isReviewed(supervised, tool)) continue;
       const reportedAt = this.#reportedAt.get(this.#keyOf(supervised, tool));
       if (reportedAt !== undefined && now - reportedAt < REPORT_AGAIN_MS) continue;
-      room -= Buffer.byteLength(JSON.stringify(tool));
+      room -= Buffer.byteLength(JSON.stringify(readMembers(tool)));
       if (room < 0 || news.length >= MAX_TOOLS_OF_SERVER) break;
       news.push(tool);
     }
     return news;
+  }
+
+  /** Each report is an event in the audit log, and a server can name new tools as often as it likes. */
+  #mayReport(serverId: string): boolean {
+    const since = this.#options.ports.clock.now() - REPORTS_MS;
+    const recent = (this.#sentAt.get(serverId) ?? []).filter((at) => at > since);
+    this.#sentAt.set(serverId, recent);
+    return recent.length < MAX_REPORTS;
   }
 
   #keyOf({ server }: ReviewedServer, tool: Tool): string {

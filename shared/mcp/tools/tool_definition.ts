@@ -10,14 +10,20 @@ export interface ToolDefinition {
 /** `_meta` is for programs and may change with each list. Icons are images. */
 export const UNREAD_MEMBERS: ReadonlySet<string> = new Set(['_meta', 'icons']);
 
+/** The tool without the members that nobody reads. */
+export function readMembers(tool: ToolDefinition): ToolDefinition {
+  const read = Object.entries(tool).filter(([member]) => !UNREAD_MEMBERS.has(member));
+  return { ...Object.fromEntries(read), name: tool.name };
+}
+
 /**
  * What a person looks at, and what the hash of a tool is made of: canonical JSON of the name, title, description, schemas,
- * annotations and every other member but `_meta` and `icons`. Null if the tool cannot be looked at: its text is too long, or is
- * not Unicode.
+ * annotations and every other member but `_meta` and `icons`. Null if the tool cannot be looked at: it has no name, or its text
+ * is too long or not Unicode.
  */
 export function toolText(tool: ToolDefinition): string | null {
-  const read = Object.fromEntries(Object.entries(tool).filter(([member]) => !UNREAD_MEMBERS.has(member)));
-  if (tool.name.length > MAX_TOOL_NAME || !isCanonical(read)) return null;
+  const read = readMembers(tool);
+  if (tool.name === '' || tool.name.length > MAX_TOOL_NAME || !isCanonical(read)) return null;
   const text = canonicalJson(read);
   return text.length > MAX_TOOL_TEXT ? null : text;
 }

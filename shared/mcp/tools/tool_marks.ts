@@ -10,7 +10,7 @@ export interface ToolMark {
 }
 
 const MAX_MARKS = 50;
-/** How many texts of one tool are searched. */
+/** How many texts of one tool are searched by themselves; the others are searched as one. */
 const MAX_TEXTS = 5_000;
 
 /**
@@ -27,7 +27,13 @@ export function markTool(tool: ToolDefinition): readonly ToolMark[] {
   const apart = whole
     .filter((mark) => !found.some((one) => one.mark === mark))
     .map((mark) => ({ mark, where: 'several members together' }));
-  return [...found, ...apart].slice(0, MAX_MARKS);
+  return firstOfEachKind([...found, ...apart]).slice(0, MAX_MARKS);
+}
+
+/** Every kind comes before repeated ones, so that a server cannot crowd a warning out with others. */
+function firstOfEachKind(marks: readonly ToolMark[]): readonly ToolMark[] {
+  const firsts = new Set(TEXT_MARKS.map((kind) => marks.find(({ mark }) => mark === kind)));
+  return [...marks.filter((one) => firsts.has(one)), ...marks.filter((one) => !firsts.has(one))];
 }
 
 /** The kinds of marks, each once. */
@@ -58,10 +64,14 @@ const STRUCTURE: ReadonlySet<string> = new Set([
 
 function listTexts(tool: ToolDefinition): readonly FoundText[] {
   const found: FoundText[] = [];
+  const rest: string[] = [];
+  const note = (text: FoundText): void => {
+    if (found.length < MAX_TEXTS) found.push(text);
+    else rest.push(text.text);
+  };
   const visit = (value: unknown, where: string, key: string, ofProperties: boolean): void => {
-    if (found.length >= MAX_TEXTS) return;
     if (typeof value === 'string') {
-      if (!STRUCTURE.has(key) || ofProperties) found.push({ where, text: value, isName: where === 'name' });
+      if (!STRUCTURE.has(key) || ofProperties) note({ where, text: value, isName: where === 'name' });
       return;
     }
     if (Array.isArray(value)) {
@@ -72,10 +82,10 @@ function listTexts(tool: ToolDefinition): readonly FoundText[] {
     for (const [name, member] of Object.entries(value)) {
       const path = where === '' ? name : `${where}.${name}`;
       if (where === '' && UNREAD_MEMBERS.has(name)) continue;
-      if (key === 'properties') found.push({ where: path, text: name, isName: true });
+      if (key === 'properties') note({ where: path, text: name, isName: true });
       visit(member, path, name, key === 'properties');
     }
   };
   visit(tool, '', '', false);
-  return found;
+  return rest.length === 0 ? found : [...found, { where: 'many more members', text: rest.join('\n'), isName: false }];
 }

@@ -54,6 +54,26 @@ describe('a later list', () => {
     );
     expect(planReview([known('a'), ...waiting], [seen('n')]).dropped).toEqual(['w0']);
   });
+
+  test('gives up the oldest waiting tools for the text of newer ones, and never a reviewed one', () => {
+    const quarter = { characters: MAX_TOOLS_TEXT / 4 };
+    const before = [
+      known('r', quarter),
+      ...[1, 2, 3].map((day) =>
+        known(`w${day}`, { ...quarter, state: 'waiting', seenAt: `2026-01-0${day}T00:00:00.000Z` }),
+      ),
+    ];
+    const plan = planReview(before, [seen('n', quarter)]);
+    expect([states(plan), plan.dropped]).toEqual([['n waiting'], ['w1']]);
+    const much = planReview(
+      before,
+      ['n1', 'n2', 'n3', 'n4'].map((hash) => seen(hash, quarter)),
+    );
+    expect([states(much), much.dropped]).toEqual([
+      ['n1 waiting', 'n2 waiting', 'n3 waiting'],
+      ['w3', 'w2', 'w1'],
+    ]);
+  });
 });
 
 test('accepting a form keeps the newest reviewed forms of the tool', () => {
@@ -79,4 +99,49 @@ test('the difference names each member, and leaves out what nobody reads', () =>
     { where: 'inputSchema.properties.path', before: '{}', after: null },
     { where: 'inputSchema.properties.path.type', before: null, after: 'string' },
   ]);
+});
+
+const tool = (more: object) => ({ name: 'a', ...more });
+
+describe('the difference shows a person', () => {
+  test.each<readonly [string, object, object]>([
+    [
+      'a member below a name with a dot',
+      { 'inputSchema.title': 'x', inputSchema: { title: 'a' } },
+      { 'inputSchema.title': 'x', inputSchema: { title: 'b' } },
+    ],
+    ['a member below an empty name', { '': { title: 'a' }, title: 'x' }, { '': { title: 'b' }, title: 'x' }],
+    ['a list that became an object', { items: ['x'] }, { items: { 0: 'x' } }],
+    ['a name with a bracket', { 'a[0]': 'x', a: ['y'] }, { 'a[0]': 'x', a: ['z'] }],
+    ['a text that became a value', { flag: 'true' }, { flag: true }],
+    ['a text that became nothing', { flag: 'null' }, { flag: null }],
+    ['a text that became an empty object', { flag: '{}' }, { flag: {} }],
+    ['a text with quotation marks', { flag: '"1"' }, { flag: '1' }],
+  ])('%s', (_what, before, after) => {
+    expect(toolDifferences(tool(before), tool(after))).not.toEqual([]);
+  });
+
+  test('both of two members whose names could be taken for the same place', () => {
+    const after = tool({ inputSchema: { description: 'evil' }, 'inputSchema.description': 'harmless' });
+    expect(toolDifferences({ name: 'a' }, after).map(({ where, after: text }) => [where, text])).toEqual([
+      ['["inputSchema.description"]', 'harmless'],
+      ['inputSchema.description', 'evil'],
+    ]);
+  });
+
+  test('the change in a long text, and no more of what is the same', () => {
+    const [long, end] = ['x'.repeat(50_000), 'y'.repeat(20_000)];
+    const [difference] = toolDifferences(
+      tool({ description: `${long} read ${end}` }),
+      tool({ description: `${long} delete ${end}` }),
+    );
+    expect(difference?.before).toMatch(/^49921 equal characters … x{79} read y{79} … 19921 equal characters$/);
+    expect(difference?.after).toMatch(/^49921 equal characters … x{79} delete y{79} … 19921 equal characters$/);
+  });
+
+  test('a text that only became longer', () => {
+    const long = 'x'.repeat(10_000);
+    const [difference] = toolDifferences(tool({ description: long }), tool({ description: `${long}EVIL` }));
+    expect([difference?.after?.endsWith('EVIL'), difference?.before?.endsWith('x')]).toEqual([true, true]);
+  });
 });

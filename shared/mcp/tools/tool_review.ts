@@ -38,7 +38,8 @@ export function planReview<T extends SeenTool>(known: readonly KnownTool[], seen
   const isFirst = known.length === 0;
   const kept = new Map(known.map((tool) => [tool.hash, tool]));
   const names = new Set<string>();
-  let characters = known.reduce((sum, tool) => sum + tool.characters, 0);
+  // What waits makes room for what is newer, and what is reviewed stays.
+  let characters = textOf(known.filter(({ state }) => state === 'reviewed'));
   const added: (T & { readonly state: McpToolState })[] = [];
   for (const tool of seen) {
     const isTwin = names.has(tool.name);
@@ -50,7 +51,14 @@ export function planReview<T extends SeenTool>(known: readonly KnownTool[], seen
     names.add(tool.name);
     added.push({ ...tool, state });
   }
-  return { added, dropped: [...oldForms(known, added), ...surplus(known, added)] };
+  const old = oldForms(known, added);
+  const left = known.filter(({ hash, state }) => state === 'waiting' && !old.includes(hash));
+  const room = MAX_TOOLS_OF_SERVER - added.filter(({ state }) => state === 'waiting').length;
+  return { added, dropped: [...old, ...surplus(left, room, MAX_TOOLS_TEXT - characters)] };
+}
+
+function textOf(tools: readonly { readonly characters: number }[]): number {
+  return tools.reduce((sum, { characters }) => sum + characters, 0);
 }
 
 /** Of each tool, only the newest waiting forms stay. */
@@ -62,11 +70,17 @@ function oldForms(known: readonly KnownTool[], added: readonly SeenTool[]): read
   });
 }
 
-/** Of a server that never stops naming new tools, the oldest waiting ones go. */
-function surplus(known: readonly KnownTool[], added: readonly { readonly state: McpToolState }[]): readonly string[] {
-  const waiting = newestFirst(known.filter(({ state }) => state === 'waiting'));
-  const room = MAX_TOOLS_OF_SERVER - added.filter(({ state }) => state === 'waiting').length;
-  return waiting.slice(Math.max(0, room)).map(({ hash }) => hash);
+/** Of a server that never stops naming new tools, the oldest waiting ones go, by number and by their text. */
+function surplus(waiting: readonly KnownTool[], room: number, characters: number): readonly string[] {
+  const sorted = newestFirst(waiting);
+  let staying = 0;
+  let left = characters;
+  for (const tool of sorted.slice(0, Math.max(0, room))) {
+    left -= tool.characters;
+    if (left < 0) break;
+    staying += 1;
+  }
+  return sorted.slice(staying).map(({ hash }) => hash);
 }
 
 /** The reviewed forms that are given up when these are accepted: of each tool only the newest few are in force. */

@@ -10,8 +10,8 @@ const MARK = /(<U\+[0-9A-F]{4,6}>)/;
  * Foreign text, for example from a registry, a connector's spec or an agent. Invisible and bidirectional characters are
  * shown by their names, and the text is isolated in its direction.
  */
-export function foreignText(text: string): Html {
-  const parts = cutShownText(showHidden(text), MOST_CHARACTERS).split(MARK);
+export function foreignText(text: string, mostCharacters = MOST_CHARACTERS): Html {
+  const parts = cutShownText(showHidden(text), mostCharacters).split(MARK);
   return html`<bdi
     >${parts.map((part, index) => (index % 2 === 0 ? part : html`<span class="revealed">${part}</span>`))}</bdi
   >`;

@@ -90,20 +90,23 @@ export function changePanel(changes: readonly ChangedValue[], nothing: Html = SA
 
 const SAME = emptyState({ title: 'Nothing', next: 'Both configurations are the same.' });
 
+/** What a person agrees to is shown whole. */
+const WHOLE = Number.POSITIVE_INFINITY;
+
 /** Each changed value, before and after. */
 export function changeTable(changes: readonly ChangedValue[], caption = 'What changes'): Html {
   return dataTable<ChangedValue>({
     caption,
     rows: changes,
     columns: [
-      { title: 'What', cell: ({ name }) => foreignText(name) },
+      { title: 'What', cell: ({ name }) => foreignText(name, WHOLE) },
       {
         title: 'Before',
-        cell: ({ before }) => (before === null ? 'none' : html`<del><code>${foreignText(before)}</code></del>`),
+        cell: ({ before }) => (before === null ? 'none' : html`<del><code>${foreignText(before, WHOLE)}</code></del>`),
       },
       {
         title: 'After',
-        cell: ({ after }) => (after === null ? 'removed' : html`<ins><code>${foreignText(after)}</code></ins>`),
+        cell: ({ after }) => (after === null ? 'removed' : html`<ins><code>${foreignText(after, WHOLE)}</code></ins>`),
       },
     ],
   });
