@@ -420,6 +420,31 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     tests: [OF_PENDING],
   },
   {
+    row: 'Connectors: revoking',
+    holds: 'tokens that arrive while a new login begins are not deleted without being revoked',
+    file: 'worker/store/pending_logins.ts',
+    text: ' OR state IS NOT ${earlier?.state ?? null}))`),',
+    replacement: '))`),',
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'one login that the vault cannot open keeps no other from being deleted and revoked',
+    file: PENDING,
+    text: '  if (sealed === null) return null;\n',
+    replacement: "  if (sealed === null) throw new Error('damaged');\n",
+    tests: [OF_PENDING],
+  },
+  {
+    row: 'Connectors: revoking',
+    holds: 'a refresh token that somebody may still have elsewhere is not revoked by a refresh that comes too late',
+    file: 'worker/services/oauth/oauth_access_token.ts',
+    text: '  const issued = { ...bundle, accessToken: access, refreshToken };',
+    replacement:
+      '  const issued = { ...bundle, accessToken: access, refreshToken: refreshToken ?? bundle.refreshToken };',
+    tests: [OF_MCP_OAUTH],
+  },
+  {
     row: 'Agents: new logins',
     holds: 'a login with tokens that a new one replaces has an event',
     file: PENDING,

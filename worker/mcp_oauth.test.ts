@@ -15,6 +15,7 @@ import { listen } from '../e2e/support/tls_upstream.ts';
 import { meReply } from '../shared/wire/account.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../shared/wire/channel.ts';
+import { ok } from '../shared/model/result.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { mcpAuthorizationInput, mcpAuthorizeReply } from '../shared/wire/mcp/mcp_authorization.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../shared/wire/mcp/mcp_servers.ts';
@@ -65,17 +66,23 @@ let sidecar: TestSidecar;
 let id = '';
 /** Outgoing requests. */
 let sent: OutboundRequest[] = [];
+/** False: a refresh brings no new refresh token. */
+let isRotating = true;
 const real = nodeOutbound({ isLocal: true, pinned: new Map() });
 const outbound: Outbound = {
   async call(request) {
     sent.push(request);
-    return real.call(request);
+    const reply = await real.call(request);
+    if (isRotating || !reply.ok || !request.url.endsWith('/token')) return reply;
+    const { refresh_token: _, ...rest } = JSON.parse(new TextDecoder().decode(reply.value.body));
+    return ok({ ...reply.value, body: new TextEncoder().encode(JSON.stringify(rest)) });
   },
 };
 const resource = () => `${server.origin}/mcp`;
 
 beforeEach(async () => {
   sent = [];
+  isRotating = true;
   server = new ProtectedServer();
   await server.start();
   provider = await startOAuthProvider({ redirectUris: [CALLBACK], registration: true, resources: [resource()] });
@@ -260,6 +267,25 @@ describe('the authorisation of a remote server', () => {
     await control.settle();
     const asked = sent.filter(({ url }) => url.endsWith('/token/revocation'));
     expect(new Set(asked.map(({ body }) => new TextDecoder().decode(body ?? new Uint8Array()))).size).toBe(2);
+  });
+
+  test('whose deletion revoked nothing keeps its refresh token valid if a refresh that comes too late brings no new one', async () => {
+    await open((await begun()).authorization_url);
+    isRotating = false;
+    const calls = provider.tokenCalls();
+    const answered = Promise.withResolvers<void>();
+    provider.onTokenAnswer(() => answered.promise);
+    control.clock.ms += HOUR_MS;
+    const refreshing = accessToken(control.context, id);
+    while (provider.tokenCalls() === calls) await new Promise((resolve) => setTimeout(resolve, 5));
+    const { client } = control.context.database;
+    await client.execute({ sql: 'DELETE FROM connector_credentials WHERE connector_id = ?', args: [id] });
+    answered.resolve();
+    await refreshing;
+    await control.settle();
+    const asked = sent.filter(({ url }) => url.endsWith('/token/revocation'));
+    const hints = asked.map(({ body }) => new URLSearchParams(new TextDecoder().decode(body ?? new Uint8Array())));
+    expect(hints.map((fields) => fields.get('token_type_hint'))).toEqual(['access_token']);
   });
 
   test('that the provider does not revoke is deleted, and the refusal is recorded', async () => {

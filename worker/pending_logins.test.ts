@@ -338,6 +338,31 @@ describe('tokens that nobody keeps are revoked at their provider', () => {
     expect(await ask('GET', `/v1/pending-logins/${login.id}`)).toMatchObject({ status: 404 });
   });
 
+  test('and tokens that the vault cannot open keep no other login from being revoked, and no new one from beginning', async () => {
+    await holdRevocable();
+    const damaged = login.id;
+    const { client } = control.context.database;
+    await client.execute({ sql: "UPDATE pending_logins SET sealed = 'v1.AAAA.AAAA' WHERE id = ?", args: [damaged] });
+    login = await open({ ...REVOCATION, program: 'codex' });
+    expect(await send(await seal(TOKENS))).toMatchObject({ status: 200 });
+    control.clock.ms += HALF_AN_HOUR_MS + 1_000;
+    await removeExpiredLogins(control.context);
+    expect(await recorded()).toEqual([['control.connector.tokens_revoked', true]]);
+    expect((await client.execute('SELECT id FROM pending_logins')).rows).toEqual([]);
+  });
+
+  test('also if they arrive while a new login begins', async () => {
+    const { database } = control.context;
+    const [before] = await database.read.select().from(pendingLogins);
+    if (before === undefined) throw new Error('no row');
+    expect(await send(await seal(TOKENS))).toMatchObject({ status: 200 });
+    const limit = { most: 16, nowSeconds: before.expiresAt - 1 };
+    const insert = (earlier: typeof before) =>
+      database.write(insertPendingLogin(database, { ...before, id: `plg_${'n'.repeat(26)}` }, earlier, limit));
+    expect(await insert(before)).toMatchObject({ ok: false });
+    expect(await insert({ ...before, state: 'held' })).toMatchObject({ ok: true });
+  });
+
   test.each([
     ['once they are stored', async () => ask('POST', `/v1/pending-logins/${login.id}/store`, await install())],
     ['while they wait', async () => removeExpiredLogins(control.context)],

@@ -12,13 +12,13 @@ interface LoginLimit {
 }
 
 /**
- * Stores a new one in place of an earlier one of the same user and program, a conflict if that one is not `earlierId`. Also a
- * conflict if as many of other programs wait as may.
+ * Stores a new one in place of an earlier one of the same user and program, a conflict if that one is not `earlier` or has got its
+ * tokens since. Also a conflict if as many of other programs wait as may.
  */
 export function insertPendingLogin(
   database: Database,
   row: PendingLoginRow,
-  earlierId: string | null,
+  earlier: Pick<PendingLoginRow, 'id' | 'state'> | null,
   { most, nowSeconds }: LoginLimit,
 ): Statement[] {
   const { userId, program } = row;
@@ -27,7 +27,7 @@ export function insertPendingLogin(
     ...guard(sql`(SELECT count(*) FROM pending_logins WHERE user_id = ${userId} AND program != ${program}
       AND expires_at > ${nowSeconds}) < ${most}`),
     ...guard(sql`NOT EXISTS (SELECT 1 FROM pending_logins WHERE user_id = ${userId} AND program = ${program}
-      AND id IS NOT ${earlierId})`),
+      AND (id IS NOT ${earlier?.id ?? null} OR state IS NOT ${earlier?.state ?? null}))`),
     database.read.delete(pendingLogins).where(isSame),
     database.read.insert(pendingLogins).values(row),
   ];

@@ -88,7 +88,7 @@ export async function openPendingLogin(
     }
     const earlier = await findLoginOfProgram(context.database, row);
     const limit = { most: MOST_PENDING, nowSeconds: now };
-    const statements = insertPendingLogin(context.database, row, earlier?.id ?? null, limit);
+    const statements = insertPendingLogin(context.database, row, earlier, limit);
     const discarding = await discard(context, caller, caller.userId, earlier === null ? [] : [earlier]);
     return ok({ ...discarding, statements, value: toPendingLogin(row) });
   });
@@ -157,8 +157,9 @@ async function discard(
 }
 
 /**
- * What to revoke of a login that nobody keeps; null if svc does not know where, or if this user has a login of the program in
- * use: at many providers a revocation ends all tokens of this client and user.
+ * What to revoke of a login that nobody keeps; null if svc does not know where, if the vault cannot open it, which prevents no
+ * deletion, or if this user has a login of the program in use: at many providers a revocation ends all tokens of this client and
+ * user.
  */
 async function tokensToRevoke(
   context: ServiceContext,
@@ -169,8 +170,10 @@ async function tokensToRevoke(
   if (row.client === null) return null;
   const inUse = await findConnectorsNamed(context.database, [row.userId], `login/${row.program}`);
   if (inUse.some(({ credential }) => credential?.state === 'ready')) return null;
+  const sealed = await context.vault.open(loginPlace(row), row.sealed);
+  if (sealed === null) return null;
   const client: OAuthClient = JSON.parse(row.client);
-  const tokens: HeldTokens = JSON.parse((await openSealed(context, row)).reveal());
+  const tokens: HeldTokens = JSON.parse(sealed.reveal());
   const { access_token: access, refresh_token: refresh } = tokens;
   const refreshToken = refresh === null ? null : new Secret(refresh);
   return {

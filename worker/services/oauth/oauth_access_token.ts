@@ -136,7 +136,10 @@ async function renew(
   return ok(isStored);
 }
 
-/** Tokens that arrive when their credential is deleted are revoked as those before them were. */
+/**
+ * Tokens that arrive when their credential is deleted are revoked. The refresh token before them is not, if it stays valid: whoever
+ * deleted the credential decided about that one, and may have it elsewhere.
+ */
 async function revokeOrphans(
   context: ServiceContext,
   { subject, client, bundle }: HeldCredential,
@@ -148,7 +151,7 @@ async function revokeOrphans(
     revoked: subject.event('tokens_revoked', null),
     notRevoked: subject.event('tokens_not_revoked', null),
   };
-  const issued = { ...bundle, accessToken: access, refreshToken: refreshToken ?? bundle.refreshToken };
+  const issued = { ...bundle, accessToken: access, refreshToken };
   revokeGivenUp(context, { client, bundle: issued, enterpriseId: subject.enterpriseId, events });
 }
 
