@@ -149,7 +149,7 @@ export const SEAL_MUTATIONS: readonly Mutation[] = [
     row: 'Seal: environment',
     holds: 'a placeholder on its way to an unbound host is noticed',
     file: 'shared/inject/stray_placeholder.ts',
-    text: 'if (pair !== null) texts.push(pair.password);',
+    text: 'if (pair !== null) texts.push(pair.username, pair.password);',
     replacement: '',
     tests: ['shared/inject/stray_placeholder.test.ts'],
   },

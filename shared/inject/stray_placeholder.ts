@@ -5,7 +5,7 @@ import { byteTextOf } from './byte_text.ts';
 
 /**
  * The binding whose placeholder a request carries to a host that is not bound: the client expects a credential there. Looks
- * at the target and the header values, also at a Basic password. Null if there is none.
+ * at the target and the header values, also at both parts of a Basic pair. Null if there is none.
  */
 export function findStrayPlaceholder(
   bindings: readonly HostBinding[],
@@ -16,7 +16,7 @@ export function findStrayPlaceholder(
   for (const { name, value } of head.fields) {
     texts.push(value);
     const pair = name === 'authorization' ? basicPair(value) : null;
-    if (pair !== null) texts.push(pair.password);
+    if (pair !== null) texts.push(pair.username, pair.password);
   }
   return bindings.find((binding) => isCarried(binding, texts)) ?? null;
 }

@@ -82,6 +82,7 @@ describe('a session that chose an account', () => {
 
   test.each([
     ['a Basic password', { header: `Authorization: Basic ${btoa(`x:${OF_OTHER}`)}\r\n` }],
+    ['a Basic user name', { header: `Authorization: Basic ${btoa(`${OF_OTHER}:x-oauth-basic`)}\r\n` }],
     ['another header', { header: `X-Key: ${OF_OTHER}\r\n` }],
     ['the query', { path: `/?key=${OF_OTHER}` }],
   ])('refuses the placeholder of another account also in %s', async (_what, where) => {
