@@ -45,6 +45,7 @@ describe('svc uninstall', () => {
 
   test('leaves what svc did not make, and the directory with it', async () => {
     const own = ['control.db', 'control.db-wal', 'run.json', 'run.json.4711', 'up.lock', 'local.key.0123456789ab.tmp'];
+    own.push('trusted_folders.json', 'trusted_secrets.json', 'trusted_folders.lock');
     for (const name of [...own, 'control.db.backup', 'notes.txt']) writeFileSync(join(state, name), '');
     mkdirSync(join(state, 'sidecar', 'spool'), { recursive: true });
     mkdirSync(join(state, 'project'));

@@ -78,9 +78,11 @@ const OWN_NAMES = [
   'run.json',
   'sign_in.json',
   'trusted_folders.json',
+  'trusted_secrets.json',
   'allowed_hosts.lock',
   'import.lock',
   'sign_in.lock',
+  'trusted_folders.lock',
   'up.lock',
 ];
 /** What a database adds to its name, and what an atomic write and a lock add to theirs. */
