@@ -7,6 +7,7 @@ import {
   StreamableHTTPClientTransport,
   UnauthorizedError,
 } from '@modelcontextprotocol/client';
+import fc from 'fast-check';
 import { decodeJwt } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -317,6 +318,31 @@ describe('the tools of remote servers', () => {
     expect(text).toContain('"broken":"the control plane failed: see its log"');
     expect(failures).toContain(`the tools of the MCP server ${id} (vault_entry_damaged)`);
     expect((await callReply(token, 'broken__echo')).status).toBe(500);
+  });
+
+  test('are recorded when called, even if the client does not wait for the result', async () => {
+    const { promise: asked, resolve: noteAsked } = Promise.withResolvers<void>();
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const server = toolServer({ slow: { answer: () => 'done' } }, TOKEN);
+    world.hosts.set('tools.example.com', async (request) => {
+      if ((await request.clone().text()).includes('"tools/call"')) {
+        noteAsked();
+        await answered;
+      }
+      return server.host(request);
+    });
+    await addRemoteServer(user, { name: 'tools' }, TOKEN);
+    const { access_token: token } = await connected();
+    const kept: Promise<unknown>[] = [];
+    Object.assign(control.context, { defer: (_: string, work: () => Promise<unknown>) => kept.push(work()) });
+    const reply = callReply(token, 'tools__slow');
+    await asked;
+    const keptMeanwhile = [...kept];
+    expect(keptMeanwhile).toHaveLength(1);
+    answer();
+    await Promise.all(keptMeanwhile);
+    expect(await eventsOf('mcp.tool.called')).toHaveLength(1);
+    expect((await reply).status).toBe(200);
   });
 
   test('are those of the person and of the enterprise, and of nobody else', async () => {
@@ -664,6 +690,14 @@ describe('the tokens of a client', () => {
     for (const reply of given) expect(await isIn((await parseReply(mcpTokens, reply)).access_token)).toBe(false);
   });
 
+  test('end once, however many use one of them at the same time', async () => {
+    const tokens = await connected();
+    const replies = await Promise.all(Array.from({ length: 6 }, () => refresh(tokens)));
+    expect(replies.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
+    expect(await isIn(tokens.access_token)).toBe(false);
+    expect(await eventsOf('control.mcp_client.ended')).toHaveLength(1);
+  });
+
   test('are renewed for their own client only', async () => {
     const first = await connected();
     expect(await oauthError(refresh({ ...first, clientId: await newClient() }))).toBe('invalid_grant');
@@ -772,6 +806,12 @@ describe('registration', () => {
     }
   });
 
+  test('stores a limited number of characters', async () => {
+    const long = `https://client.example.com/${'x'.repeat(1_900)}`;
+    expect((await register([long, long])).status).toBe(201);
+    expect(await oauthError(register([long, long, `${REDIRECT}/${'x'.repeat(200)}`]))).toBe('invalid_redirect_uri');
+  });
+
   test('is limited for each network', async () => {
     const { context } = control;
     let address = '203.0.113.9';
@@ -784,8 +824,8 @@ describe('registration', () => {
     const body = JSON.stringify({ redirect_uris: [REDIRECT] });
     const ask = async () => app.fetch(new Request(here('/oauth/register'), { method: 'POST', body }));
     const statuses = [];
-    for (let count = 0; count < 21; count += 1) statuses.push((await ask()).status);
-    expect(statuses).toEqual([...Array.from({ length: 20 }, () => 201), 429]);
+    for (let count = 0; count < 101; count += 1) statuses.push((await ask()).status);
+    expect(statuses).toEqual([...Array.from({ length: 100 }, () => 201), 429]);
     address = '203.0.113.10';
     expect((await ask()).status).toBe(201);
   });
@@ -881,4 +921,72 @@ describe("the document at a client's URL", () => {
     for (let number = 0; number < 35; number += 1) await askWith(`https://app.example.com/${number}.json`);
     expect(world.calls).toHaveLength(30);
   });
+});
+
+/** Text as an attacker writes it: any text, and what parsers treat specially. */
+const hostileText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.constantFrom(
+    '\0',
+    '\uD800',
+    '__proto__',
+    '%',
+    '%ff',
+    'https://',
+    'https://a.example.com/#',
+    '[',
+    '{}',
+    'x'.repeat(3_000),
+  ),
+);
+const hostileFields = fc.dictionary(
+  fc.oneof(
+    hostileText,
+    fc.constantFrom('grant_type', 'code', 'client_id', 'redirect_uri', 'refresh_token', 'token', 'resource', 'state'),
+  ),
+  fc.oneof(hostileText, fc.constantFrom('authorization_code', 'refresh_token', REDIRECT, RESOURCE, 'tools__echo')),
+  { maxKeys: 8 },
+);
+const hostileMessage = fc.oneof(
+  fc.json(),
+  hostileText,
+  fc
+    .record({
+      jsonrpc: fc.constant('2.0'),
+      id: fc.oneof(fc.integer(), hostileText, fc.constant(null)),
+      method: fc.oneof(
+        fc.constantFrom('initialize', 'tools/list', 'tools/call', 'ping', 'server/discover'),
+        hostileText,
+      ),
+      params: fc.oneof(
+        fc.jsonValue(),
+        fc.record({ name: fc.oneof(fc.constant('tools__echo'), hostileText), arguments: fc.jsonValue() }),
+      ),
+    })
+    .map((message) => JSON.stringify(message)),
+);
+
+test('no hostile input makes it fail', async () => {
+  world.hosts.set('tools.example.com', toolServer({ echo: { answer: () => 'x' } }, TOKEN).host);
+  await addRemoteServer(user, { name: 'tools' }, TOKEN);
+  const { access_token: token } = await connected();
+  const ofBrowser = { cookie: user.cookie, origin: PUBLIC_URL, 'sec-fetch-site': 'same-origin' };
+  const checked = async (path: string, init: RequestInit) => {
+    const reply = await control.send(here(path), { ...init, redirect: 'manual' });
+    await reply.arrayBuffer();
+    expect(reply.status, path).toBeLessThan(500);
+    expect(reply.headers.get('location')).toBeNull();
+  };
+  const property = fc.asyncProperty(hostileFields, hostileMessage, async (fields, message) => {
+    const body = new URLSearchParams(fields);
+    const query = body.toString();
+    await checked('/oauth/token', { method: 'POST', body });
+    await checked('/oauth/revoke', { method: 'POST', body });
+    await checked('/oauth/register', { method: 'POST', body: message });
+    await checked(`/oauth/authorize?${query}`, { headers: ofBrowser });
+    await checked(`/oauth/authorize?${query}`, { method: 'POST', headers: ofBrowser, body });
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: '*/*' };
+    await checked('/mcp', { method: 'POST', headers, body: message });
+  });
+  await fc.assert(property, { numRuns: 60 });
 });

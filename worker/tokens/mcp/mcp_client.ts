@@ -25,8 +25,10 @@ export interface McpClient {
 /** The beginning of a registered client's id; ids of the other kind are URLs. */
 const REGISTERED_PREFIX = 'svc_client_';
 
-/** Limits registrations from one network. */
-const REGISTRATIONS: Throttle = { kind: 'mcp client registrations', most: 20, windowSeconds: 10 * 60 };
+/** Limits registrations from one network, which may be that of a company, or of a web client that registers for many people. */
+const REGISTRATIONS: Throttle = { kind: 'mcp client registrations', most: 100, windowSeconds: 10 * 60 };
+/** All redirect URIs of a client together. Honest ones need a few hundred; anybody may store this many. */
+const MAX_REDIRECT_CHARACTERS = 4_000;
 /** A client that nobody connects is deleted after this time. */
 const UNUSED_SECONDS = 24 * 3600;
 
@@ -87,6 +89,9 @@ const UNKNOWN =
   'This client is not registered here, or its registration has expired because nobody used it. Add the server in the client again.';
 
 function redirectUrisProblem(uris: readonly string[]): string | null {
+  if (uris.join('').length > MAX_REDIRECT_CHARACTERS) {
+    return `redirect_uris are longer than ${MAX_REDIRECT_CHARACTERS} characters together`;
+  }
   for (const [index, uri] of uris.entries()) {
     const problem = redirectUriProblem(uri);
     if (problem !== null) return `redirect_uris[${index}] ${problem}`;

@@ -290,8 +290,13 @@ async function endConnection(
   reason: EndReason,
 ): Promise<void> {
   const event = eventOf('control.mcp_client.ended', null, connection, reason);
-  const statements = [endMcpConnection(context.database, connection.id, nowText(context))];
-  await commit(context, controlChain(user), async () => ok({ statements, events: [event], value: null }));
+  await commit(context, controlChain(user), async () => {
+    // Somebody else may have ended it meanwhile, such as a third use at the same time.
+    const live = await findLiveMcpConnection(context.database, connection.id, nowSeconds(context));
+    if (live === null) return ok({ statements: [], events: [], value: null });
+    const statements = [endMcpConnection(context.database, connection.id, nowText(context))];
+    return ok({ statements, events: [event], value: null });
+  });
 }
 
 /** `actor` is null if the client ended it, or showed a token that was used. */

@@ -166,7 +166,10 @@ export async function callServedTool(request: ServedRequest, call: ServedCall): 
     if (tool === undefined) return null;
     const reviewed = await keepReviewed(request.context, request.caller, served.row.id, tools.value);
     const isWaiting = !reviewed.includes(tool);
-    return await callTool(request, { served, tool, isWaiting, open: open.value, args: call.args });
+    const called = callTool(request, { served, tool, isWaiting, open: open.value, args: call.args });
+    // A platform may drop the request when its client disconnects, but not the record of what the tool did.
+    request.context.defer('a call of a tool', () => called);
+    return await called;
   } finally {
     open.value.close();
   }
