@@ -28,6 +28,14 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: containers',
+    holds: 'an entry of a registry does not decide where it runs',
+    file: 'cli/mcp/mcp_install.ts',
+    text: 'chooseIsolation(call, { name, command }, Object.values(inputs).flat())',
+    replacement: 'chooseIsolation(call, { name, command }, command)',
+    tests: ['cli/mcp/mcp_marketplace_commands.test.ts'],
+  },
+  {
+    row: 'MCP: containers',
     holds: 'the hosts come from the consent, and not from the caller',
     file: 'sidecar/local_api/session_routes.ts',
     text: ' || reachesSomething(rest)',

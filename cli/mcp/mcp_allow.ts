@@ -36,6 +36,7 @@ export async function allowMcpHosts(call: Call<McpAllowOptions>): Promise<undefi
   await sidecarClient(context, options).callEmpty('POST', path, { body: { allowed_hosts: after } });
   tell(call, known, after);
   if (print.person) print.note(`Gateways start ${known.server.name} again with this list.`);
+  if (print.person && !remove) print.note('Its requests get the credentials that you have there.');
   return undefined;
 }
 

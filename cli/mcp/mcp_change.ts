@@ -48,7 +48,11 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
   const isRemote = options.url !== undefined;
   const hosts = typedHosts(call, options.allow);
-  const isolation = options.isolation ?? (isRemote ? undefined : await chooseIsolation(call, { name, command, env }));
+  const isolation =
+    options.isolation ??
+    (isRemote
+      ? undefined
+      : await chooseIsolation(call, { name, command }, [...command.slice(1), ...Object.values(env)]));
   refuseUnusedHosts(hosts, isolation);
   const fields = validateFields(
     {

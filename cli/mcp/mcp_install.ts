@@ -13,7 +13,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { giveConsentHere } from './mcp_consent_here.ts';
-import { chooseIsolation, refuseUnusedHosts, typedHosts } from './mcp_isolation.ts';
+import { chooseIsolation, isolationLine, refuseUnusedHosts, typedHosts } from './mcp_isolation.ts';
 import { adviceLines, entryPath, formatPublished, formatStarted } from './mcp_entry_text.ts';
 import { askInputs, type Inputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
 import { registryEntry } from './mcp_lookup.ts';
@@ -44,9 +44,8 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   const there = findInstalledServer(detail, options);
   if (there !== undefined)
     print.note(`${formatPublished(entry)} is already installed as ${there.name}; nothing was changed`);
-  const shown = there === undefined ? await confirmInstall(call, client, detail) : null;
-  const isolation = shown === null ? undefined : await isolationOf(call, shown.preview);
-  if (shown !== null) refuseUnusedHosts(hosts, isolation);
+  const shown = there === undefined ? await confirmInstall(call, client, detail, hosts) : null;
+  const isolation = shown?.isolation;
   const body = {
     ...choiceOf(options, detail),
     ...(shown && { inputs: shown.inputs }),
@@ -85,21 +84,28 @@ function findInstalledServer({ installed_servers: servers }: MarketplaceDetail, 
 interface Shown {
   readonly inputs: Inputs;
   readonly preview: MarketplacePreviewReply;
+  /** Undefined for a remote server, and if nothing is installed. */
+  readonly isolation: McpServer['isolation'] | undefined;
 }
 
 async function confirmInstall(
   call: Call<McpInstallOptions>,
   client: HttpClient,
   detail: MarketplaceDetail,
+  hosts: readonly string[],
 ): Promise<Shown> {
   const { context, options, print } = call;
-  const shown = await fetchPreview(call, client, detail, inputsOf(options.input));
-  const { preview, outcome } = shown.preview;
+  const fetched = await fetchPreview(call, client, detail, inputsOf(options.input));
+  const { preview, outcome } = fetched.preview;
   if (outcome === null) throw new CliError(EXIT.failed, 'the control plane did not return what would be installed');
+  const isolation = await isolationOf(call, fetched);
+  refuseUnusedHosts(hosts, isolation);
+  const shown = { ...fetched, isolation };
   if (!print.json) {
     const heading = print.paint('bold', formatPublished(`${detail.name} ${detail.version ?? ''}`.trim()));
     const lines = [heading, formatPublished(detail.description), ...formatStarted(outcome, print.paint)];
-    print.note([...lines, ...adviceLines(preview, print.paint)].join('\n'));
+    const where = isolation === undefined ? [] : [isolationLine(isolation, hosts)];
+    print.note([...lines, ...where, ...adviceLines(preview, print.paint)].join('\n'));
   }
   if (options.yes === true || options.dryRun === true) return shown;
   if (await askYes(context, 'Install this?')) return shown;
@@ -112,7 +118,7 @@ async function fetchPreview(
   client: HttpClient,
   detail: MarketplaceDetail,
   inputs: Inputs,
-): Promise<Shown> {
+): Promise<Pick<Shown, 'inputs' | 'preview'>> {
   const body = { ...choiceOf(call.options, detail), inputs };
   const preview = await client.call('POST', entryPath(detail.name, '/preview'), marketplacePreviewReply, { body });
   refuseTypedSecrets(preview.preview, inputsOf(call.options.input));
@@ -142,12 +148,12 @@ function targetOptions({ name, owner, dryRun }: McpInstallOptions) {
 /** Where a local server is to run; undefined for a remote one. */
 async function isolationOf(
   call: Call<McpInstallOptions>,
-  { preview, outcome }: MarketplacePreviewReply,
+  { inputs, preview: { preview, outcome } }: Pick<Shown, 'inputs' | 'preview'>,
 ): Promise<McpServer['isolation'] | undefined> {
   if (preview.mode !== 'local' || call.options.dryRun === true) return undefined;
-  const { command = [], env = {} } = outcome ?? {};
+  const command = outcome?.command ?? [];
   const name = call.options.name ?? 'the server';
-  return call.options.isolation ?? chooseIsolation(call, { name, command, env });
+  return call.options.isolation ?? chooseIsolation(call, { name, command }, Object.values(inputs).flat());
 }
 
 /** Stores piped credentials and prompts for the rest; returns the names of those still missing. */

@@ -24,31 +24,27 @@ const PULL_MS = 600_000;
 
 /**
  * The isolation of a new local server for which none was given: a container with a closed network where this machine can give
- * it one, else a process, which is said with the reason (decision 0080).
+ * it one, else a process, which is said with the reason (decision 0080). Only a path that the person typed can be such a reason:
+ * what comes from a registry must not decide where it runs.
  */
 export async function chooseIsolation(
   call: Call,
-  { name, command, env }: Pick<McpServer, 'name' | 'command' | 'env'>,
+  { name, command }: Pick<McpServer, 'name' | 'command'>,
+  typed: readonly string[],
 ): Promise<McpServer['isolation']> {
   // Its own docker run is a container already, with the network that the configuration names.
   if (isContainerCommand(command)) return 'process';
-  const problem = await findObstacle(call, command, env);
+  const problem = await findObstacle(call, command, typed);
   if (problem === null) return 'container';
   call.print.note(toPrintable(`${name} runs code as you, not in a container: ${problem}`));
   return 'process';
 }
 
 /** Why the server cannot run in a container with a closed network here; null if it can. The image is there then. */
-async function findObstacle(
-  call: Call,
-  command: readonly string[],
-  env: Readonly<Record<string, string>>,
-): Promise<string | null> {
+async function findObstacle(call: Call, command: readonly string[], typed: readonly string[]): Promise<string | null> {
   const image = imageFor(command[0] ?? '', DEFAULT_RUNTIME_IMAGES);
   if (!image.ok) return image.error;
-  const path = [...command.slice(1), ...Object.values(env)]
-    .map(pathIn)
-    .find((each) => each !== null && existsSync(each));
+  const path = typed.map(pathIn).find((each) => each !== null && existsSync(each));
   if (path !== undefined) return `a container does not have ${path}, which its configuration names`;
   const runtime = await openDockerRuntime(call.context.env);
   if (!runtime.ok) return runtime.error.message;
@@ -154,8 +150,15 @@ export async function hostsToConsent(
 
 const OPEN = 'it can reach every host, also on your network';
 
+/** Where a new server would run, before the person agrees to it. */
+export function isolationLine(isolation: McpServer['isolation'], hosts: readonly string[]): string {
+  if (isolation === 'process') return 'it runs code as you, with your files and your network';
+  const reach = hosts.length === 0 ? 'it reaches no host until you allow one' : reachText('', hosts);
+  return `it runs in a container; ${reach}`;
+}
+
 /** What a container with a closed network reaches. */
 export function reachText(name: string, hosts: readonly string[]): string {
-  if (hosts.length > 0) return `it reaches only ${hosts.join(', ')}`;
+  if (hosts.length > 0) return `it reaches only ${hosts.join(', ')}, with the credentials that you have there`;
   return `it reaches no host until you allow one: svc mcp allow ${name} HOST`;
 }

@@ -268,6 +268,24 @@ describe('svc mcp install', () => {
     expect(writes(calls)).toMatchObject([{ body: { version: '1.2.3', inputs: { dir: '/tmp' }, owner: 'personal' } }]);
   });
 
+  test.each([
+    ['a path that the person typed', '/tmp', 'a container does not have /tmp'],
+    ['the machine, and not a path that only the entry names', 'elsewhere', 'nonexistent.sock'],
+  ])('says before the question that it runs code as you, because of %s', async (_what, dir, why) => {
+    const env = { DOCKER_HOST: 'unix:///nonexistent.sock' };
+    const { stderr } = await run(['install', NAME, '--yes', '--input', `dir=${dir}`], { env });
+    expect(stderr).toMatch(new RegExp(`not in a container: .*${why}`));
+    expect(stderr).toContain('it runs code as you, with your files and your network\n');
+  });
+
+  test('says before the question what its container reaches', async () => {
+    const typed = ['--isolation', 'container', '--allow', 'api.acme.test', '--input', 'dir=/tmp'];
+    const { stderr } = await run(['install', NAME, '--yes', ...typed]);
+    const said = 'it runs in a container; it reaches only api.acme.test, with the credentials that you have there\n';
+    expect(stderr).toContain(said);
+    expect(stderr.indexOf(said)).toBeLessThan(stderr.indexOf('takes:'));
+  });
+
   test('installs nothing without a terminal or --yes', async () => {
     const { code, stderr, calls } = await run(['install', NAME]);
     expect([code, writes(calls)]).toEqual([2, []]);
