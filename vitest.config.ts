@@ -18,7 +18,7 @@ const LONG = [
   'e2e/matrix/matrix.test.ts',
   'e2e/runtimes/api_fuzz.test.ts',
   'e2e/runtimes/runtimes.test.ts',
-  'sidecar/tunnel/over_http2.test.ts',
+  'sidecar/data_plane/over_http2.test.ts',
 ];
 
 const isLong = ({ moduleId }: TestSpecification): boolean => LONG.some((file) => moduleId.endsWith(`/${file}`));

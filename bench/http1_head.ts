@@ -7,8 +7,14 @@ import {
   formatRequestHead,
   parseReplyHead,
   parseRequestHead,
-} from '../shared/net/http1_head.ts';
-import { BodyReader, encodeChunk, encodeLastChunk, replyFraming, requestFraming } from '../shared/net/http1_framing.ts';
+} from '../shared/net/http/http1_head.ts';
+import {
+  BodyReader,
+  encodeChunk,
+  encodeLastChunk,
+  replyFraming,
+  requestFraming,
+} from '../shared/net/http/http1_framing.ts';
 
 const LIMITS = { maxHeaders: 200 };
 

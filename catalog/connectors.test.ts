@@ -14,7 +14,7 @@ import {
   type InstalledConnector,
   type Operation,
 } from '../shared/model/connector.ts';
-import { connectorSpec, toConnectorSpec } from '../shared/wire/connector_spec.ts';
+import { connectorSpec, toConnectorSpec } from '../shared/wire/connectors/connector_spec.ts';
 
 const folder = new URL('connectors/', import.meta.url);
 const files = readdirSync(folder);

@@ -38,8 +38,8 @@ const GROUPS: readonly Group[] = [
   ...Object.keys(AGENT_TITLES).map(agentGroup),
   [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
   [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
-  [['allow'], async () => (await import('./launch/allow_command.ts')).addAllowCommand],
-  [['tunnel'], async () => (await import('./launch/tunnel_command.ts')).addTunnelCommands],
+  [['allow'], async () => (await import('./launch/hosts/allow_command.ts')).addAllowCommand],
+  [['tunnel'], async () => (await import('./launch/hosts/tunnel_command.ts')).addTunnelCommands],
   [['trust'], async () => (await import('./launch/trust_command.ts')).addTrustCommand],
   [['sessions'], async () => (await import('./launch/sessions_commands.ts')).addSessionsCommands],
   [['image'], loadImageCommands],
@@ -64,7 +64,7 @@ function agentGroup(name: string): Group {
 }
 
 async function loadImageCommands(): Promise<AddGroup> {
-  const { addImageCommands } = await import('./launch/image_commands.ts');
+  const { addImageCommands } = await import('./launch/image/image_commands.ts');
   return (line) => addImageCommands(line);
 }
 

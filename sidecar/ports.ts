@@ -11,8 +11,8 @@ import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
 import type { AccountChoice } from '../shared/model/account_choice.ts';
 import type { AllowedHosts } from '../shared/resolve/admitted_host.ts';
-import type { RequestHead } from '../shared/net/http1_head.ts';
-import type { FieldList } from '../shared/net/http2_head.ts';
+import type { RequestHead } from '../shared/net/http/http1_head.ts';
+import type { FieldList } from '../shared/net/http/http2_head.ts';
 import type { Policy } from '../shared/resolve/resolve.ts';
 import type { Connection } from '../machine/connection/connection.ts';
 

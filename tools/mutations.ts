@@ -1,31 +1,31 @@
 import type { Mutation } from './mutation.ts';
-import { ACCOUNT_MUTATIONS } from './mutations_accounts.ts';
-import { AGENT_MUTATIONS } from './mutations_agents.ts';
-import { AUDIT_MUTATIONS } from './mutations_audit.ts';
-import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
-import { CONNECTOR_MUTATIONS } from './mutations_connectors.ts';
-import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
-import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
-import { LOGIN_MUTATIONS } from './mutations_logins.ts';
-import { MARKETPLACE_MUTATIONS } from './mutations_marketplace.ts';
-import { MCP_MUTATIONS } from './mutations_mcp.ts';
-import { MCP_CLIENT_MUTATIONS } from './mutations_mcp_clients.ts';
-import { EGRESS_MUTATIONS } from './mutations_egress.ts';
-import { OTHER_PORT_MUTATIONS } from './mutations_other_ports.ts';
-import { PLAIN_HTTP_MUTATIONS } from './mutations_plain_http.ts';
-import { TUNNEL_MUTATIONS } from './mutations_tunnel.ts';
-import { HTTP2_MUTATIONS } from './mutations_http2.ts';
-import { SESSION_MUTATIONS } from './mutations_sessions.ts';
-import { SHOWN_MUTATIONS } from './mutations_shown.ts';
-import { SEAL_MUTATIONS } from './mutations_seal.ts';
-import { UPSTREAM_PROXY_MUTATIONS } from './mutations_upstream_proxy.ts';
+import { ACCOUNT_MUTATIONS } from './mutations/accounts.ts';
+import { AGENT_MUTATIONS } from './mutations/agents.ts';
+import { AUDIT_MUTATIONS } from './mutations/audit.ts';
+import { CONNECTION_MUTATIONS } from './mutations/connections.ts';
+import { CONNECTOR_MUTATIONS } from './mutations/connectors.ts';
+import { GRAPHQL_MUTATIONS } from './mutations/graphql.ts';
+import { HOSTED_MUTATIONS } from './mutations/hosted.ts';
+import { LOGIN_MUTATIONS } from './mutations/logins.ts';
+import { MARKETPLACE_MUTATIONS } from './mutations/marketplace.ts';
+import { MCP_MUTATIONS } from './mutations/mcp.ts';
+import { MCP_CLIENT_MUTATIONS } from './mutations/mcp_clients.ts';
+import { EGRESS_MUTATIONS } from './mutations/egress.ts';
+import { OTHER_PORT_MUTATIONS } from './mutations/other_ports.ts';
+import { PLAIN_HTTP_MUTATIONS } from './mutations/plain_http.ts';
+import { TUNNEL_MUTATIONS } from './mutations/tunnel.ts';
+import { HTTP2_MUTATIONS } from './mutations/http2.ts';
+import { SESSION_MUTATIONS } from './mutations/sessions.ts';
+import { SHOWN_MUTATIONS } from './mutations/shown.ts';
+import { SEAL_MUTATIONS } from './mutations/seal.ts';
+import { UPSTREAM_PROXY_MUTATIONS } from './mutations/upstream_proxy.ts';
 
-const INVARIANTS = 'sidecar/tunnel/invariants.test.ts';
+const INVARIANTS = 'sidecar/data_plane/invariants.test.ts';
 const TUNNEL = 'sidecar/tunnel/tunnel.test.ts';
-const RELAY = 'sidecar/tunnel/relay.test.ts';
-const HOSTILE_CLIENT = 'sidecar/tunnel/hostile_client.test.ts';
-const HOSTILE_UPSTREAM = 'sidecar/tunnel/hostile_upstream.test.ts';
-const FRAMING = 'shared/net/http1_framing.test.ts';
+const RELAY = 'sidecar/data_plane/relay.test.ts';
+const HOSTILE_CLIENT = 'sidecar/data_plane/hostile_client.test.ts';
+const HOSTILE_UPSTREAM = 'sidecar/data_plane/hostile_upstream.test.ts';
+const FRAMING = 'shared/net/http/http1_framing.test.ts';
 const CONVERSATIONS = 'e2e/corpus/conversations.test.ts';
 const ILLEGAL = 'e2e/corpus/illegal.test.ts';
 const AUTHORITY = 'e2e/corpus/authority.test.ts';
@@ -35,8 +35,8 @@ const EXCHANGE = 'sidecar/exchange/exchange.ts';
 const INCOMING = 'sidecar/exchange/incoming.ts';
 const SEND = 'sidecar/exchange/send_credentialed.ts';
 const CONSOLE_HOST = 'worker/routes/console/console_host.test.ts';
-const CONNECTORS = 'sidecar/tunnel/connectors.test.ts';
-const REVOCATION = 'sidecar/tunnel/revocation.test.ts';
+const CONNECTORS = 'sidecar/data_plane/connectors.test.ts';
+const REVOCATION = 'sidecar/data_plane/revocation.test.ts';
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -286,7 +286,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'shared/inject/scrub/patterns.ts',
     text: '2 ** Math.ceil(Math.log2(longest * MOST_EXPANSION)));',
     replacement: '2 ** Math.ceil(Math.log2(longest * MOST_EXPANSION))) + (secrets.join("").charCodeAt(9) & 1);',
-    tests: ['sidecar/tunnel/indistinguishable.test.ts', 'shared/inject/scrub/stream_scrubber.test.ts'],
+    tests: ['sidecar/data_plane/indistinguishable.test.ts', 'shared/inject/scrub/stream_scrubber.test.ts'],
   },
   {
     row: '9 Indistinguishability',
@@ -310,7 +310,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: SEND,
     text: 'if (paused !== null) return refuse(facts, paused, incoming, wasRead);',
     replacement: '',
-    tests: ['sidecar/tunnel/masked_replies.test.ts'],
+    tests: ['sidecar/data_plane/masked_replies.test.ts'],
   },
   {
     row: '9 Indistinguishability',
@@ -350,7 +350,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'sidecar/tunnel/relay.ts',
     text: 'if (head !== reply.raw) noteMasked();',
     replacement: '',
-    tests: ['sidecar/tunnel/masked_replies.test.ts'],
+    tests: ['sidecar/data_plane/masked_replies.test.ts'],
   },
   {
     row: '9 Indistinguishability',
@@ -358,7 +358,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: SEND,
     text: 'if (scrubbed !== raw) tunnel.noteMasked(telling.lane);',
     replacement: '',
-    tests: ['sidecar/tunnel/masked_replies.test.ts'],
+    tests: ['sidecar/data_plane/masked_replies.test.ts'],
   },
   {
     row: '4 Nothing secret leaves',
@@ -493,7 +493,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '5 Passthrough is exact',
     holds: 'replies to HEAD, 1xx, 204 and 304 have no body whatever they announce',
-    file: 'shared/net/http1_framing.ts',
+    file: 'shared/net/http/http1_framing.ts',
     text: "if (requestMethod === 'HEAD' || status < 200 || status === 204 || status === 304) return ok(NONE);",
     replacement: 'if (status < 200) return ok(NONE);',
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', CONVERSATIONS],
@@ -517,7 +517,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'a length with a coding is refused, in requests and replies',
-    file: 'shared/net/http1_framing.ts',
+    file: 'shared/net/http/http1_framing.ts',
     text: 'if (lengths > 0 && codings > 0) {',
     replacement: 'if (lengths > 1 && codings > 1) {',
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
@@ -525,7 +525,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'a length appears once',
-    file: 'shared/net/http1_framing.ts',
+    file: 'shared/net/http/http1_framing.ts',
     text: 'if (count === 1 && length >= 0 && Number.isSafeInteger(length))',
     replacement: 'if (count >= 1 && length >= 0 && Number.isSafeInteger(length))',
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
@@ -533,7 +533,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'a request’s length is plain digits without a leading zero',
-    file: 'shared/net/http1_framing.ts',
+    file: 'shared/net/http/http1_framing.ts',
     text: 'const REQUEST_LENGTH = /^(?:0|[1-9][0-9]{0,15})$/;',
     replacement: 'const REQUEST_LENGTH = /^[+]?[0-9]{1,16}$/;',
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
@@ -541,7 +541,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'no coding but `chunked`',
-    file: 'shared/net/http1_framing.ts',
+    file: 'shared/net/http/http1_framing.ts',
     text: "value.toLowerCase() === 'chunked') return ok(CHUNKED);",
     replacement: "value.toLowerCase().includes('chunked')) return ok(CHUNKED);",
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
@@ -549,7 +549,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'a tab beside a framing value is refused',
-    file: 'shared/net/http1_framing.ts',
+    file: 'shared/net/http/http1_framing.ts',
     text: "value = field.line.includes('\\t') ? '' : field.value;",
     replacement: 'value = field.value;',
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
@@ -573,23 +573,23 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'header lines follow the grammar: no fold, no space before the colon',
-    file: 'shared/net/http1_head.ts',
+    file: 'shared/net/http/http1_head.ts',
     text: 'if (code !== COLON || at === start) return null;',
     replacement: 'if (at === start && code !== 0x20) return null;',
-    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
+    tests: ['shared/net/http/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'lines end with CRLF and contain no control character',
-    file: 'shared/net/http1_head.ts',
+    file: 'shared/net/http/http1_head.ts',
     text: 'const lineEnd = endOfClass(text, at + 1, FIELD_TEXT);\n    if (!isLineEnd(text, lineEnd)) return null;',
     replacement: "const lineEnd = text.indexOf('\\r\\n', at);\n    if (!isLineEnd(text, lineEnd)) return null;",
-    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
+    tests: ['shared/net/http/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'chunk lines end with CRLF',
-    file: 'shared/net/http1_chunked.ts',
+    file: 'shared/net/http/http1_chunked.ts',
     text: 'if (byte === expected) this.#state = next;',
     replacement: 'if (byte === expected || byte === LF) this.#state = next;',
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
@@ -597,7 +597,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '6 Fail closed: 400 `invalid_request`',
     holds: 'a trailer never affects framing',
-    file: 'shared/net/http1_chunked.ts',
+    file: 'shared/net/http/http1_chunked.ts',
     text: 'FRAMING_NAMES.has(this.#trailerName.toLowerCase())',
     replacement: "FRAMING_NAMES.has('')",
     tests: [FRAMING, 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
@@ -653,10 +653,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '431 `head_too_large`',
     holds: 'a head has at most 200 headers',
-    file: 'shared/net/http1_head.ts',
+    file: 'shared/net/http/http1_head.ts',
     text: 'if (fields.length === this.#maxHeaders) {',
     replacement: 'if (fields.length === 2 * this.#maxHeaders) {',
-    tests: ['shared/net/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
+    tests: ['shared/net/http/http1_head.test.ts', 'tools/fuzz/fuzz_all.test.ts', ILLEGAL],
   },
   {
     row: '413 `body_too_large`',
@@ -943,10 +943,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '8 No way round a connector',
     holds: 'letters are compared regardless of case, accents and width',
-    file: 'shared/net/path_readings.ts',
+    file: 'shared/net/http/path_readings.ts',
     text: 'withoutTrail(PLAIN_SEGMENT.test(text) ? text : foldText(text))',
     replacement: 'withoutTrail(text)',
-    tests: ['shared/net/path_readings.test.ts', 'shared/resolve/resolve.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
+    tests: ['shared/net/http/path_readings.test.ts', 'shared/resolve/resolve.test.ts', 'tools/fuzz/fuzz_all.test.ts'],
   },
   {
     row: '8 No way round a connector',

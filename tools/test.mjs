@@ -160,7 +160,7 @@ async function runUnitTests() {
   const left = keys.size - ran.size;
   if (left > 0)
     say(`\n${left} unit test files passed as they are now, and are not run again (npm run ok -- --all runs them)`);
-  const passed = ran.size === 0 ? new Set() : await runTests('unit', 900, ...(left > 0 ? ran : []));
+  const passed = ran.size === 0 ? new Set() : await runTests('unit', 2_700, ...(left > 0 ? ran : []));
   before.keep(keys, ran, passed);
 }
 

@@ -7,13 +7,13 @@ import { ok } from '../shared/model/result.ts';
 import { signInLinkReply } from '../shared/wire/account.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
-import { authorizeReply } from '../shared/wire/connector_credentials.ts';
+import { authorizeReply } from '../shared/wire/connectors/connector_credentials.ts';
 import {
   connectorCredentialRecord,
   connectorRecord,
   installReply,
   revocationReply,
-} from '../shared/wire/connectors.ts';
+} from '../shared/wire/connectors/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import { ProgramLifetime } from './kernel/lifetime.ts';

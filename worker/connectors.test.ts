@@ -13,8 +13,8 @@ import {
   installReply,
   readSnapshotConnectors,
   runReply,
-} from '../shared/wire/connectors.ts';
-import { connectorSpec } from '../shared/wire/connector_spec.ts';
+} from '../shared/wire/connectors/connectors.ts';
+import { connectorSpec } from '../shared/wire/connectors/connector_spec.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import type { Caller } from './kernel/caller.ts';

@@ -12,7 +12,12 @@ import {
   SNAPSHOT_TYP,
   snapshotPayload,
 } from '../shared/wire/channel.ts';
-import { connectorRecord, connectorsPage, installReply, readSnapshotConnectors } from '../shared/wire/connectors.ts';
+import {
+  connectorRecord,
+  connectorsPage,
+  installReply,
+  readSnapshotConnectors,
+} from '../shared/wire/connectors/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { explainReply } from '../shared/wire/host_bindings.ts';
 import { secretsPage } from '../shared/wire/secrets.ts';

@@ -5,7 +5,7 @@ import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runt
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
 import { err, ok } from '../shared/model/result.ts';
-import { connectorRecord, installReply } from '../shared/wire/connectors.ts';
+import { connectorRecord, installReply } from '../shared/wire/connectors/connectors.ts';
 import {
   HELD_LOGIN_TYP,
   heldLoginPayload,

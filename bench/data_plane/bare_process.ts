@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { TLSSocket, connect, createSecureContext } from 'node:tls';
 
-import { findHeadEnd } from '../../shared/net/http1_head.ts';
+import { findHeadEnd } from '../../shared/net/http/http1_head.ts';
 import { listen } from '../../machine/connection/listen.ts';
 import { createAuthority, issueLeaf } from '../../sidecar/tls/certificates.ts';
 

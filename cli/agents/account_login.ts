@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { connectorSpec, type ConnectorSpecInput } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec, type ConnectorSpecInput } from '../../shared/wire/connectors/connector_spec.ts';
 import { connectorVaultPath } from '../../shared/model/connector.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import {
@@ -7,7 +7,7 @@ import {
   type ConnectorSummary,
   installReply,
   type InstallReply,
-} from '../../shared/wire/connectors.ts';
+} from '../../shared/wire/connectors/connectors.ts';
 import { type PendingLogin, pendingLogin, storeLoginReply } from '../../shared/wire/pending_logins.ts';
 import { hostBindingInput, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { listAllConnectors } from '../connectors/connector_lookup.ts';

@@ -23,7 +23,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { makeImageContext } from '../launch/image_context.ts';
+import { makeImageContext } from '../launch/image/image_context.ts';
 import { replaceFile } from '../up/replace_file.ts';
 import { toolError, trustedNpm, type Ended, type Npm } from './agent_npm.ts';
 import { packageOf, type AgentProfile } from './agent_profile.ts';

@@ -13,7 +13,7 @@ import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
 import type { Call } from '../command_line.ts';
 import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { plainJavaScript } from '../launch/image_context.ts';
+import { plainJavaScript } from '../launch/image/image_context.ts';
 import { chooseSecrets } from '../launch/chosen_secrets.ts';
 import { launchRequest, type LaunchOptions, type LaunchRequest } from '../launch/launch_options.ts';
 import { launchProxied, type ContainerChanges, type Preflight } from '../launch/launch_proxied.ts';

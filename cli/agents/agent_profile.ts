@@ -9,7 +9,7 @@ import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
 import { parseHostPattern } from '../../shared/net/host_pattern.ts';
 import { fieldProblems } from '../../shared/wire/errors.ts';
 import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
-import { isPlainPath } from '../../shared/net/plain_path.ts';
+import { isPlainPath } from '../../shared/net/http/plain_path.ts';
 import { MAX_CHOSEN_SECRETS } from '../../shared/model/account_choice.ts';
 import { checkedText } from '../../shared/wire/checked_text.ts';
 import { parseSecretName } from '../launch/folder_secrets.ts';

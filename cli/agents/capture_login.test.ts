@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { refreshPlaceholder } from '../../shared/connect/token_request.ts';
-import { connectorSpec } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
 import { type Answer, type RunOptions, type RunResult, runCli, type SeenCall, TestHome } from '../testing/run_cli.ts';
 import { FakeVault } from '../testing/fake_vault.ts';
 import { ME } from '../testing/session_samples.ts';

@@ -6,7 +6,7 @@ import {
   UNSEALED_EVENT,
 } from '../../shared/report/sealability.ts';
 import { readAuditEventsPage } from '../../shared/wire/audit_events.ts';
-import { connectorsPage } from '../../shared/wire/connectors.ts';
+import { connectorsPage } from '../../shared/wire/connectors/connectors.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
 import { sidecarsPage } from '../../shared/wire/sidecars.ts';

@@ -1,7 +1,7 @@
 import { connectorVaultPath, type InstalledConnector } from '../../shared/model/connector.ts';
 import { findLimitedBindings } from '../../shared/resolve/limited_bindings.ts';
-import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
-import { connectorRecord, type ConnectorRecord } from '../../shared/wire/connectors.ts';
+import { toConnectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
+import { connectorRecord, type ConnectorRecord } from '../../shared/wire/connectors/connectors.ts';
 import { toHostBinding, type HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { askYes } from '../terminal/ask.ts';
 import { changeEffect } from './binding_effect.ts';

@@ -2,13 +2,13 @@ import {
   authorizeReply,
   type AuthorizeReply,
   type OAuth2CredentialInput,
-} from '../../shared/wire/connector_credentials.ts';
+} from '../../shared/wire/connectors/connector_credentials.ts';
 import {
   connectorCredentialRecord,
   connectorRecord,
   type ConnectorCredentialRecord,
   type ConnectorSummary,
-} from '../../shared/wire/connectors.ts';
+} from '../../shared/wire/connectors/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { OwnerOption } from '../command_options.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import type { ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
+import type { ConnectorSpecRecord } from '../../shared/wire/connectors/connector_spec.ts';
 import type { Call } from '../command_line.ts';
 import { parseSpec } from './connector_spec_input.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectorSpec } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
 import { catalogNames } from './connector_catalog.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type SeenCall } from '../testing/run_cli.ts';
 import { CONNECTOR, CONNECTOR_ID, NO_CREDENTIAL } from '../testing/connector_samples.ts';

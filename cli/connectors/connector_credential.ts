@@ -2,7 +2,7 @@ import {
   connectorCredentialRecord,
   type ConnectorCredentialRecord,
   type ConnectorSummary,
-} from '../../shared/wire/connectors.ts';
+} from '../../shared/wire/connectors/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { OwnerOption } from '../command_options.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectorSpec } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
 import { runCli, TestHome, type RunResult } from '../testing/run_cli.ts';
 
 let home: TestHome;

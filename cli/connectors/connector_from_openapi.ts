@@ -6,7 +6,7 @@ import {
   toConnectorSpec,
   type ConnectorSpecInput,
   type ConnectorSpecRecord,
-} from '../../shared/wire/connector_spec.ts';
+} from '../../shared/wire/connectors/connector_spec.ts';
 import { operationsOfOpenApi, type OpenApiOperations } from './openapi_operations.ts';
 import { readOpenApi } from './read_openapi.ts';
 import type { Call } from '../command_line.ts';

@@ -1,5 +1,5 @@
-import { toConnectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
-import { installReply, type InstallReply } from '../../shared/wire/connectors.ts';
+import { toConnectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connectors/connector_spec.ts';
+import { installReply, type InstallReply } from '../../shared/wire/connectors/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { catalogNames, catalogText } from './connector_catalog.ts';

@@ -3,7 +3,7 @@ import {
   connectorsPage,
   type ConnectorRecord,
   type ConnectorSummary,
-} from '../../shared/wire/connectors.ts';
+} from '../../shared/wire/connectors/connectors.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { pickNamed } from '../terminal/pick_named.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';

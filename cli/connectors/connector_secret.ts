@@ -3,14 +3,14 @@ import { connectorHosts } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
-import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
+import { toConnectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
 import {
   connectorCredentialRecord,
   connectorRecord,
   type ConnectorCredentialRecord,
   type ConnectorRecord,
   type ConnectorSummary,
-} from '../../shared/wire/connectors.ts';
+} from '../../shared/wire/connectors/connectors.ts';
 import { toHostBinding } from '../../shared/wire/host_binding.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
 import { listAllBindings } from '../bindings/binding_commands.ts';

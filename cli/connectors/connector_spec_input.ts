@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { parseDocument } from 'yaml';
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { connectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connectors/connector_spec.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';

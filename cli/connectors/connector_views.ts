@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import type { ConnectorRecord, ConnectorSummary } from '../../shared/wire/connectors.ts';
+import type { ConnectorRecord, ConnectorSummary } from '../../shared/wire/connectors/connectors.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { OwnerOption } from '../command_options.ts';

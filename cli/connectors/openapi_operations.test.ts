@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { connectorSpec } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
 import { operationsOfOpenApi } from './openapi_operations.ts';
 import { readOpenApi } from './read_openapi.ts';
 

@@ -5,7 +5,7 @@ import {
   sendsBody,
   type OperationMethod,
 } from '../../shared/model/connector.ts';
-import type { ConnectorSpecInput } from '../../shared/wire/connector_spec.ts';
+import type { ConnectorSpecInput } from '../../shared/wire/connectors/connector_spec.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
 
 type OperationDraft = ConnectorSpecInput['operations'][number];

@@ -1,4 +1,4 @@
-import { type ConnectorSummary, revocationReply } from '../../shared/wire/connectors.ts';
+import { type ConnectorSummary, revocationReply } from '../../shared/wire/connectors/connectors.ts';
 import { CliError } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Printer } from '../terminal/output.ts';

@@ -4,7 +4,7 @@ import type { Call } from '../command_line.ts';
 import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
-import { realFolder } from './allowed_hosts.ts';
+import { realFolder } from './hosts/allowed_hosts.ts';
 import { findFolderSecrets, FOLDER_FILE, parseSecretName, readTrustedFolders } from './folder_secrets.ts';
 import { findLauncherAbove } from './launcher_processes.ts';
 import { listSessions, type SessionRecord } from './session_list.ts';

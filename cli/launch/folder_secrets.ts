@@ -11,7 +11,7 @@ import { didYouMean } from '../../shared/model/near_match.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { parseOwnVaultPath, VAULT_SCHEME } from '../../shared/model/vault_path.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { changeUnderLock } from './allowed_hosts.ts';
+import { changeUnderLock } from './hosts/allowed_hosts.ts';
 
 /** The file of a project's folder that names the secrets which sessions there use (decision 0064). */
 export const FOLDER_FILE = '.svc.toml';

@@ -5,7 +5,7 @@ import { SANDBOX_MODES } from '../../sandbox/launch/launch_mode.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
-import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './plain_http_option.ts';
+import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './hosts/plain_http_option.ts';
 import { USE_OPTION, USE_TEXT } from './use_option.ts';
 import type { LaunchOptions } from './launch_options.ts';
 

@@ -9,17 +9,17 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import { identify } from '../../machine/process_identity.ts';
 import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
-import { keptNoProxy } from './kept_no_proxy.ts';
-import { checkLaunchImage } from './launch_image.ts';
+import { keptNoProxy } from './hosts/kept_no_proxy.ts';
+import { checkLaunchImage } from './image/launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import { chooseSecrets } from './chosen_secrets.ts';
 import type { LaunchOptions, LaunchRequest } from './launch_options.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
-import { allowListFor, otherPortsFor } from './allowed_hosts.ts';
-import { plainHttpFor } from './plain_http_option.ts';
+import { allowListFor, otherPortsFor } from './hosts/allowed_hosts.ts';
+import { plainHttpFor } from './hosts/plain_http_option.ts';
 import { printCertificateHints } from './certificate_hints.ts';
-import { printRefusedHosts } from './refused_hosts.ts';
+import { printRefusedHosts } from './hosts/refused_hosts.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
 
 /** Launches with the proxy: preflight, then session and container. */

@@ -7,13 +7,13 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import { homeOf } from '../up/home.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
-import { allowListFor, type ListPlace, otherPortsFor } from './allowed_hosts.ts';
-import { plainHttpFor } from './plain_http_option.ts';
-import { keptNoProxy } from './kept_no_proxy.ts';
+import { allowListFor, type ListPlace, otherPortsFor } from './hosts/allowed_hosts.ts';
+import { plainHttpFor } from './hosts/plain_http_option.ts';
+import { keptNoProxy } from './hosts/kept_no_proxy.ts';
 import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { printCertificateHints } from './certificate_hints.ts';
-import { printRefusedHosts } from './refused_hosts.ts';
+import { printRefusedHosts } from './hosts/refused_hosts.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
 import { sidecarClient } from '../clients.ts';
-import { allowListFields, otherPortsFields } from './allowed_hosts.ts';
-import { plainHttpFields } from './plain_http_option.ts';
+import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
+import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
 import { policyVersion, useSecretsField } from './session_access.ts';

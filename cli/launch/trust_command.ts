@@ -10,8 +10,8 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askYes } from '../terminal/ask.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
-import { requireOutside } from './allow_command.ts';
-import { realFolder } from './allowed_hosts.ts';
+import { requireOutside } from './hosts/allow_command.ts';
+import { realFolder } from './hosts/allowed_hosts.ts';
 import {
   changeTrustedFolder,
   findConfirmedSecrets,

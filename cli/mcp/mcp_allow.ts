@@ -4,7 +4,7 @@ import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { requireOutside } from '../launch/allow_command.ts';
+import { requireOutside } from '../launch/hosts/allow_command.ts';
 import { homeOf } from '../up/home.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
 

@@ -8,7 +8,7 @@ import { checkImageId, verifyPlan, type PlanCheck, type Verification } from '../
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
-import { checkLaunchImage } from '../launch/launch_image.ts';
+import { checkLaunchImage } from '../launch/image/launch_image.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Printer } from '../terminal/output.ts';
 import { lockKeyOf, planPaths, readLockFile, readPlanFile } from './plan_files.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { meReply } from '../../shared/wire/account.ts';
-import { connectorSpec } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
 import type { Caller } from '../../worker/kernel/caller.ts';
 import { installConnector } from '../../worker/services/connectors/connectors.ts';
 import type { ProgramContext } from '../../worker/installation/program_context.ts';

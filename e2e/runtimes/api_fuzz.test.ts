@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { signInLinkReply } from '../../shared/wire/account.ts';
 import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
-import { installReply } from '../../shared/wire/connectors.ts';
+import { installReply } from '../../shared/wire/connectors/connectors.ts';
 import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { mcpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';

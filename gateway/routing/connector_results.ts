@@ -2,8 +2,8 @@ import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server'
 import { z } from 'zod';
 import { propertyOfField } from '../../shared/connect/input_schema.ts';
 import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
-import type { RunReply } from '../../shared/wire/connectors.ts';
-import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
+import type { RunReply } from '../../shared/wire/connectors/connectors.ts';
+import type { ListedOperation } from '../../shared/wire/connectors/connector_operations.ts';
 import type { LocalApiFailure } from '../sidecar/local_api.ts';
 import { parseJson } from '../../shared/model/json.ts';
 

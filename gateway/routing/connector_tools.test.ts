@@ -1,8 +1,8 @@
 import type { Tool } from '@modelcontextprotocol/server';
 import { describe, expect, it } from 'vitest';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
-import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
+import type { RunReply, RunRequest } from '../../shared/wire/connectors/connectors.ts';
+import type { ListedOperation } from '../../shared/wire/connectors/connector_operations.ts';
 import { HOST_CALLER } from '../../machine/mcp_caller.ts';
 import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
 import type { LocalApiFailure } from '../sidecar/local_api.ts';

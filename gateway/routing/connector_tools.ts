@@ -1,8 +1,8 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
 import { runInputs } from '../../shared/connect/input_schema.ts';
 import { formatToolName } from '../../shared/mcp/tool_names.ts';
-import type { RunRequest } from '../../shared/wire/connectors.ts';
-import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
+import type { RunRequest } from '../../shared/wire/connectors/connectors.ts';
+import type { ListedOperation } from '../../shared/wire/connectors/connector_operations.ts';
 import type { ConnectorCalls, OperationList } from '../sidecar/connector_calls.ts';
 import type { LocalApiFailure } from '../sidecar/local_api.ts';
 import { resultOfFailure, resultOfReply } from './connector_results.ts';

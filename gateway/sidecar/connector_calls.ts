@@ -1,11 +1,11 @@
 import { LIMIT_SETTINGS } from '../../shared/model/limit_settings.ts';
 import { ok, type Result } from '../../shared/model/result.ts';
-import { runReply, type RunReply, type RunRequest } from '../../shared/wire/connectors.ts';
+import { runReply, type RunReply, type RunRequest } from '../../shared/wire/connectors/connectors.ts';
 import {
   ACTING_SESSION_HEADER,
   type ListedOperation,
   operationsReply,
-} from '../../shared/wire/connector_operations.ts';
+} from '../../shared/wire/connectors/connector_operations.ts';
 import { type LocalApi, type LocalApiFailure, readReply } from './local_api.ts';
 
 /** The operations that can be run, with a tag that changes with them. */

@@ -1,4 +1,4 @@
-import { findHeadEnd } from '../../shared/net/http1_head.ts';
+import { findHeadEnd } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionLost } from './connection.ts';
 

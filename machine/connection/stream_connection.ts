@@ -1,6 +1,6 @@
 import { constants, type Http2Stream, type IncomingHttpHeaders, sensitiveHeaders } from 'node:http2';
 
-import { formatTrailerList, trailerFields } from '../../shared/net/http2_head.ts';
+import { formatTrailerList, trailerFields } from '../../shared/net/http/http2_head.ts';
 import { Connection } from './connection.ts';
 
 /**

@@ -1,7 +1,12 @@
 import { connect, type Socket } from 'node:net';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
-import { requestFraming } from '../../shared/net/http1_framing.ts';
-import { formatRequestHead, headerField, parseRequestHead, type RequestHead } from '../../shared/net/http1_head.ts';
+import { requestFraming } from '../../shared/net/http/http1_framing.ts';
+import {
+  formatRequestHead,
+  headerField,
+  parseRequestHead,
+  type RequestHead,
+} from '../../shared/net/http/http1_head.ts';
 import { Connection, ConnectionLost } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
 import { splice } from '../../machine/connection/splice.ts';

@@ -5,9 +5,9 @@ import {
   type InstalledConnector,
   type Operation,
 } from '../model/connector.ts';
-import { pathReadings, segmentKey, withoutSuffixes } from '../net/path_readings.ts';
+import { pathReadings, segmentKey, withoutSuffixes } from '../net/http/path_readings.ts';
 import type { GraphqlDocument } from './graphql_document.ts';
-import { canonicalPath, isUndecidablePath } from '../net/target.ts';
+import { canonicalPath, isUndecidablePath } from '../net/http/target.ts';
 
 /** An operation with the connector it belongs to. */
 export interface ConnectorOperation {

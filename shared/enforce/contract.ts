@@ -1,7 +1,7 @@
 import type { HostBinding } from '../model/host_binding.ts';
 import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
-import { isMethodOverrideHeader } from '../net/method_override.ts';
+import { isMethodOverrideHeader } from '../net/http/method_override.ts';
 
 /** The parts of a request that the contract is checked against. */
 export interface ContractRequest {

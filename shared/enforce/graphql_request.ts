@@ -1,6 +1,6 @@
 import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
-import { isMethodOverrideHeader } from '../net/method_override.ts';
+import { isMethodOverrideHeader } from '../net/http/method_override.ts';
 
 /** A request to a GraphQL endpoint, without its body. */
 export interface GraphqlRequest {

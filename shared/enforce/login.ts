@@ -2,7 +2,7 @@ import { connectorOfVaultPath, type InstalledConnector } from '../model/connecto
 import type { HostBinding } from '../model/host_binding.ts';
 import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
-import { isAtOrBelow } from '../net/plain_path.ts';
+import { isAtOrBelow } from '../net/http/plain_path.ts';
 
 /**
  * Checks a request that would get the credential of a connector: now, as when its binding was made, that must be the login of a

@@ -1,7 +1,7 @@
 import type { Operation } from '../model/connector.ts';
 import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
-import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/method_override.ts';
+import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/http/method_override.ts';
 
 /**
  * Checks a request against its operation before any credential is looked up. The method identifies the operation, so neither

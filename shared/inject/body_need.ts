@@ -1,5 +1,5 @@
 import type { HostBinding } from '../model/host_binding.ts';
-import { fieldValues } from '../net/http1_head.ts';
+import { fieldValues } from '../net/http/http1_head.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 import { isChunkSignedForm, UNSIGNED_FORMS } from './payload_form.ts';
 

@@ -1,5 +1,5 @@
-import { headerField } from '../net/http1_head.ts';
-import type { HeaderField } from '../net/http1_head.ts';
+import { headerField } from '../net/http/http1_head.ts';
+import type { HeaderField } from '../net/http/http1_head.ts';
 import type { Presented } from './scheme_adapter.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { Refusal } from '../model/refusal.ts';
 import { err } from '../model/result.ts';
 import type { Result } from '../model/result.ts';
 import type { Secret } from '../model/secret.ts';
-import { connectionTokens } from '../net/http1_head.ts';
+import { connectionTokens } from '../net/http/http1_head.ts';
 import type { HashPort, InjectedRequest, OutgoingRequest, PayloadBody } from './outgoing_request.ts';
 import { findPresentedCredential } from './find_presented.ts';
 import { adapterOf } from './schemes.ts';

@@ -1,6 +1,6 @@
 import type { Refusal } from '../model/refusal.ts';
 import type { Result } from '../model/result.ts';
-import type { HeaderField } from '../net/http1_head.ts';
+import type { HeaderField } from '../net/http/http1_head.ts';
 
 /** A decrypted request about to be re-issued: origin-form target, without hop-by-hop fields. */
 export interface OutgoingRequest {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../model/secret.ts';
-import { fieldValues } from '../net/http1_head.ts';
+import { fieldValues } from '../net/http/http1_head.ts';
 import { latin1Bytes, latin1Text } from './byte_text.ts';
 import { inject } from './inject.ts';
 import type { BodyTransform, InjectedRequest } from './outgoing_request.ts';

@@ -1,5 +1,5 @@
-import { fieldValues, headerField } from '../net/http1_head.ts';
-import type { HeaderField } from '../net/http1_head.ts';
+import { fieldValues, headerField } from '../net/http/http1_head.ts';
+import type { HeaderField } from '../net/http/http1_head.ts';
 import { isSameHeader } from './credential_header.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 import { canonicalValue } from './sigv4_signer.ts';

@@ -1,4 +1,4 @@
-import { fieldValues } from '../net/http1_head.ts';
+import { fieldValues } from '../net/http/http1_head.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 import { nameOf, pairsOf, valueOf } from './query_pairs.ts';
 import type { InjectionOf, Presented } from './scheme_adapter.ts';

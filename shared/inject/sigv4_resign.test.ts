@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { HostBinding } from '../model/host_binding.ts';
 import { Secret } from '../model/secret.ts';
-import { fieldValues } from '../net/http1_head.ts';
+import { fieldValues } from '../net/http/http1_head.ts';
 import { latin1Bytes } from './byte_text.ts';
 import { needsBufferedBody } from './body_need.ts';
 import { emitDecision } from './emit_decision.ts';

@@ -4,7 +4,7 @@ import type { SchemeAdapter, InjectionOf, WriteInput } from './scheme_adapter.ts
 import { ChunkResigner } from './sigv4_chunks.ts';
 import { isPresigned, findPresentedSignature } from './sigv4_presented.ts';
 import { Signer, ALGORITHM, isS3 } from './sigv4_signer.ts';
-import { fieldValues, type HeaderField } from '../net/http1_head.ts';
+import { fieldValues, type HeaderField } from '../net/http/http1_head.ts';
 import { byteTextOf, percentEncode } from './byte_text.ts';
 import {
   headersToSign,

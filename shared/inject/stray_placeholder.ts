@@ -1,5 +1,5 @@
 import type { HostBinding } from '../model/host_binding.ts';
-import type { RequestHead } from '../net/http1_head.ts';
+import type { RequestHead } from '../net/http/http1_head.ts';
 import { basicPair } from './basic.ts';
 import { byteTextOf } from './byte_text.ts';
 

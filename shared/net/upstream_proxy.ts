@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../model/result.ts';
 import { Secret } from '../model/secret.ts';
 import { canonicalHost } from './host.ts';
-import { findHeadEnd } from './http1_head.ts';
+import { findHeadEnd } from './http/http1_head.ts';
 import { isExempt, type NoProxy, parseNoProxy } from './no_proxy.ts';
 
 /** The settings of an upstream proxy. */

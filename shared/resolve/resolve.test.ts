@@ -4,7 +4,7 @@ import { bearerBinding } from '../model/testing/sample_binding.ts';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern } from '../net/host_pattern.ts';
-import { canonicalPath } from '../net/target.ts';
+import { canonicalPath } from '../net/http/target.ts';
 import { compilePolicy, resolve, type Policy } from './resolve.ts';
 
 function winners(bindings: readonly HostBinding[], host: string): string[] {

@@ -11,8 +11,8 @@ import {
 import { connectorsInForce, OPERATION_METHODS, type InstalledConnector, type Operation } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
-import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from '../net/method_override.ts';
-import { isPathOverrideHeader } from '../net/path_override.ts';
+import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from '../net/http/method_override.ts';
+import { isPathOverrideHeader } from '../net/http/path_override.ts';
 
 /** The current connectors and host bindings, compiled for lookup by host. */
 export interface Policy {

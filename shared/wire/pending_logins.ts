@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TOKEN_REQUESTS } from '../model/connector.ts';
 import { LOGIN_GRANTS, type LoginAccount, MAX_TOKEN_CHARACTERS } from '../model/new_login.ts';
-import { httpsUrlText } from './connector_spec_fields.ts';
+import { httpsUrlText } from './connectors/connector_spec_fields.ts';
 import { contentHash, id, line, time } from './primitives.ts';
 import { vaultPath } from './secrets.ts';
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import type { Operation, OperationInput } from '../../shared/model/connector.ts';
-import { runReply } from '../../shared/wire/connectors.ts';
+import { runReply } from '../../shared/wire/connectors/connectors.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';

@@ -5,7 +5,7 @@ import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
-import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
+import type { RunReply, RunRequest } from '../../shared/wire/connectors/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';
 import { checkConnectorAccount } from '../exchange/chosen_account.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';

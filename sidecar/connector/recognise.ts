@@ -8,9 +8,9 @@ import { programOfLogin, runnableOperations, sendsBody } from '../../shared/mode
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { hostOnPort, HTTPS_PORT } from '../../shared/net/host_port.ts';
-import { parseTarget } from '../../shared/net/target.ts';
+import { parseTarget } from '../../shared/net/http/target.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
-import type { RunRequest } from '../../shared/wire/connectors.ts';
+import type { RunRequest } from '../../shared/wire/connectors/connectors.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import type { RunRefusal } from './run_ports.ts';
 

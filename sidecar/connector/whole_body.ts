@@ -5,7 +5,7 @@ import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
 import { formatQuantity } from '../../shared/model/limit_settings.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { fieldValues } from '../../shared/net/http1_head.ts';
+import { fieldValues } from '../../shared/net/http/http1_head.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import type { BodyBudget } from '../exchange/body.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';

@@ -24,7 +24,7 @@ import {
   type SnapshotPayload,
   snapshotProof,
 } from '../../shared/wire/channel.ts';
-import { readSnapshotConnectors } from '../../shared/wire/connectors.ts';
+import { readSnapshotConnectors } from '../../shared/wire/connectors/connectors.ts';
 import {
   HELD_LOGIN_TYP,
   heldLoginPayload,

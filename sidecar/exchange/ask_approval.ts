@@ -3,7 +3,7 @@ import { requestFingerprint } from '../../shared/connect/request_fingerprint.ts'
 import { requestSummary } from '../../shared/connect/request_summary.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { splitTarget } from '../../shared/net/target.ts';
+import { splitTarget } from '../../shared/net/http/target.ts';
 import type { ApprovalSource, CredentialSource, NotApproved } from '../ports.ts';
 
 /** A request to an operation, in the form it will be sent. */

@@ -8,7 +8,7 @@ import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { ok } from '../../shared/model/result.ts';
-import type { RequestHead } from '../../shared/net/http1_head.ts';
+import type { RequestHead } from '../../shared/net/http/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
   type BindingResolution,

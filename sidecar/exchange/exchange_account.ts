@@ -2,8 +2,8 @@ import { accountQueryBody, accountReply, isAccountQuery, readAccountName } from 
 import { ACCOUNT_ASKED } from '../../shared/model/audit_event.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import { fieldValues, headerField } from '../../shared/net/http1_head.ts';
-import { authorityField } from '../../shared/net/http2_head.ts';
+import { fieldValues, headerField } from '../../shared/net/http/http1_head.ts';
+import { authorityField } from '../../shared/net/http/http2_head.ts';
 import type { SessionLogin } from '../ports.ts';
 import { readReply } from './exchange_capture.ts';
 import { readOwnRequest } from './exchange_login.ts';

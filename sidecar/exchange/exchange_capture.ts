@@ -6,7 +6,7 @@ import { connectorOfVaultPath, programOfLogin } from '../../shared/model/connect
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { fieldValues } from '../../shared/net/http1_head.ts';
+import { fieldValues } from '../../shared/net/http/http1_head.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import { readWholeBody } from '../connector/whole_body.ts';
 import type { SessionLogin } from '../ports.ts';

@@ -3,7 +3,7 @@ import type { ConnectorOperation } from '../../shared/connect/connector_index.ts
 import { enforceOperation } from '../../shared/enforce/operation.ts';
 import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { fieldValues } from '../../shared/net/http1_head.ts';
+import { fieldValues } from '../../shared/net/http/http1_head.ts';
 import type { NotApproved } from '../ports.ts';
 import { askApproval } from './ask_approval.ts';
 import { connectorBinding } from './connector_binding.ts';

@@ -1,6 +1,6 @@
 import type { HashPort } from '../../shared/inject/outgoing_request.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
+import type { ReplyHead } from '../../shared/net/http/http1_head.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Clock } from '../../shared/model/clock.ts';

@@ -1,9 +1,9 @@
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { replyFraming } from '../../shared/net/http1_framing.ts';
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { formatRequestHead, parseReplyHead } from '../../shared/net/http1_head.ts';
+import { replyFraming } from '../../shared/net/http/http1_framing.ts';
+import type { ReplyHead } from '../../shared/net/http/http1_head.ts';
+import { formatRequestHead, parseReplyHead } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { HeadRead } from '../../machine/connection/read_head.ts';
 import { readHead } from '../../machine/connection/read_head.ts';

@@ -1,9 +1,9 @@
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { BodyFraming } from '../../shared/net/http1_framing.ts';
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { formatReplyHead } from '../../shared/net/http1_head.ts';
-import { parseReplyFields } from '../../shared/net/http2_head.ts';
+import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
+import type { ReplyHead } from '../../shared/net/http/http1_head.ts';
+import { formatReplyHead } from '../../shared/net/http/http1_head.ts';
+import { parseReplyFields } from '../../shared/net/http/http2_head.ts';
 import { type Refusal, refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { ReceivedFields, UpstreamStream, UpstreamStreams } from '../ports.ts';

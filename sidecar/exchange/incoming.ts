@@ -2,18 +2,18 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { BodyFraming } from '../../shared/net/http1_framing.ts';
-import { requestFraming } from '../../shared/net/http1_framing.ts';
-import type { RequestHead } from '../../shared/net/http1_head.ts';
-import type { FieldList, Http2HeadLimits } from '../../shared/net/http2_head.ts';
-import { isAuthorityField, parseRequestFields } from '../../shared/net/http2_head.ts';
-import { fieldValues, parseRequestHead, skipEmptyLine } from '../../shared/net/http1_head.ts';
+import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
+import { requestFraming } from '../../shared/net/http/http1_framing.ts';
+import type { RequestHead } from '../../shared/net/http/http1_head.ts';
+import type { FieldList, Http2HeadLimits } from '../../shared/net/http/http2_head.ts';
+import { isAuthorityField, parseRequestFields } from '../../shared/net/http/http2_head.ts';
+import { fieldValues, parseRequestHead, skipEmptyLine } from '../../shared/net/http/http1_head.ts';
 import type { Authority } from '../../shared/net/host.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
 import { hostOnPort, HTTPS_PORT, nameOfHost, PLAIN_PORT, portOfHost } from '../../shared/net/host_port.ts';
-import type { ParsedTarget } from '../../shared/net/target.ts';
+import type { ParsedTarget } from '../../shared/net/http/target.ts';
 import { parsePlainTarget } from '../../shared/net/plain_target.ts';
-import { parseTarget } from '../../shared/net/target.ts';
+import { parseTarget } from '../../shared/net/http/target.ts';
 
 /** A decrypted request that can be read in only one way. */
 export interface Incoming {

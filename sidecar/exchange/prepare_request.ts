@@ -1,6 +1,6 @@
 import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
-import type { HeaderField, RequestHead } from '../../shared/net/http1_head.ts';
-import { connectionTokens, fieldValues, headerField } from '../../shared/net/http1_head.ts';
+import type { HeaderField, RequestHead } from '../../shared/net/http/http1_head.ts';
+import { connectionTokens, fieldValues, headerField } from '../../shared/net/http/http1_head.ts';
 import type { Incoming } from './incoming.ts';
 
 /** Hop-by-hop headers (RFC 9110 section 7.6.1) and the proxy's own, which are never forwarded with a credential. */

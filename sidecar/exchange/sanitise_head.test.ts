@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseReplyHead } from '../../shared/net/http1_head.ts';
+import { parseReplyHead } from '../../shared/net/http/http1_head.ts';
 import { listWithheldHeaders, sanitiseHead, sanitiseTrailers } from './sanitise_head.ts';
 
 function parseHead(text: string): Parameters<typeof sanitiseHead>[0] {

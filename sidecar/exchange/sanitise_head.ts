@@ -1,6 +1,6 @@
 import { isCookieOrChallenge, isWithheldHeader } from '../../shared/connect/sanitised_reply.ts';
-import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
-import { formatReplyHead } from '../../shared/net/http1_head.ts';
+import type { HeaderField, ReplyHead } from '../../shared/net/http/http1_head.ts';
+import { formatReplyHead } from '../../shared/net/http/http1_head.ts';
 
 /** A reply's head, and its bytes. */
 interface ReceivedHead {

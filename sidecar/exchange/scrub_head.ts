@@ -1,7 +1,7 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
-import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
-import { formatReplyHead } from '../../shared/net/http1_head.ts';
+import type { HeaderField, ReplyHead } from '../../shared/net/http/http1_head.ts';
+import { formatReplyHead } from '../../shared/net/http/http1_head.ts';
 
 /** A head as sent to the client, given the received one; the same bytes if nothing is masked. */
 export function scrubHeadBytes(head: ReplyHead, raw: Buffer, patterns: ScrubPatterns): Buffer {

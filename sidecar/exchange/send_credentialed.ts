@@ -6,7 +6,7 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { ok } from '../../shared/model/result.ts';
-import type { ReplyHead, RequestHead } from '../../shared/net/http1_head.ts';
+import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { BufferedBody } from './body.ts';
 import { isWebSocketUpgrade, reframe } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';

@@ -7,7 +7,7 @@ import { errorReply, localError } from './local_error.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import type { LocalEnv } from './local_env.ts';
 import { noteContainer, openListener } from './container_routes.ts';
-import { type RunRequest, runRequest } from '../../shared/wire/connectors.ts';
+import { type RunRequest, runRequest } from '../../shared/wire/connectors/connectors.ts';
 import {
   auditAcceptInput,
   type BoundaryInput,
@@ -22,7 +22,7 @@ import {
   unsealedInput,
 } from './inputs.ts';
 import { connectorOperations, operationsQuery } from './connector_list.ts';
-import { ACTING_SESSION_HEADER } from '../../shared/wire/connector_operations.ts';
+import { ACTING_SESSION_HEADER } from '../../shared/wire/connectors/connector_operations.ts';
 import { resolveActingCaller, listFor, runFor } from './connector_routes.ts';
 import { acceptMismatch, recordDisabled, releaseUnsealed } from './launch_routes.ts';
 import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';

@@ -8,7 +8,7 @@ import {
   runnableOperations,
 } from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ListedOperation, operationsReply } from '../../shared/wire/connector_operations.ts';
+import type { ListedOperation, operationsReply } from '../../shared/wire/connectors/connector_operations.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError } from './local_error.ts';
 import { sha256 } from '../../machine/sha256.ts';

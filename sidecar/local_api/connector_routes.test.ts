@@ -3,7 +3,7 @@ import { sampleConnector } from '../../shared/connect/testing/sample_connector.t
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
-import type { RunReply } from '../../shared/wire/connectors.ts';
+import type { RunReply } from '../../shared/wire/connectors/connectors.ts';
 import { HOST_TOKEN, LocalApiBench, type ApiReply } from '../testing/local_api_bench.ts';
 
 const RUN = '/v1/connector-operations/run';

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { RunReply } from '../../shared/wire/connectors.ts';
+import type { RunReply } from '../../shared/wire/connectors/connectors.ts';
 import type { RunResult } from '../connector/operation_runner.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
 import type { Sessions } from '../session/sessions.ts';

@@ -8,9 +8,9 @@ import {
   encodeLastChunk,
   requestFraming,
   replyFraming,
-} from '../../shared/net/http1_framing.ts';
-import type { HeaderField, ReplyHead, RequestHead } from '../../shared/net/http1_head.ts';
-import { findHeadEnd, parseReplyHead, parseRequestHead } from '../../shared/net/http1_head.ts';
+} from '../../shared/net/http/http1_framing.ts';
+import type { HeaderField, ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
+import { findHeadEnd, parseReplyHead, parseRequestHead } from '../../shared/net/http/http1_head.ts';
 
 /**
  * Peers that a test talks to in HTTP/1.1, and that speak HTTP/2 to the data plane, so that a test of one version is a test of

@@ -1,7 +1,7 @@
 import type { Connection } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
-import { replyFraming } from '../../shared/net/http1_framing.ts';
-import { parseReplyHead } from '../../shared/net/http1_head.ts';
+import { replyFraming } from '../../shared/net/http/http1_framing.ts';
+import { parseReplyHead } from '../../shared/net/http/http1_head.ts';
 import type { Reply } from '../exchange/outgoing.ts';
 
 /** The head of the reply to a GET that arrives on the connection, as the forwarder reads it. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { headerField } from '../../shared/net/http1_head.ts';
+import { headerField } from '../../shared/net/http/http1_head.ts';
 import type { LiveSession, SessionDirectory } from '../ports.ts';
 import { authenticate } from './authenticate.ts';
 

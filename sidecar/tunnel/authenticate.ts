@@ -2,8 +2,8 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { HeaderField } from '../../shared/net/http1_head.ts';
-import { fieldValues } from '../../shared/net/http1_head.ts';
+import type { HeaderField } from '../../shared/net/http/http1_head.ts';
+import { fieldValues } from '../../shared/net/http/http1_head.ts';
 import type { LiveSession, SessionDirectory } from '../ports.ts';
 
 /** Authenticates a proxy request by Basic proxy authentication (specification section 5, RFC 7617). */

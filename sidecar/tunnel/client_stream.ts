@@ -1,7 +1,7 @@
 import { sensitiveHeaders, type ServerHttp2Stream, type ServerStreamResponseOptions } from 'node:http2';
 
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { interimFields, replyFieldList } from '../../shared/net/http2_head.ts';
+import type { ReplyHead } from '../../shared/net/http/http1_head.ts';
+import { interimFields, replyFieldList } from '../../shared/net/http/http2_head.ts';
 import { INTERNAL_ERROR, NO_ERROR, StreamConnection } from '../../machine/connection/stream_connection.ts';
 import type { ReplySink } from './relay_scrubbed.ts';
 

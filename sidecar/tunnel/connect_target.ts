@@ -4,7 +4,7 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
 import { hostOnPort } from '../../shared/net/host_port.ts';
-import type { RequestHead } from '../../shared/net/http1_head.ts';
+import type { RequestHead } from '../../shared/net/http/http1_head.ts';
 
 /** True for a request that is meant for a proxy and not for the sidecar's local API (specification section 4). */
 export function isProxyShaped(head: RequestHead): boolean {

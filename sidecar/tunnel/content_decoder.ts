@@ -8,8 +8,8 @@ import {
   createZstdDecompress,
 } from 'node:zlib';
 
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { fieldValues } from '../../shared/net/http1_head.ts';
+import type { ReplyHead } from '../../shared/net/http/http1_head.ts';
+import { fieldValues } from '../../shared/net/http/http1_head.ts';
 import { BrokenReply } from './reply_body.ts';
 import type { ReplyBody } from './reply_body.ts';
 

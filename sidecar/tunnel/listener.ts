@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
-import { parseRequestHead } from '../../shared/net/http1_head.ts';
+import { parseRequestHead } from '../../shared/net/http/http1_head.ts';
 import type { SocketConnection } from '../../machine/connection/connection.ts';
 import { Connection, ConnectionLost } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';

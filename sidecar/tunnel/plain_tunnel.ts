@@ -1,7 +1,7 @@
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { ok, type Result } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
-import { parseRequestHead, skipEmptyLine } from '../../shared/net/http1_head.ts';
+import { parseRequestHead, skipEmptyLine } from '../../shared/net/http/http1_head.ts';
 import { PLAIN_PORT } from '../../shared/net/host_port.ts';
 import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import type { SocketConnection } from '../../machine/connection/connection.ts';

@@ -1,4 +1,4 @@
-import { connectionTokens } from '../../shared/net/http1_head.ts';
+import { connectionTokens } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { splice } from '../../machine/connection/splice.ts';

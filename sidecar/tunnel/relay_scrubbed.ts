@@ -1,9 +1,9 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
-import { encodeChunk, encodeLastChunk } from '../../shared/net/http1_framing.ts';
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
+import { encodeChunk, encodeLastChunk } from '../../shared/net/http/http1_framing.ts';
+import type { ReplyHead } from '../../shared/net/http/http1_head.ts';
+import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { keepsCookies } from '../exchange/outcome.ts';

@@ -1,5 +1,5 @@
-import type { BodyFraming } from '../../shared/net/http1_framing.ts';
-import { BodyReader } from '../../shared/net/http1_framing.ts';
+import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
+import { BodyReader } from '../../shared/net/http/http1_framing.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 
 /** The upstream's body violates its framing. The part already relayed cannot be taken back. */

@@ -3,7 +3,7 @@ import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { ProxySource } from '../../shared/model/audit_event.ts';
-import { skipEmptyLine } from '../../shared/net/http1_head.ts';
+import { skipEmptyLine } from '../../shared/net/http/http1_head.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';

@@ -2,9 +2,9 @@ import type { ServerHttp2Stream, ServerSessionOptions } from 'node:http2';
 import { constants, performServerHandshake, sensitiveHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 
-import { grpcRefusal, grpcType } from '../../shared/net/grpc_reply.ts';
-import type { FieldList } from '../../shared/net/http2_head.ts';
-import { fieldOf } from '../../shared/net/http2_head.ts';
+import { grpcRefusal, grpcType } from '../../shared/net/http/grpc_reply.ts';
+import type { FieldList } from '../../shared/net/http/http2_head.ts';
+import { fieldOf } from '../../shared/net/http/http2_head.ts';
 import { refusal, REFUSALS } from '../../shared/model/refusal.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';

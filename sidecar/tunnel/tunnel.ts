@@ -7,7 +7,7 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
 import { parseTunnelHost } from '../../shared/net/tunnel_host.ts';
-import type { RequestHead } from '../../shared/net/http1_head.ts';
+import type { RequestHead } from '../../shared/net/http/http1_head.ts';
 import { nameOfHost } from '../../shared/net/host_port.ts';
 import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';

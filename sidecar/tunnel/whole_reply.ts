@@ -1,7 +1,7 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { maskMatches } from '../../shared/inject/scrub/patterns.ts';
 import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
-import { fieldValues } from '../../shared/net/http1_head.ts';
+import { fieldValues } from '../../shared/net/http/http1_head.ts';
 import type { Reply } from '../exchange/outgoing.ts';
 import { scrubHeadBytes } from '../exchange/scrub_head.ts';
 import { contentDecoders } from './content_decoder.ts';

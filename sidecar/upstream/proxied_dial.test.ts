@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type CompanyProxy, startCompanyProxy } from '../../e2e/support/company_proxy.ts';
 import { createTestCa, type TestCa } from '../../e2e/support/test_ca.ts';
 import { listen, reply, startTlsUpstream, type TlsUpstream } from '../../e2e/support/tls_upstream.ts';
-import { headerField, type RequestHead } from '../../shared/net/http1_head.ts';
+import { headerField, type RequestHead } from '../../shared/net/http/http1_head.ts';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { readUpstreamProxy, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { createDialer, type DialerOptions } from './dialer.ts';

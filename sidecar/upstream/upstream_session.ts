@@ -2,9 +2,9 @@ import type { ClientHttp2Session, ClientHttp2Stream, ClientSessionOptions } from
 import { connect, constants, sensitiveHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 
-import type { FieldList } from '../../shared/net/http2_head.ts';
-import { requestFieldList } from '../../shared/net/http2_head.ts';
-import type { RequestHead } from '../../shared/net/http1_head.ts';
+import type { FieldList } from '../../shared/net/http/http2_head.ts';
+import { requestFieldList } from '../../shared/net/http/http2_head.ts';
+import type { RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { CANCEL, type MarkedHeaders, NO_ERROR, StreamConnection } from '../../machine/connection/stream_connection.ts';
 import { CONNECTION_WINDOW_BYTES, HEAD_MARGIN, REPLY_WINDOW_BYTES } from '../../machine/connection/stream_limits.ts';

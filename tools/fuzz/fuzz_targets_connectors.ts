@@ -5,7 +5,7 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import { type ConnectorSpec, operationHosts, pathParameters } from '../../shared/model/connector.ts';
 import { isIpLiteral } from '../../shared/net/ip_literal.ts';
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
-import { connectorSpec, toConnectorSpec } from '../../shared/wire/connector_spec.ts';
+import { connectorSpec, toConnectorSpec } from '../../shared/wire/connectors/connector_spec.ts';
 import { operationsOfOpenApi } from '../../cli/connectors/openapi_operations.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 

@@ -5,16 +5,16 @@ import {
   encodeLastChunk,
   replyFraming,
   requestFraming,
-} from '../../shared/net/http1_framing.ts';
-import type { BodyFraming } from '../../shared/net/http1_framing.ts';
+} from '../../shared/net/http/http1_framing.ts';
+import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
 import {
   findHeadEnd,
   formatReplyHead,
   formatRequestHead,
   parseReplyHead,
   parseRequestHead,
-} from '../../shared/net/http1_head.ts';
-import type { HeaderField } from '../../shared/net/http1_head.ts';
+} from '../../shared/net/http/http1_head.ts';
+import type { HeaderField } from '../../shared/net/http/http1_head.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 import { hashOf, piecesOf } from './fuzz_random.ts';
 

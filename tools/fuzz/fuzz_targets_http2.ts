@@ -1,6 +1,11 @@
 import { Buffer } from 'node:buffer';
 import { readClientHello } from '../../shared/net/client_hello.ts';
-import { parseReplyFields, parseRequestFields, replyFieldList, requestFieldList } from '../../shared/net/http2_head.ts';
+import {
+  parseReplyFields,
+  parseRequestFields,
+  replyFieldList,
+  requestFieldList,
+} from '../../shared/net/http/http2_head.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 /** A hello that offers `h2` and `http/1.1` for `a.test`, in one record. */

@@ -3,8 +3,8 @@ import type { HashPort, OutgoingRequest } from '../../shared/inject/outgoing_req
 import { adapterOf } from '../../shared/inject/schemes.ts';
 import { isPresigned, findPresentedSignature } from '../../shared/inject/sigv4_presented.ts';
 import type { Injection } from '../../shared/model/host_binding.ts';
-import { parseRequestHead } from '../../shared/net/http1_head.ts';
-import type { HeaderField } from '../../shared/net/http1_head.ts';
+import { parseRequestHead } from '../../shared/net/http/http1_head.ts';
+import type { HeaderField } from '../../shared/net/http/http1_head.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 const CREDENTIAL = 'cr3d&ntial=/+ %';

@@ -3,7 +3,7 @@ import { normaliseHost, parseAuthority } from '../../shared/net/host.ts';
 import { hostOnPort } from '../../shared/net/host_port.ts';
 import { formatHostPattern, matchesHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';
 import { isIpLiteral, isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
-import { canonicalPath, parseTarget, splitTarget } from '../../shared/net/target.ts';
+import { canonicalPath, parseTarget, splitTarget } from '../../shared/net/http/target.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 const NAME_WORDS = [

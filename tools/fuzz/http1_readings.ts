@@ -1,6 +1,6 @@
 /** Our own parser's reading of a byte stream, in the form of the llhttp oracle, and the allowed differences. */
 import { Buffer } from 'node:buffer';
-import { BodyReader, replyFraming, requestFraming } from '../../shared/net/http1_framing.ts';
+import { BodyReader, replyFraming, requestFraming } from '../../shared/net/http/http1_framing.ts';
 import {
   connectionTokens,
   findHeadEnd,
@@ -8,9 +8,9 @@ import {
   parseRequestHead,
   parseTrailers,
   skipEmptyLine,
-} from '../../shared/net/http1_head.ts';
-import type { BodyFraming } from '../../shared/net/http1_framing.ts';
-import type { HeaderField, RequestHead } from '../../shared/net/http1_head.ts';
+} from '../../shared/net/http/http1_head.ts';
+import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
+import type { HeaderField, RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { ReadMessage, Reading } from './llhttp_oracle.ts';
 
 const LIMITS = { maxHeaders: 2000 };

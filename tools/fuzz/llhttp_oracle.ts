@@ -1,6 +1,6 @@
 /**
  * Node's own HTTP parser (llhttp) as a second parser: a real `http.Server` or client over an in-memory stream, no sockets,
- * strict mode. Its reading is compared with that of shared/net/http1_*.ts for the same bytes.
+ * strict mode. Its reading is compared with that of shared/net/http/http1_*.ts for the same bytes.
  */
 import { Buffer } from 'node:buffer';
 import { createServer, request } from 'node:http';

@@ -17,7 +17,7 @@ import { toRecordOf } from '../services/mcp/mcp_server_records.ts';
 import { createMcpServer, getMcpServer, mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import { type Changed, withPolicyVersion } from '../kernel/policy_change.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
-import type { McpServerRow } from '../store/mcp_servers.ts';
+import type { McpServerRow } from '../store/mcp/mcp_servers.ts';
 import { completePlan, notInstallableError, planEntry } from './install_plan.ts';
 import { addNumber, plainLine, serverName } from './server_names.ts';
 

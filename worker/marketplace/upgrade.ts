@@ -10,7 +10,7 @@ import { configurationOf, type McpConfiguration } from '../services/mcp/mcp_serv
 import { getMcpServer, planConfiguration, writableMcpServer } from '../services/mcp/mcp_servers.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../kernel/policy_change.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
-import { findMcpServer, type McpServerRow } from '../store/mcp_servers.ts';
+import { findMcpServer, type McpServerRow } from '../store/mcp/mcp_servers.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
 import { checkConfiguration } from './install.ts';
 import { inputsRequired, notInstallableError } from './install_plan.ts';

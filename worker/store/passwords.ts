@@ -2,7 +2,7 @@ import { and, eq, gt, sql } from 'drizzle-orm';
 import { deleteSessionsOfUser } from './browser_sessions.ts';
 import { type Database, guard, type Statement } from './database.ts';
 import { insertExpiring } from './expiring_rows.ts';
-import { endMcpConnectionsOf } from './mcp_connections.ts';
+import { endMcpConnectionsOf } from './mcp/mcp_connections.ts';
 import { revokeFamiliesOf } from './refresh_tokens.ts';
 import { deviceCodes, passwords, signups } from './tables.ts';
 

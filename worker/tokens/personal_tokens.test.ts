@@ -10,7 +10,7 @@ import {
 } from '../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
-import { installReply } from '../../shared/wire/connectors.ts';
+import { installReply } from '../../shared/wire/connectors/connectors.ts';
 import { createdToken, type Scope, SCOPES, tokensPage } from '../../shared/wire/tokens.ts';
 import { scopeOf } from './scopes.ts';
 

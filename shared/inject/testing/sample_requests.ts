@@ -1,5 +1,5 @@
 import type { Emit, HostBinding, Injection } from '../../model/host_binding.ts';
-import { parseRequestHead } from '../../net/http1_head.ts';
+import { parseRequestHead } from '../../net/http/http1_head.ts';
 import { sampleBinding } from '../../model/testing/sample_binding.ts';
 import type { HashPort, OutgoingRequest } from '../outgoing_request.ts';
 

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { graphqlWords } from '../../../shared/connect/graphql_operation.ts';
 import type { Effect } from '../../../shared/model/host_binding.ts';
-import type { ConnectorRecord } from '../../../shared/wire/connectors.ts';
+import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { confirmPage } from '../components/confirm_page.ts';

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import type { AuthorizeReply } from '../../../shared/wire/connector_credentials.ts';
-import type { ConnectorCredentialRecord, ConnectorRecord } from '../../../shared/wire/connectors.ts';
+import type { AuthorizeReply } from '../../../shared/wire/connectors/connector_credentials.ts';
+import type { ConnectorCredentialRecord, ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { confirmPage } from '../components/confirm_page.ts';

@@ -1,5 +1,9 @@
 import { html } from 'hono/html';
-import type { ConnectorCredentialState, ConnectorSummary, ValidateReply } from '../../../shared/wire/connectors.ts';
+import type {
+  ConnectorCredentialState,
+  ConnectorSummary,
+  ValidateReply,
+} from '../../../shared/wire/connectors/connectors.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';

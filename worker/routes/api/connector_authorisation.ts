@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { callbackQuery } from '../../../shared/wire/auth.ts';
-import { authorizeInput, authorizeReply } from '../../../shared/wire/connector_credentials.ts';
-import { connectorParams } from '../../../shared/wire/connectors.ts';
+import { authorizeInput, authorizeReply } from '../../../shared/wire/connectors/connector_credentials.ts';
+import { connectorParams } from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { isId } from '../../../shared/wire/ids.ts';
 import { notAuthorisedPage, type WayBack } from '../../pages/connectors/not_authorised_page.ts';

@@ -1,5 +1,5 @@
-import { connectorCredentialInput } from '../../../shared/wire/connector_credentials.ts';
-import { connectorSpec, connectorSpecJsonSchema } from '../../../shared/wire/connector_spec.ts';
+import { connectorCredentialInput } from '../../../shared/wire/connectors/connector_credentials.ts';
+import { connectorSpec, connectorSpecJsonSchema } from '../../../shared/wire/connectors/connector_spec.ts';
 import {
   connectorCredentialRecord,
   connectorParams,
@@ -11,7 +11,7 @@ import {
   runReply,
   runRequest,
   validateReply,
-} from '../../../shared/wire/connectors.ts';
+} from '../../../shared/wire/connectors/connectors.ts';
 import { ownerQuery } from '../../../shared/wire/secrets.ts';
 import {
   removeConnectorCredential,

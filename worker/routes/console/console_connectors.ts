@@ -2,8 +2,8 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { listFittingSecrets } from '../../../shared/resolve/sent_secrets.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
-import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connector_spec.ts';
-import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors.ts';
+import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connectors/connector_spec.ts';
+import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors/connectors.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
 import { ownerQuery } from '../../../shared/wire/secrets.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
@@ -39,7 +39,7 @@ import {
 import { consolePage } from './pages.ts';
 import { showHidden } from '../../../shared/model/shown_text.ts';
 import type { FieldProblem } from '../../../shared/model/problem.ts';
-import { connectorCredentialInput } from '../../../shared/wire/connector_credentials.ts';
+import { connectorCredentialInput } from '../../../shared/wire/connectors/connector_credentials.ts';
 import {
   CREDENTIAL_SECRETS,
   credentialDeletionPage,

@@ -2,7 +2,7 @@ import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import type { ApprovalRecord } from '../../../shared/wire/approvals.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
 import type { ConnectorSummaryRow } from '../../store/connectors.ts';
-import type { McpServerRow } from '../../store/mcp_servers.ts';
+import type { McpServerRow } from '../../store/mcp/mcp_servers.ts';
 
 /** The subject of an approval as it was when the approval was requested. */
 export type ApprovalSubject = Pick<

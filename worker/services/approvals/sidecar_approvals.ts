@@ -4,7 +4,7 @@ import { APPROVAL_TYP, CREDENTIALS_REPLY_SECONDS } from '../../../shared/wire/ch
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
 import { findConnector } from '../../store/connectors.ts';
-import { findMcpServer } from '../../store/mcp_servers.ts';
+import { findMcpServer } from '../../store/mcp/mcp_servers.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { type ApprovalSubject, connectorSubject, toolSubject } from './approval_subject.ts';
 import { type Asker, askApproval, takeApproval } from './approvals.ts';

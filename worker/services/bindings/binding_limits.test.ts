@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ITEMS_SPEC, UPSTREAM_HOST } from '../../../e2e/runtimes/connector_samples.ts';
 import { addUser, type InProcess, startInProcess } from '../../../e2e/runtimes/in_process.ts';
-import { connectorSpec } from '../../../shared/wire/connector_spec.ts';
+import { connectorSpec } from '../../../shared/wire/connectors/connector_spec.ts';
 import { hostBindingInput, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { findAccount } from '../../store/accounts.ts';

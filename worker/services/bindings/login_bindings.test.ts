@@ -3,7 +3,7 @@ import { itemsSpec, LOGIN_BINDING, LOGIN_SPEC } from '../../../e2e/runtimes/conn
 import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { CREDENTIALS_TYP, credentialsPayload } from '../../../shared/wire/channel.ts';
-import { installReply } from '../../../shared/wire/connectors.ts';
+import { installReply } from '../../../shared/wire/connectors/connectors.ts';
 import type { OutboundRequest } from '../../kernel/outbound.ts';
 import { accessToken } from '../oauth/oauth_access_token.ts';
 

@@ -3,9 +3,12 @@ import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
-import { toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
-import type { ValidConnectorCredential, ValidOAuth2Credential } from '../../../shared/wire/connector_credentials.ts';
-import type { ConnectorCredentialRecord } from '../../../shared/wire/connectors.ts';
+import { toConnectorSpec } from '../../../shared/wire/connectors/connector_spec.ts';
+import type {
+  ValidConnectorCredential,
+  ValidOAuth2Credential,
+} from '../../../shared/wire/connectors/connector_credentials.ts';
+import type { ConnectorCredentialRecord } from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import {

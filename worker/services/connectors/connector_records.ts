@@ -1,14 +1,14 @@
 import { connectorHosts, connectorVaultPath, type InstalledConnector } from '../../../shared/model/connector.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { canonicalJson } from '../../../shared/audit/canonical_json.ts';
-import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
+import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connectors/connector_spec.ts';
 import type {
   ConnectorCredentialRecord,
   ConnectorCredentialState,
   ConnectorRecord,
   ConnectorSummary,
   SnapshotConnectorRecord,
-} from '../../../shared/wire/connectors.ts';
+} from '../../../shared/wire/connectors/connectors.ts';
 import type { ConnectorRow, ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
 import { ownerName } from '../../kernel/caller.ts';
 import { findStoredClient } from '../oauth/oauth_client.ts';

@@ -1,5 +1,5 @@
 import { connectorHosts, type ConnectorSpec, type Operation, operationHosts } from '../../../shared/model/connector.ts';
-import { isAtOrBelow } from '../../../shared/net/plain_path.ts';
+import { isAtOrBelow } from '../../../shared/net/http/plain_path.ts';
 
 const MOST_WARNINGS = 20;
 

@@ -4,13 +4,13 @@ import { connectorHosts, connectorVaultPath, programOfLogin } from '../../../sha
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
-import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
+import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connectors/connector_spec.ts';
 import type {
   ConnectorRecord,
   ConnectorSummary,
   InstallReply,
   ValidateReply,
-} from '../../../shared/wire/connectors.ts';
+} from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import { bumpPolicy } from '../../store/accounts.ts';

@@ -5,7 +5,7 @@ import type { SanitisedReply } from '../../../shared/connect/sanitised_reply.ts'
 import type { AuditEvent } from '../../../shared/model/audit_event.ts';
 import { type InstalledConnector, runnableOperations, type Operation } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import type { RunReply, RunRequest } from '../../../shared/wire/connectors.ts';
+import type { RunReply, RunRequest } from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { didYouMean } from '../../../shared/model/near_match.ts';
 import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../../store/connectors.ts';

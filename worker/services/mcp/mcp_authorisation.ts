@@ -3,8 +3,12 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { McpAuthorizeReply, ValidMcpAuthorization } from '../../../shared/wire/mcp/mcp_authorization.ts';
-import { deleteMcpAuthorization, findMcpAuthorization, putMcpAuthorization } from '../../store/mcp_authorizations.ts';
-import { isStill, type McpServerRow } from '../../store/mcp_servers.ts';
+import {
+  deleteMcpAuthorization,
+  findMcpAuthorization,
+  putMcpAuthorization,
+} from '../../store/mcp/mcp_authorizations.ts';
+import { isStill, type McpServerRow } from '../../store/mcp/mcp_servers.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
 import { discoverAuthorization, type McpAuthorizationServer, type ServerMetadata } from './mcp_oauth_discovery.ts';

@@ -11,7 +11,7 @@ import {
   listMcpRevisions,
   type McpServerRow,
   rewriteMcpRevision,
-} from '../../store/mcp_servers.ts';
+} from '../../store/mcp/mcp_servers.ts';
 import { findSecret } from '../../store/secrets.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Change } from '../../kernel/commit.ts';

@@ -1,6 +1,6 @@
 import type { McpHealthReport } from '../../../shared/wire/mcp/mcp_servers.ts';
-import { noteMcpHealth } from '../../store/mcp_health.ts';
-import { findKnownMcpServers } from '../../store/mcp_servers.ts';
+import { noteMcpHealth } from '../../store/mcp/mcp_health.ts';
+import { findKnownMcpServers } from '../../store/mcp/mcp_servers.ts';
 import { visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';

@@ -9,9 +9,9 @@ import {
   type ValidMcpServer,
 } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { ConnectorCredentialRow } from '../../store/connectors.ts';
-import { mcpAuthorizationsOf } from '../../store/mcp_authorizations.ts';
-import { type McpHealthRow, mcpHealthOf } from '../../store/mcp_health.ts';
-import { type McpCredentialRow, mcpCredentialsOf, type McpServerRow } from '../../store/mcp_servers.ts';
+import { mcpAuthorizationsOf } from '../../store/mcp/mcp_authorizations.ts';
+import { type McpHealthRow, mcpHealthOf } from '../../store/mcp/mcp_health.ts';
+import { type McpCredentialRow, mcpCredentialsOf, type McpServerRow } from '../../store/mcp/mcp_servers.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { findStoredClient } from '../oauth/oauth_client.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';

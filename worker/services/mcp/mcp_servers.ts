@@ -10,7 +10,7 @@ import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { McpRevisionsReply, McpServerRecord, ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
-import { deleteMcpAuthorization, findMcpAuthorization } from '../../store/mcp_authorizations.ts';
+import { deleteMcpAuthorization, findMcpAuthorization } from '../../store/mcp/mcp_authorizations.ts';
 import {
   deleteMcpCredentials,
   deleteMcpServer,
@@ -25,7 +25,7 @@ import {
   mcpCredentialsOf,
   type McpServerRow,
   replaceMcpServer,
-} from '../../store/mcp_servers.ts';
+} from '../../store/mcp/mcp_servers.ts';
 import { findSealedSecret } from '../../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';

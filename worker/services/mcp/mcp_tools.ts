@@ -16,7 +16,7 @@ import type {
 } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { bumpPolicy, policyVersion } from '../../store/accounts.ts';
 import type { Database } from '../../store/database.ts';
-import { findMcpServer, type McpServerRow } from '../../store/mcp_servers.ts';
+import { findMcpServer, type McpServerRow } from '../../store/mcp/mcp_servers.ts';
 import {
   acceptMcpTools,
   dropMcpTools,
@@ -25,7 +25,7 @@ import {
   listReviewedTools,
   type McpToolRow,
   summariseMcpTools,
-} from '../../store/mcp_tools.ts';
+} from '../../store/mcp/mcp_tools.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { sha256Hex } from '../../kernel/encoding.ts';

@@ -2,7 +2,7 @@ import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4we
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { authorizationLink } from './authorization_link.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import type { AuthorizeReply } from '../../../shared/wire/connector_credentials.ts';
+import type { AuthorizeReply } from '../../../shared/wire/connectors/connector_credentials.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { findFlow, type OAuthFlowRow, takeFlow } from '../../store/oauth_flows.ts';
 import type { Caller } from '../../kernel/caller.ts';

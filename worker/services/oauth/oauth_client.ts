@@ -1,6 +1,6 @@
 import type { ConnectorSpec } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import type { ValidOAuth2Credential } from '../../../shared/wire/connector_credentials.ts';
+import type { ValidOAuth2Credential } from '../../../shared/wire/connectors/connector_credentials.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorCredentialRow } from '../../store/connectors.ts';
 import { targetProblem } from '../../kernel/outbound.ts';

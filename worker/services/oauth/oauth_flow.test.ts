@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
 import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
-import { authorizeReply } from '../../../shared/wire/connector_credentials.ts';
-import { connectorRecord, installReply } from '../../../shared/wire/connectors.ts';
+import { authorizeReply } from '../../../shared/wire/connectors/connector_credentials.ts';
+import { connectorRecord, installReply } from '../../../shared/wire/connectors/connectors.ts';
 import type { OutboundRequest } from '../../kernel/outbound.ts';
 
 /** The requests to the provider, except the device authorisation request. */

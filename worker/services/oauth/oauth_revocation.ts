@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import type { RevocationReply } from '../../../shared/wire/connectors.ts';
+import type { RevocationReply } from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorRow } from '../../store/connectors.ts';
 import { setLease } from '../../store/connectors.ts';

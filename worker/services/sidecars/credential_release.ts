@@ -13,7 +13,7 @@ import {
 } from '../../../shared/wire/channel.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { listConnectorsAt } from '../../store/connectors.ts';
-import { findMcpServer } from '../../store/mcp_servers.ts';
+import { findMcpServer } from '../../store/mcp/mcp_servers.ts';
 import { findSealedSecret, findReferredSecret, type SecretRow, type VaultPlace } from '../../store/secrets.ts';
 import { ownerId, ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';

@@ -7,7 +7,7 @@ import {
   type SnapshotProof,
 } from '../../../shared/wire/channel.ts';
 import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
-import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors.ts';
+import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { policyVersion } from '../../store/accounts.ts';
 import type { ConnectorRow, WithCredential } from '../../store/connectors.ts';

@@ -11,7 +11,7 @@ import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import { type ConnectorSummaryRow, listConnectorsAt } from '../../store/connectors.ts';
 import { listSentinels } from '../../store/host_bindings.ts';
-import { findMcpServer, type McpServerRow } from '../../store/mcp_servers.ts';
+import { findMcpServer, type McpServerRow } from '../../store/mcp/mcp_servers.ts';
 import {
   bindingsUsing,
   deleteSecret,

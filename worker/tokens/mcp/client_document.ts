@@ -3,7 +3,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { mcpClientDocument } from '../../../shared/wire/mcp/mcp_clients.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { takeAttempt, type Throttle } from '../../sign_in/throttle.ts';
-import type { McpClientRow } from '../../store/mcp_clients.ts';
+import type { McpClientRow } from '../../store/mcp/mcp_clients.ts';
 
 /** Limits the documents that one user makes the control plane fetch. */
 const FETCHES: Throttle = { kind: 'mcp client documents', most: 30, windowSeconds: 10 * 60 };

@@ -8,7 +8,7 @@ import { redirectUriProblem } from '../../../shared/net/redirect_uri.ts';
 import { randomToken } from '../../kernel/encoding.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { takeClientAttempt, type Throttle } from '../../sign_in/throttle.ts';
-import { findMcpClient as findClientRow, type McpClientRow, putMcpClient } from '../../store/mcp_clients.ts';
+import { findMcpClient as findClientRow, type McpClientRow, putMcpClient } from '../../store/mcp/mcp_clients.ts';
 import { fetchClientDocument } from './client_document.ts';
 import { oauthError, type OAuthRefusal } from './oauth_refusal.ts';
 

@@ -13,7 +13,7 @@ import { freshId, nowSeconds, nowText, type ServiceContext } from '../../kernel/
 import { takeAttempt, type Throttle } from '../../sign_in/throttle.ts';
 import { type Account, findAccount } from '../../store/accounts.ts';
 import { findBrowserSession } from '../../store/browser_sessions.ts';
-import { keepMcpClient } from '../../store/mcp_clients.ts';
+import { keepMcpClient } from '../../store/mcp/mcp_clients.ts';
 import {
   endMcpConnection,
   findLiveMcpConnection,
@@ -25,7 +25,7 @@ import {
   type McpRefreshTokenRow,
   redeemMcpCode,
   rotateMcpRefreshToken,
-} from '../../store/mcp_connections.ts';
+} from '../../store/mcp/mcp_connections.ts';
 import { ACCESS_TOKEN_SECONDS } from '../access_keys.ts';
 import { signAccessToken, verifyToken } from '../access_tokens.ts';
 import type { TokenContext } from '../token_context.ts';

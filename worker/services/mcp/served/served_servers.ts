@@ -1,6 +1,6 @@
 import { assignServerNames } from '../../../../shared/mcp/assign_server_names.ts';
 import type { McpServer } from '../../../../shared/model/mcp_server.ts';
-import type { McpServerRow } from '../../../store/mcp_servers.ts';
+import type { McpServerRow } from '../../../store/mcp/mcp_servers.ts';
 import { type Caller, visibleOwners } from '../../../kernel/caller.ts';
 import type { ServiceContext } from '../../../kernel/service_context.ts';
 import { serverOf } from '../mcp_server_records.ts';
