@@ -73,7 +73,8 @@ import {
 } from './routes/api/marketplace.ts';
 import { deleteMcpClient, getMcpClients } from './routes/api/mcp_clients.ts';
 import { describeMcp } from './routes/mcp/describe_mcp.ts';
-import { MCP_ROUTES } from './routes/mcp/mcp_routes.ts';
+import { CROSS_ORIGIN_PATHS, MCP_ROUTES } from './routes/mcp/mcp_routes.ts';
+import { allowAnyOrigin } from './routes/mcp/public_server.ts';
 import { MCP_PATH } from '../shared/wire/mcp/mcp_clients.ts';
 import { getMembers, putMember } from './routes/api/members.ts';
 import {
@@ -264,6 +265,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     sendSafeHeaders,
     provide(options.context, { assets: options.assets, templates: makeOnce(options.templates ?? (() => [])) }),
     answerLocalNamesOnly,
+    allowAnyOrigin(CROSS_ORIGIN_PATHS),
   );
   const client = {
     address: options.clientAddress ?? (() => null),

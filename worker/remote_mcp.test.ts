@@ -481,6 +481,24 @@ describe('the MCP endpoint', () => {
     expect(reply.headers.get('access-control-allow-origin')).toBe('*');
     expect(reply.headers.get('access-control-allow-credentials')).toBeNull();
   });
+
+  test('lets a page of another site read its refusals, and no page of the console', async () => {
+    const large = { method: 'POST', body: 'x'.repeat(2_000_000) };
+    const refusals: [string, RequestInit, number][] = [
+      ['/mcp', {}, 405],
+      ['/mcp', { method: 'POST' }, 401],
+      ['/mcp', large, 413],
+      ['/oauth/register', large, 413],
+      ['/oauth/token', { method: 'POST' }, 400],
+    ];
+    for (const [path, init, status] of refusals) {
+      const reply = await control.send(here(path), init);
+      expect([path, reply.status, reply.headers.get('access-control-allow-origin')]).toEqual([path, status, '*']);
+    }
+    for (const path of ['/oauth/authorize', '/account', '/v1/me']) {
+      expect((await control.send(here(path))).headers.get('access-control-allow-origin')).toBeNull();
+    }
+  });
 });
 
 const openPage = async (url: string, headers: Record<string, string> = { cookie: user.cookie }) =>
@@ -966,27 +984,28 @@ const hostileMessage = fc.oneof(
     .map((message) => JSON.stringify(message)),
 );
 
+const sendHostile = async (path: string, init: RequestInit) => {
+  const reply = await control.send(here(path), { ...init, redirect: 'manual' });
+  await reply.arrayBuffer();
+  expect([path, reply.status < 500]).toEqual([path, true]);
+  expect(reply.headers.get('location')).toBeNull();
+};
+
 test('no hostile input makes it fail', async () => {
   world.hosts.set('tools.example.com', toolServer({ echo: { answer: () => 'x' } }, TOKEN).host);
   await addRemoteServer(user, { name: 'tools' }, TOKEN);
   const { access_token: token } = await connected();
   const ofBrowser = { cookie: user.cookie, origin: PUBLIC_URL, 'sec-fetch-site': 'same-origin' };
-  const checked = async (path: string, init: RequestInit) => {
-    const reply = await control.send(here(path), { ...init, redirect: 'manual' });
-    await reply.arrayBuffer();
-    expect(reply.status, path).toBeLessThan(500);
-    expect(reply.headers.get('location')).toBeNull();
-  };
   const property = fc.asyncProperty(hostileFields, hostileMessage, async (fields, message) => {
     const body = new URLSearchParams(fields);
     const query = body.toString();
-    await checked('/oauth/token', { method: 'POST', body });
-    await checked('/oauth/revoke', { method: 'POST', body });
-    await checked('/oauth/register', { method: 'POST', body: message });
-    await checked(`/oauth/authorize?${query}`, { headers: ofBrowser });
-    await checked(`/oauth/authorize?${query}`, { method: 'POST', headers: ofBrowser, body });
+    await sendHostile('/oauth/token', { method: 'POST', body });
+    await sendHostile('/oauth/revoke', { method: 'POST', body });
+    await sendHostile('/oauth/register', { method: 'POST', body: message });
+    await sendHostile(`/oauth/authorize?${query}`, { headers: ofBrowser });
+    await sendHostile(`/oauth/authorize?${query}`, { method: 'POST', headers: ofBrowser, body });
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: '*/*' };
-    await checked('/mcp', { method: 'POST', headers, body: message });
+    await sendHostile('/mcp', { method: 'POST', headers, body: message });
   });
   await fc.assert(property, { numRuns: 60 });
 });

@@ -8,11 +8,10 @@ import { callServedTool, listServedTools, type ServedRequest } from '../../servi
 import { authenticateMcpClient, type McpClientCall } from '../../tokens/mcp/mcp_connections.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { resourceMetadataUrl } from './oauth_endpoints.ts';
-import { allowAnyOrigin, ANY_ORIGIN, whereServed } from './public_server.ts';
+import { whereServed } from './public_server.ts';
 
 /** `POST /mcp`: a message of a connected MCP client, by streamable HTTP without sessions. */
 export const postMcp = whereServed(async (c, publicUrl) => {
-  allowAnyOrigin(c);
   const call = await authenticate(c);
   if (call === null) return challenge(c, publicUrl);
   if (!isExpectedOrigin(c, publicUrl, call)) return refuse(c, 403, 'this page is not one of the connected client');
@@ -84,7 +83,7 @@ async function answerMessage(c: AppContext, body: unknown, request: ServedReques
   const content = await reply.arrayBuffer();
   if (failures.length > 0) throw failures[0];
   const type = reply.headers.get('content-type');
-  const headers = { ...ANY_ORIGIN, ...(type !== null && { 'content-type': type }) };
+  const headers = { ...(type !== null && { 'content-type': type }) };
   return new Response(content.byteLength === 0 ? null : content, { status: reply.status, headers });
 }
 

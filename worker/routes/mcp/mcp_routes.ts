@@ -21,6 +21,17 @@ type McpRoute = readonly [
 const RESOURCE_METADATA = '/.well-known/oauth-protected-resource';
 const SERVER_METADATA = '/.well-known/oauth-authorization-server';
 
+/** What programs and pages of other sites call. */
+export const CROSS_ORIGIN_PATHS = [
+  MCP_PATH,
+  RESOURCE_METADATA,
+  RESOURCE_METADATA + MCP_PATH,
+  SERVER_METADATA,
+  '/oauth/token',
+  '/oauth/register',
+  '/oauth/revoke',
+];
+
 /** The MCP server of a hosted control plane, and the authorization server of its clients (decision 0079). */
 export const MCP_ROUTES: readonly McpRoute[] = [
   ['post', MCP_PATH, postMcp],
@@ -32,13 +43,5 @@ export const MCP_ROUTES: readonly McpRoute[] = [
   ['post', '/oauth/token', postToken],
   ['post', '/oauth/register', postRegistration],
   ['post', '/oauth/revoke', postRevocation],
-  ...[
-    MCP_PATH,
-    RESOURCE_METADATA,
-    RESOURCE_METADATA + MCP_PATH,
-    SERVER_METADATA,
-    '/oauth/token',
-    '/oauth/register',
-    '/oauth/revoke',
-  ].map((path): McpRoute => ['options', path, whereServed(answerPreflight)]),
+  ...CROSS_ORIGIN_PATHS.map((path): McpRoute => ['options', path, whereServed(answerPreflight)]),
 ];

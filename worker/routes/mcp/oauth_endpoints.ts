@@ -6,7 +6,7 @@ import { registerMcpClient } from '../../tokens/mcp/mcp_client.ts';
 import { redeemCode, refreshMcpTokens, revokeMcpToken } from '../../tokens/mcp/mcp_connections.ts';
 import { oauthError, type OAuthRefusal } from '../../tokens/mcp/oauth_refusal.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { allowAnyOrigin, whereServed } from './public_server.ts';
+import { whereServed } from './public_server.ts';
 
 export const AUTHORIZE_PATH = '/oauth/authorize';
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
@@ -18,7 +18,6 @@ export function resourceMetadataUrl(publicUrl: string): string {
 
 /** `GET /.well-known/oauth-protected-resource[/mcp]` (RFC 9728). */
 export const getResourceMetadata = whereServed((c, publicUrl) => {
-  allowAnyOrigin(c);
   return c.json({
     resource: mcpResource(publicUrl),
     resource_name: 'svc: your MCP servers',
@@ -30,7 +29,6 @@ export const getResourceMetadata = whereServed((c, publicUrl) => {
 
 /** `GET /.well-known/oauth-authorization-server` (RFC 8414). */
 export const getServerMetadata = whereServed((c, publicUrl) => {
-  allowAnyOrigin(c);
   return c.json({
     issuer: publicUrl,
     authorization_endpoint: publicUrl + AUTHORIZE_PATH,
@@ -52,7 +50,6 @@ export const getServerMetadata = whereServed((c, publicUrl) => {
 
 /** `POST /oauth/register` (RFC 7591). */
 export const postRegistration = whereServed(async (c) => {
-  allowAnyOrigin(c);
   const registration = mcpClientRegistration.safeParse(parseJson(await c.req.text()));
   if (!registration.success) {
     const fields = fieldProblems(registration.error).map(({ field, message }) => `${field} ${message}`.trim());
@@ -64,7 +61,6 @@ export const postRegistration = whereServed(async (c) => {
 
 /** `POST /oauth/token`. */
 export const postToken = whereServed(async (c) => {
-  allowAnyOrigin(c);
   const form = await readForm(c);
   if (form === null) return refuse(c, notAForm());
   const tokens = await exchange(c, form);
@@ -90,7 +86,6 @@ function exchange(c: AppContext, form: URLSearchParams): ReturnType<typeof redee
 
 /** `POST /oauth/revoke` (RFC 7009): 200 for any token, known or not. */
 export const postRevocation = whereServed(async (c) => {
-  allowAnyOrigin(c);
   const form = await readForm(c);
   if (form === null) return refuse(c, notAForm());
   await revokeMcpToken(c.get('context'), form.get('token') ?? '', form.get('client_id') ?? '');

@@ -1,5 +1,6 @@
+import type { MiddlewareHandler } from 'hono';
 import { apiError } from '../../../shared/wire/errors.ts';
-import type { AppContext } from '../http/app_env.ts';
+import type { AppContext, AppEnv } from '../http/app_env.ts';
 import { errorReply } from '../http/error_reply.ts';
 
 /** A route of the MCP server of a hosted control plane; it gets the control plane's public origin. */
@@ -30,19 +31,21 @@ function isOwnHost(c: AppContext, publicUrl: string): boolean {
   return host === new URL(publicUrl).host || c.get('context').signIn.allowedHosts.some((each) => each === host);
 }
 
-/** Web clients read replies of other origins. No cookie counts here, so any page may. */
-export function allowAnyOrigin(c: AppContext): void {
-  for (const [name, value] of Object.entries(ANY_ORIGIN)) c.header(name, value);
+/**
+ * Web clients read the replies of these paths, refusals too, which would be a network error to them otherwise. No cookie
+ * counts there, so any page may.
+ */
+export function allowAnyOrigin(paths: readonly string[]): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    await next();
+    if (c.get('context').local !== null || !paths.includes(c.req.path)) return;
+    c.header('access-control-allow-origin', '*');
+    c.header('access-control-expose-headers', 'WWW-Authenticate');
+  };
 }
-
-export const ANY_ORIGIN = {
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': 'WWW-Authenticate',
-};
 
 /** The answer to the question of a browser before a request of another origin's page. */
 export function answerPreflight(c: AppContext): Response {
-  allowAnyOrigin(c);
   c.header('access-control-allow-methods', 'GET, POST');
   c.header('access-control-allow-headers', ALLOWED_HEADERS);
   c.header('access-control-max-age', '600');
