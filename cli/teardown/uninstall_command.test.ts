@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { identify } from '../../machine/process_identity.ts';
+import { UpLock } from '../up/up_lock.ts';
 import { runCli, TestHome, type RunOptions, type RunResult } from '../testing/run_cli.ts';
 
 /** The user's home directory and working directory are the test home; the state directory to delete is another one. */
@@ -69,6 +70,27 @@ describe('svc uninstall', () => {
     expect(existsSync(state)).toBe(true);
     expect(await uninstall(state, [], { terminal: true, typed: ['delete'] })).toMatchObject({ code: 0 });
     expect(existsSync(state)).toBe(false);
+  });
+
+  test.each<[string, RunOptions]>([
+    ['Ctrl-C', { typed: ['delete'], stop: AbortSignal.abort('SIGINT') }],
+    ['the end of the input', { typed: [] }],
+  ])('leaves everything as it was at %s', async (_what, options) => {
+    const before = readdirSync(state);
+    const run = await uninstall(state, [], { terminal: true, ...options });
+    expect(run).toMatchObject({ code: 1, stdout: '' });
+    expect(run.stderr).toContain('nothing was deleted');
+    expect(readdirSync(state)).toEqual(before);
+  });
+
+  test('deletes nothing if svc was started while it asked', async () => {
+    const start = function* (): Generator<string> {
+      expect(UpLock.take(state, process.ppid)).toMatchObject({ kind: 'taken' });
+      yield 'delete';
+    };
+    const run = await uninstall(state, [], { terminal: true, typed: start() });
+    expect(run.stderr).toContain('svc is running');
+    expect(existsSync(join(state, 'local.key'))).toBe(true);
   });
 
   test('deletes nothing without a terminal and without --yes', async () => {

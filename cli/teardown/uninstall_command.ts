@@ -27,6 +27,27 @@ export function addUninstallCommand(line: CommandLine): void {
 async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
   const { context, options, print } = call;
   const home = homeOf(context, options);
+  await requireConsent(call, home, requireUnused(call, home));
+  const problems: string[] = [];
+  const volumes = (await listHomes(context.env, home, (problem) => problems.push(problem))).map(({ name }) => name);
+  for (const problem of problems) print.warn(problem);
+  const label = problems.length === 0 ? null : `${HOME_LABEL}=${homeLabelOf(home)}`;
+  // The question may have been open for long: svc may have been started since.
+  const names = requireUnused(call, home);
+  const kept = names.filter((name) => !isOwnName(name));
+  for (const name of names) if (isOwnName(name)) rmSync(join(home, name), { recursive: true, force: true });
+  if (kept.length === 0) rmdirSync(home);
+  print.data(kept.length === 0 ? { deleted: home } : { deleted: home, kept }, () =>
+    kept.length === 0 ? `deleted ${home}\n` : `deleted what svc keeps in ${home}\n`,
+  );
+  if (kept.length > 0) print.warn(toPrintable(`${home} stays, because svc did not make this: ${kept.join(', ')}`));
+  print.note('Not deleted, because svc did not put it there or you may still need it:');
+  for (const text of listLeft(context.root, volumes, label)) print.note(`  ${text}`);
+}
+
+/** The names in the state directory. Throws if something uses it: nothing is stopped, signed out or removed for that. */
+function requireUnused(call: Call<UninstallOptions>, home: string): readonly string[] {
+  const { context } = call;
   const names = requireState(home, [context.userHome, context.workingDirectory, context.root]);
   if (UpLock.readRunning(home) !== null) {
     throw new CliError(EXIT.failed, `svc is running on ${home}: nothing was deleted`, ['Stop it first: svc down']);
@@ -42,20 +63,7 @@ async function removeState(call: Call<UninstallOptions>): Promise<undefined> {
       'It would start svc again on an empty state directory. Remove it first: svc service uninstall',
     ]);
   }
-  await requireConsent(call, home, names);
-  const problems: string[] = [];
-  const volumes = (await listHomes(context.env, home, (problem) => problems.push(problem))).map(({ name }) => name);
-  for (const problem of problems) print.warn(problem);
-  const label = problems.length === 0 ? null : `${HOME_LABEL}=${homeLabelOf(home)}`;
-  const kept = names.filter((name) => !isOwnName(name));
-  for (const name of names) if (isOwnName(name)) rmSync(join(home, name), { recursive: true, force: true });
-  if (kept.length === 0) rmdirSync(home);
-  print.data(kept.length === 0 ? { deleted: home } : { deleted: home, kept }, () =>
-    kept.length === 0 ? `deleted ${home}\n` : `deleted what svc keeps in ${home}\n`,
-  );
-  if (kept.length > 0) print.warn(toPrintable(`${home} stays, because svc did not make this: ${kept.join(', ')}`));
-  print.note('Not deleted, because svc did not put it there or you may still need it:');
-  for (const text of listLeft(context.root, volumes, label)) print.note(`  ${text}`);
+  return names;
 }
 
 /** Every state directory has one of these files. A folder called `sidecar` alone may be part of a program's source. */

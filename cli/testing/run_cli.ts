@@ -35,7 +35,9 @@ export interface RunOptions {
   readonly answer?: Answer;
   readonly stdin?: string;
   /** What a person types at a terminal, one line for each question. */
-  readonly typed?: readonly string[];
+  readonly typed?: Iterable<string>;
+  /** Aborted: Ctrl-C was pressed. */
+  readonly stop?: AbortSignal;
   /** The width of the terminal. */
   readonly columns?: number;
   /** The working directory; by default the state directory. */
@@ -95,7 +97,7 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
     npm: options.npm ?? (() => Promise.resolve({ ok: false, error: 'no npm in this test' })),
     pause: () => Promise.resolve(),
     now: () => Date.parse('2026-01-01T12:00:00Z'),
-    stop: new AbortController().signal,
+    stop: options.stop ?? new AbortController().signal,
     isInForeground: () => true,
     renewStop: () => {},
   };
@@ -108,7 +110,7 @@ function bytesOf(text: string | undefined): Readable {
 }
 
 /** A terminal gives one line at a time; the next one comes when the question before it has been answered. */
-async function* linesOf(lines: readonly string[]): AsyncGenerator<Buffer> {
+async function* linesOf(lines: Iterable<string>): AsyncGenerator<Buffer> {
   for (const line of lines) {
     yield Buffer.from(`${line}\n`);
     await new Promise((resolve) => setImmediate(resolve));
