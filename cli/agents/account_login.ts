@@ -145,13 +145,29 @@ export async function storeAccount(
   });
 }
 
+/** A login that is open, and whether the control plane has its tokens revoked if nobody keeps them. */
+interface OpenedLogin {
+  readonly login: PendingLogin;
+  readonly isRevocable: boolean;
+}
+
 /** Opens a new login: from now on a session of it may capture its tokens. */
-export function openLogin(client: HttpClient, profile: AgentProfile, account: AgentAccount): Promise<PendingLogin> {
-  const { token_url, client_id, grants, revocation_url, token_request } = account;
-  // A control plane of an earlier version does not know these two fields.
-  const revocation = revocation_url === undefined ? {} : { revocation_url, token_request };
-  const body = { program: profile.name, token_url, client_id, grants, ...revocation };
-  return client.call('POST', '/v1/pending-logins', pendingLogin, { body });
+export async function openLogin(
+  client: HttpClient,
+  profile: AgentProfile,
+  { token_url, client_id, grants, revocation_url, token_request }: AgentAccount,
+): Promise<OpenedLogin> {
+  const facts = { program: profile.name, token_url, client_id, grants };
+  const open = (more: object): Promise<PendingLogin> =>
+    client.call('POST', '/v1/pending-logins', pendingLogin, { body: { ...facts, ...more } });
+  if (revocation_url === undefined) return { login: await open({}), isRevocable: false };
+  try {
+    return { login: await open({ revocation_url, token_request }), isRevocable: true };
+  } catch (error) {
+    // A control plane of an earlier version refuses fields that it does not know, and revokes nothing.
+    if (!(error instanceof CliError) || error.apiCode !== 'invalid_input') throw error;
+    return { login: await open({}), isRevocable: false };
+  }
 }
 
 /** The login with the account that the provider named. */

@@ -177,6 +177,28 @@ describe('svc login AGENT --as account', () => {
     expect(written).not.toContain('.corp.test');
   });
 
+  test.each([
+    ['says where the answer of the provider is', false, 'svc asks the provider to revoke them'],
+    ['says that they may be valid if the control plane is of an earlier version', true, 'They may still be valid'],
+  ])('of an agent whose provider revokes tokens %s', async (_what, isEarlier, said) => {
+    writeFileSync(join(home.path, 'codex'), '#!/bin/sh\nexit 0\n', { mode: 0o755 });
+    const opened: string[][] = [];
+    const refusing: Answer = (call) => {
+      if (call.method !== 'POST' || call.url.pathname !== '/v1/pending-logins') return answer(call);
+      const names = Object.keys(Object(call.body));
+      opened.push(names);
+      return isEarlier && names.includes('revocation_url') ? REFUSAL : answer(call);
+    };
+    vault.beginCommand();
+    const options = { answer: refusing, terminal: true, typed: ['n'], env: { PATH: `${home.path}:/usr/bin:/bin` } };
+    const run = await runCli(home, ['login', 'codex', '--as', 'account'], options);
+    expect(run.stderr).toContain(said);
+    const facts = ['program', 'token_url', 'client_id', 'grants'];
+    const revocation = ['revocation_url', 'token_request'];
+    expect(opened).toEqual([[...facts, ...revocation], ...(isEarlier ? [facts] : [])]);
+    expect(done.at(-1)).toBe('DELETE /v1/pending-logins/ID');
+  });
+
   test('stores nothing if the person says no, and deletes the tokens', async () => {
     const run = await svc([], { terminal: true, typed: ['n'] });
     expect(run.code).toBe(1);

@@ -53,7 +53,7 @@ export async function captureLogin(call: Call<AgentLoginOptions>, signals: Signa
   }
   await ensureStarted(call);
   const client = controlClient(context, options);
-  const login = await openLogin(client, profile, account);
+  const { login, isRevocable } = await openLogin(client, profile, account);
   const placeholder = makePlaceholder(account.placeholder, randomBytes);
   const before = await readText(call, account);
   print.note(`svc: log in with ${profile.title} now. Its tokens go to svc, and ${profile.title} gets placeholders.`);
@@ -70,7 +70,7 @@ export async function captureLogin(call: Call<AgentLoginOptions>, signals: Signa
     await discardOnFailure(call, client, login, async () => {
       const { state } = await runLogin(call, signals, run);
       if (state !== 'held') throw notLoggedIn(profile, state);
-      await confirm(call, client, profile, account, login);
+      await confirm(call, client, { profile, account, login, isRevocable });
       await underLock(homeOf(context, options), () => store(client, profile, account, login, placeholder));
     });
   } catch (error) {
@@ -135,13 +135,18 @@ function notLoggedIn(
   );
 }
 
+interface CapturedLogin {
+  readonly profile: AgentProfile;
+  readonly account: AgentAccount;
+  readonly login: PendingLogin;
+  readonly isRevocable: boolean;
+}
+
 /** Shows whose account it is, and asks. */
 async function confirm(
   { context, options, print }: Call<AgentLoginOptions>,
   client: HttpClient,
-  profile: AgentProfile,
-  account: AgentAccount,
-  login: PendingLogin,
+  { profile, account, login, isRevocable }: CapturedLogin,
 ): Promise<void> {
   const { account: named } = await showLogin(client, login);
   const since = updatedAt(await findAccount(client, profile));
@@ -161,7 +166,7 @@ async function confirm(
   for (const text of lines) print.note(text);
   if (options.yes === true || (await askYes(context, 'Is this your account, and should svc keep its login?'))) return;
   throw new CliError(EXIT.failed, 'nothing was stored: svc has deleted the tokens', [
-    account.revocation_url === undefined || since !== null
+    !isRevocable || since !== null
       ? 'They may still be valid: end the login in the settings of the account.'
       : 'svc asks the provider to revoke them. What it answers: svc audit list --type control.connector.',
     `${profile.title} has placeholders that open nothing: log in again.`,
