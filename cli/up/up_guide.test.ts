@@ -16,8 +16,11 @@ const guide = (facts: Partial<UpFacts>): string => formatGuide({ ...FACTS, ...fa
 
 describe('the guide of svc up', () => {
   test('shows how to seal a first credential until there is one', () => {
-    expect(guide({})).toContain('./bin/svc secret set user/demo');
-    expect(guide({ isFirst: false })).not.toContain('secret set');
+    const first = guide({ homeFlag: ' --home /srv/svc' });
+    for (const command of ['claude', 'seal github']) {
+      expect(first).toContain(`./bin/svc --home /srv/svc ${command}`);
+    }
+    expect(guide({ isFirst: false })).not.toContain('credential');
     expect(guide({ isFirst: false })).toContain('http://127.0.0.1:7420');
   });
 

@@ -17,9 +17,9 @@ export interface UpFacts {
   readonly signIn: { readonly url: string; readonly expiresAt: string } | null;
 }
 
-/** The first-run guide: where things listen, the sign-in link, and the three commands that seal a first credential. */
+/** The first-run guide: where things listen, the sign-in link, and the commands that seal a first credential. */
 export function formatGuide(facts: UpFacts, paint: Paint): string {
-  const svc = (text: string): string => `    ${paint('cyan', `${facts.command} ${text}`)}`;
+  const svc = (text: string): string => paint('cyan', `${facts.command}${facts.homeFlag} ${text}`);
   const link =
     facts.signIn === null
       ? []
@@ -30,9 +30,8 @@ export function formatGuide(facts: UpFacts, paint: Paint): string {
   const firstSteps = [
     'To seal a first credential, in another terminal:',
     '',
-    svc(`secret set user/demo${facts.homeFlag}`),
-    svc(`binding add api.github.com --scheme bearer --credential vault://user/demo${facts.homeFlag}`),
-    svc(`run${facts.homeFlag} -- curl https://api.github.com/user`),
+    `  ${svc('claude')}       starts Claude Code and asks for its credential; other agents: svc agents`,
+    `  ${svc('seal github')}  asks for a token, for git and gh in: svc run -- COMMAND`,
     '',
   ];
   const lines = [
