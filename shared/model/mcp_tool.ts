@@ -29,7 +29,7 @@ export const MAX_TOOL_TEXT = 128 * 1024;
 export const MAX_TOOL_NAME = 256;
 /** How many tools of a server are kept in each state; more are not offered. */
 export const MAX_TOOLS_OF_SERVER = 1_000;
-/** How much text of a server's tools is kept, in characters. */
-export const MAX_TOOLS_TEXT = 4 * 1024 * 1024;
+/** How much text of a server's tools is accepted at first, and how much waits, in characters. Each look at them searches all of it. */
+export const MAX_TOOLS_TEXT = 1024 * 1024;
 /** The size of one report's tools as JSON. The control plane's default limit is 1 MiB. */
 export const MAX_REPORT_BYTES = 700_000;

@@ -58,8 +58,8 @@ describe('a later list', () => {
   test('gives up the oldest waiting tools for the text of newer ones, and never a reviewed one', () => {
     const quarter = { characters: MAX_TOOLS_TEXT / 4 };
     const before = [
-      known('r', quarter),
-      ...[1, 2, 3].map((day) =>
+      known('r', { characters: MAX_TOOLS_TEXT }),
+      ...[1, 2, 3, 4].map((day) =>
         known(`w${day}`, { ...quarter, state: 'waiting', seenAt: `2026-01-0${day}T00:00:00.000Z` }),
       ),
     ];
@@ -67,11 +67,11 @@ describe('a later list', () => {
     expect([states(plan), plan.dropped]).toEqual([['n waiting'], ['w1']]);
     const much = planReview(
       before,
-      ['n1', 'n2', 'n3', 'n4'].map((hash) => seen(hash, quarter)),
+      ['n1', 'n2', 'n3', 'n4', 'n5'].map((hash) => seen(hash, quarter)),
     );
     expect([states(much), much.dropped]).toEqual([
-      ['n1 waiting', 'n2 waiting', 'n3 waiting'],
-      ['w3', 'w2', 'w1'],
+      ['n1 waiting', 'n2 waiting', 'n3 waiting', 'n4 waiting'],
+      ['w4', 'w3', 'w2', 'w1'],
     ]);
   });
 });

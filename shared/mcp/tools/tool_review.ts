@@ -38,8 +38,8 @@ export function planReview<T extends SeenTool>(known: readonly KnownTool[], seen
   const isFirst = known.length === 0;
   const kept = new Map(known.map((tool) => [tool.hash, tool]));
   const names = new Set<string>();
-  // What waits makes room for what is newer, and what is reviewed stays.
-  let characters = textOf(known.filter(({ state }) => state === 'reviewed'));
+  // What waits makes room for what is newer. What is reviewed takes none of it: else a large server could never change.
+  let characters = 0;
   const added: (T & { readonly state: McpToolState })[] = [];
   for (const tool of seen) {
     const isTwin = names.has(tool.name);
@@ -55,10 +55,6 @@ export function planReview<T extends SeenTool>(known: readonly KnownTool[], seen
   const left = known.filter(({ hash, state }) => state === 'waiting' && !old.includes(hash));
   const room = MAX_TOOLS_OF_SERVER - added.filter(({ state }) => state === 'waiting').length;
   return { added, dropped: [...old, ...surplus(left, room, MAX_TOOLS_TEXT - characters)] };
-}
-
-function textOf(tools: readonly { readonly characters: number }[]): number {
-  return tools.reduce((sum, { characters }) => sum + characters, 0);
 }
 
 /** Of each tool, only the newest waiting forms stay. */
