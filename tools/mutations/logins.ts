@@ -191,7 +191,7 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     row: 'Agents: new logins',
     holds: 'nothing of a login is stored before a person has seen whose it is',
     file: 'cli/agents/capture_login.ts',
-    text: '      await confirm(call, client, profile, account, login);\n',
+    text: '      await confirm(call, client, { profile, account, login, isRevocable });\n',
     replacement: '',
     tests: ['cli/agents/capture_login.test.ts'],
   },
