@@ -213,8 +213,6 @@ export interface SessionLogin {
 /** The hosts to which a session may send requests over plain HTTP (decision 0076). */
 export interface PlainHttp {
   readonly allowed: AllowedHosts;
-  /** Hosts at other ports than 443 that it may reach too; null or absent: none. */
-  readonly otherPorts?: AllowedHosts | null;
   /** Exact hosts that the person who started the session typed. Only these may lead to private addresses in a sealed session. */
   readonly named: ReadonlySet<string>;
 }

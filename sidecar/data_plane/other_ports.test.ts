@@ -142,6 +142,16 @@ describe('another port than 443', () => {
     expect(await ask(PORTED, 'with', HOST)).toMatch(/421 .*authority_mismatch/s);
   });
 
+  test.each([HOST, 'other.example.test:8443', 'other.example.test'])(
+    'that a session names is no way to %s, which it does not name',
+    async (named) => {
+      plane.scopes.set('ports', { ...plane.session, otherPorts: allowedHosts([PORTED], []) });
+      expect(await ask(PORTED, 'ports', named)).toMatch(/^HTTP\/1\.1 421 .*authority_mismatch/s);
+      expect(seen[PORTED]).toEqual([]);
+      expect(await ask(PORTED, 'ports')).toBe(REPLY);
+    },
+  );
+
   test('is reached in a step of a plan only if the lock has it', async () => {
     const scope = new StepScope({
       scopeId: 'scp_1',

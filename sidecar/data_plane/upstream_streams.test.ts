@@ -308,3 +308,23 @@ test('a large body that its upstream does not read keeps no other reply away', a
   for (const _ of [1, 2, 3]) expect(await ask(session, '/small')).toBe('hi');
   large.close(constants.NGHTTP2_CANCEL);
 });
+
+test('a body that its upstream does not read is dropped once the client has the whole reply', async () => {
+  const codes: (number | undefined)[] = [];
+  await serve((stream, path) => {
+    if (path !== '/large') return reply(stream);
+    stream.pause();
+    stream.on('error', () => undefined);
+    stream.once('close', () => codes.push(stream.rstCode));
+    stream.respond({ ':status': 413 }, { endStream: true });
+  });
+  const session = await plane.openSession(HOST);
+  for (const _ of [1, 2]) {
+    const large = session.request(fieldsOf('POST', '/large'), { endStream: false });
+    const answered = readReply(large);
+    large.end(Buffer.alloc(2 ** 20));
+    expect(await answered).toBe('');
+  }
+  await expect.poll(() => codes).toEqual([constants.NGHTTP2_CANCEL, constants.NGHTTP2_CANCEL]);
+  expect(await ask(session, '/small')).toBe('hi');
+});

@@ -83,24 +83,33 @@ async function whileInForce<Value>(
 }
 
 function sendBody(client: Connection | null, upstream: UpstreamStream, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
-  if (body.kind === 'bytes') {
-    void writeInPieces(upstream, body.chunks);
-    return 'sent';
-  }
+  if (body.kind === 'bytes') return writeInPieces(upstream, body.chunks);
   if (client === null) throw new Error('a body is streamed from a client');
   return streamToEnd(client, upstream, body);
 }
 
-/** Each piece when there is room: while 10 MB wait in a session, node:http2 resets the replies to its other streams. */
-async function writeInPieces(upstream: UpstreamStream, chunks: readonly Uint8Array[]): Promise<void> {
+/**
+ * Each piece when there is room: while 10 MB wait in a session, node:http2 resets the replies to its other streams. What an
+ * upstream does not take is held no longer than its client is there.
+ */
+function writeInPieces(upstream: UpstreamStream, chunks: readonly Uint8Array[]): BodyEnd | Promise<BodyEnd> {
+  const pieces = chunks.flatMap(cutUp);
+  let next = 0;
   let hasRoom = true;
-  for (const chunk of chunks) {
-    for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
-      if (!hasRoom) await upstream.waitForDrain();
-      hasRoom = upstream.write(chunk.subarray(at, at + PIECE_BYTES));
+  const write = (): BodyEnd | Promise<BodyEnd> => {
+    for (; next < pieces.length; next += 1) {
+      if (!hasRoom) return upstream.waitForDrain().then(() => ((hasRoom = true), write()));
+      hasRoom = upstream.write(pieces[next] ?? NO_BYTES);
     }
-  }
-  upstream.end();
+    upstream.end();
+    return 'sent';
+  };
+  return write();
+}
+
+function cutUp(chunk: Uint8Array): Uint8Array[] {
+  const starts = Array.from({ length: Math.ceil(chunk.length / PIECE_BYTES) }, (_, index) => index * PIECE_BYTES);
+  return starts.map((at) => chunk.subarray(at, at + PIECE_BYTES));
 }
 
 const PIECE_BYTES = 64 * 1024;

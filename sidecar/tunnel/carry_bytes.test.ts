@@ -266,8 +266,13 @@ describe('a listed host is intercepted nevertheless', () => {
     expect(plane.audit.events.map(({ type }) => type)).toEqual(['sandbox.proxy.passthrough']);
   });
 
-  test('in the session of a login at it', async () => {
-    plane.scopes.set(TOKEN, { ...plane.session, login: LOGIN });
+  const account = { host: HOST, path: '/graphql', document: 'query{viewer{login}}' };
+
+  test.each<[string, SessionLogin]>([
+    ['at it', LOGIN],
+    ['whose account is asked for at it', { ...LOGIN, host: OTHER, account }],
+  ])('in the session of a login %s', async (_what, login) => {
+    plane.scopes.set(TOKEN, { ...plane.session, login });
     const { socket } = await connect(HOST, TOKEN);
     const tls = startTls(socket, HOST);
     await closed(tls);
@@ -310,6 +315,23 @@ test('an open tunnel closes with its session, on both sides', async () => {
   expect(reasons()).toEqual(['tunnel_opened', 'tunnel_closed']);
 });
 
+test('an open tunnel closes with its session at once, also if the host reads nothing of what the client sends', async () => {
+  const ends: (() => unknown)[] = [];
+  await plane.upstream(HOST, (socket) => void socket.pause());
+  const openTunnel: LiveSession['openTunnel'] = (end) => {
+    ends.push(end);
+    return plane.session.openTunnel(end);
+  };
+  plane.scopes.set(TOKEN, { ...plane.session, openTunnel });
+  const tls = await openPinned(TOKEN);
+  const isStuck = (): boolean => tls.writableLength > 2 ** 20 && tls.writableNeedDrain;
+  tls.write(Buffer.alloc(2 ** 26));
+  await eventually(isStuck);
+  for (const end of ends) end();
+  await allClosed();
+  expect(reasons()).toEqual(['tunnel_opened', 'tunnel_closed']);
+});
+
 test('an open tunnel stays open when another host gets a binding', async () => {
   const tls = await openPinned();
   plane.policy.use([bearerBinding(OTHER)], [], [HOST]);
@@ -335,6 +357,18 @@ describe('refused before anything is dialled', () => {
 
   test('in a session with a list that does not have it', async () => {
     expect(await replyTo({ sealed: true, allowed: allowedHosts([OTHER], []) })).toMatch(/egress_host_not_allowed/);
+  });
+
+  test('when the audit log is full before the hello arrives', async () => {
+    const { socket, reply } = await connect(HOST);
+    expect(reply).toContain(' 200 ');
+    Object.assign(plane.audit, { exhausted: true });
+    socket.write(await helloFor(HOST));
+    await closed(socket);
+    await allClosed();
+    Object.assign(plane.audit, { exhausted: false });
+    const refused = plane.metrics.counts.get('svc_proxy_refusals_total{reason="audit_unavailable"}');
+    expect([refused, reasons()]).toEqual([1, []]);
   });
 
   test('when the audit log is full', async () => {

@@ -40,9 +40,9 @@ export function checkCarried(session: LiveSession, host: string, { policy }: Rea
   return err(refusal('egress_host_not_allowed', message));
 }
 
-/** A self-test is answered here, and a login's tokens are read from its provider's reply. */
+/** A self-test is answered here, and so is a login: its tokens and its account are read from its provider's replies. */
 function isNeverCarried({ selfTest = false, login = null }: LiveSession, host: string): boolean {
-  return selfTest || login?.host === host;
+  return selfTest || login?.host === host || login?.account?.host === host;
 }
 
 /** Connects to the host, before the client is told that its tunnel is open. Stops if the client leaves. */
@@ -52,9 +52,7 @@ export async function dialCarried(
   host: string,
   ports: TunnelPorts,
 ): Promise<Result<Connection, Refusal>> {
-  if (ports.exchange.audit.exhausted) {
-    return err(refusal('audit_unavailable', 'the audit log is full, so nothing is carried'));
-  }
+  if (ports.exchange.audit.exhausted) return err(auditUnavailable());
   const dialling = ports.dialTcp(host, isPublicOnly(session, host, ports.exchange));
   const stopWatching = client.onClosed(dialling.cancel);
   const connected = await dialling.connected;
@@ -86,6 +84,8 @@ export async function carryBytes(
     client.write(ESTABLISHED);
     const refused = await checkHello(client, host, limits.connectTimeoutSeconds);
     if (refused !== null) return refused;
+    // A client may say its hello long after it was let in, and an event that does not fit would be lost.
+    if (ports.exchange.audit.exhausted) return { kind: 'refused', reason: auditUnavailable().reason };
     onServed();
     isRecorded = true;
     await ports.audit.recordInTurn(tunnelledEvent(session.id, host, null));
@@ -111,6 +111,10 @@ export async function carryBytes(
     dropBoth();
     if (isRecorded) ports.audit.record(tunnelledEvent(session.id, host, bytes));
   }
+}
+
+function auditUnavailable(): Refusal {
+  return refusal('audit_unavailable', 'the audit log is full, so nothing is carried');
 }
 
 /** Calls `close` when the tunnel may no longer be carried: a binding or a connector has the host, or it left a list. */

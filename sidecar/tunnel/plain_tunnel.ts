@@ -29,7 +29,7 @@ export async function servePlainHttp(
   { session, host, admission }: PlainTunnel,
   ports: TunnelPorts,
 ): Promise<Result<boolean, Refusal>> {
-  const leave = enterTunnel(session, client);
+  const leave = enterTunnel(session, [client]);
   if (!leave.ok) return leave;
   let isFirst = true;
   const lanes = ports.openPlainLanes(host, () => isPlainPublicOnly(session, host));

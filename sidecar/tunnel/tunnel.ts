@@ -8,7 +8,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
 import { parseTunnelHost } from '../../shared/net/tunnel_host.ts';
 import type { RequestHead } from '../../shared/net/http/http1_head.ts';
-import { nameOfHost } from '../../shared/net/host_port.ts';
+import { HTTPS_PORT, nameOfHost, portOfHost } from '../../shared/net/host_port.ts';
 import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
@@ -108,11 +108,14 @@ async function carry(
   ports: TunnelPorts,
 ): Promise<boolean> {
   const { session, host } = attempted;
-  const leave = enterTunnel(session, client);
+  const connections: Connection[] = [client];
+  const leave = enterTunnel(session, connections);
   if (!leave.ok) return refuse(client, head, attempted, leave.error, ports);
   try {
     const upstream = await dialCarried(client, session, host, ports);
     if (!upstream.ok) return await refuse(client, head, attempted, upstream.error, ports);
+    // A copy that waits for one side to read does not notice that the other has gone.
+    connections.push(upstream.value);
     admission.markAuthenticated(session.id);
     const onServed = (): void => admission.markServed();
     const result = await carryBytes(client, upstream.value, { session, host, onServed }, ports);
@@ -178,7 +181,7 @@ interface OpenTunnel {
 }
 
 async function open(session: LiveSession, host: string, client: Connection): Promise<Result<OpenTunnel, Refusal>> {
-  const leave = enterTunnel(session, client);
+  const leave = enterTunnel(session, [client]);
   if (!leave.ok) return leave;
   try {
     return ok({ context: await session.ca.secureContextFor(nameOfHost(host)), close: leave.value });
@@ -198,7 +201,8 @@ async function serveTunnel(
     socket.destroy();
     lanes.close();
   });
-  const limited = isLimited(session);
+  // Another port is reached only at the hosts that something names, in every session.
+  const limited = isLimited(session) || portOfHost(host) !== HTTPS_PORT;
   const openRequest = (): (() => void) | null => session.openTunnel(() => undefined);
   const of = {
     sessionId: session.id,

@@ -127,8 +127,16 @@ export const HTTP2_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a large body that its upstream does not read keeps no other reply away',
     file: 'sidecar/exchange/forward_stream.ts',
-    text: 'if (!hasRoom) await upstream.waitForDrain();',
-    replacement: '',
+    text: 'if (!hasRoom) return',
+    replacement: 'if (upstream === null) return',
+    tests: [UPSTREAM],
+  },
+  {
+    row: ROW,
+    holds: 'a body that its upstream does not read is held no longer than its client is there',
+    file: 'sidecar/exchange/forward_stream.ts',
+    text: 'return writeInPieces(upstream, body.chunks);',
+    replacement: "{\n    void writeInPieces(upstream, body.chunks);\n    return 'sent';\n  }",
     tests: [UPSTREAM],
   },
   {

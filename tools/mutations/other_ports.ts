@@ -32,6 +32,14 @@ export const OTHER_PORT_MUTATIONS: readonly Mutation[] = [
     tests: [TEST],
   },
   {
+    row: ROW,
+    holds: 'a session reaches a host at another port only by its own name',
+    file: 'sidecar/tunnel/tunnel.ts',
+    text: 'isLimited(session) || portOfHost(host) !== HTTPS_PORT;',
+    replacement: 'isLimited(session);',
+    tests: [TEST],
+  },
+  {
     row: '7 IP literals',
     holds: 'on passthrough, a private address is refused on every port, and no name is',
     file: 'shared/net/ip_literal.ts',
