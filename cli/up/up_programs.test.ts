@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parseLastWords, startNodeProgram } from './node_program.ts';
 import { RotatingLog } from './rotating_log.ts';
-import { environmentFor, parsePort, requireFreePort } from './up_programs.ts';
+import { environmentFor, parsePort, pinsOfControl, requireFreePort } from './up_programs.ts';
 
 let folder = '';
 beforeEach(() => {
@@ -53,6 +53,23 @@ test('the last log lines are their messages, or raw lines', () => {
   const lines = ['{"message":"a"}', '{"msg":"b"}', '', 'Error: c', '    at d', '', 'Node.js v24.1.0'];
   expect(parseLastWords(lines)).toEqual(['a', 'b', 'Error: c']);
   expect(parseLastWords(Array.from({ length: 9 }, (_, index) => `line ${index}`))).toHaveLength(5);
+});
+
+test('the control plane gets the addresses for port 443, however it is written, and no others', () => {
+  const given = [
+    'a.test:127.0.0.1',
+    'b.test:443:127.0.0.1:8443',
+    'c.test:443:[::1]',
+    'd.test:[::1]:8443',
+    'e.test:8443:127.0.0.1',
+    'http://f.test:127.0.0.1',
+  ];
+  expect(pinsOfControl(given)).toEqual([
+    'a.test:127.0.0.1',
+    'b.test:127.0.0.1:8443',
+    'c.test:[::1]',
+    'd.test:[::1]:8443',
+  ]);
 });
 
 describe('ports', () => {

@@ -26,8 +26,7 @@ export function controlProgram(
   options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
 ): ProgramSpec {
   const registry = options.registryUrl === null ? [] : ['--registry-url', options.registryUrl];
-  // The control plane itself sends nothing over plain HTTP, and nothing to another port than 443.
-  const resolve = options.resolve.filter((text) => !/^http:|^[^:]*:\d+:/i.test(text));
+  const resolve = pinsOfControl(options.resolve);
   const trust = [...repeatFlag('--upstream-ca', options.upstreamCa), ...repeatFlag('--resolve', resolve)];
   const flags = ['--local', '--home', options.home, ...trust, ...registry];
   return nodeProgram(context, {
@@ -38,6 +37,15 @@ export function controlProgram(
     reader: 'control',
     flags,
   });
+}
+
+/**
+ * The addresses of `--resolve` that are for the control plane too, in its form without the host's port. It sends nothing over plain
+ * HTTP, and nothing to another port than 443.
+ */
+export function pinsOfControl(resolve: readonly string[]): readonly string[] {
+  const onHttps = resolve.map((text) => text.replace(/^([^:]*):443:/, '$1:'));
+  return onHttps.filter((text) => !/^http:|^[^:]*:\d+:/i.test(text));
 }
 
 /** The sidecar's program, for the local control plane or the one that `--control` names. */

@@ -98,7 +98,8 @@ describe('a process of the same user', () => {
     ['a length', 'Content-Length: 5\r\n', 501],
     ['chunks', 'Transfer-Encoding: chunked\r\n', 501],
     ['a length that is none', 'Content-Length: x\r\n', 501],
-    ['an upgrade', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 501],
+    ['a WebSocket', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 501],
+    ['an upgrade to HTTP/2, which is not made', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n', 403],
     ['a length of 0', 'Content-Length: 0\r\n', 403],
     ['neither', '', 403],
   ])('gets an answer at once to a plain request with %s', async (_what, lines, status) => {

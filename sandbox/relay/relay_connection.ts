@@ -62,13 +62,16 @@ export async function relayConnection(
   }
 }
 
-/** Whether a body or another protocol follows the head. Of a plain request only the head is relayed. */
+/**
+ * Whether a body or a WebSocket follows the head. Of a plain request only the head is relayed. The proxy drops every other upgrade,
+ * and the request is answered without it.
+ */
 function goesOn(head: RequestHead): boolean {
   const framing = requestFraming(head);
   if (!framing.ok) return true;
-  const { value } = framing;
-  const isWhole = value.kind === 'none' || (value.kind === 'length' && value.length === 0);
-  return !isWhole || head.fields.some(({ name }) => name === 'upgrade');
+  const { value: body } = framing;
+  const isWhole = body.kind === 'none' || (body.kind === 'length' && body.length === 0);
+  return !isWhole || head.fields.some(({ name, value }) => name === 'upgrade' && /websocket/i.test(value));
 }
 
 /** The request head; null if none arrived in time, or it is malformed. */

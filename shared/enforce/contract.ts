@@ -5,7 +5,7 @@ import { isMethodOverrideHeader } from '../net/http/method_override.ts';
 
 /** The parts of a request that the contract is checked against. */
 export interface ContractRequest {
-  /** The canonical upstream host, without a port. */
+  /** The canonical upstream host (see `hostOnPort`). */
   readonly host: string;
   readonly method: string;
   /** The header fields that the client sent; only names are used. */

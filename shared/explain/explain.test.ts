@@ -96,6 +96,11 @@ describe('explain', () => {
     });
     const refused = explain([BINDING, { ...BINDING, host: '*.example.com' }], 'https://api.example.com:8443/');
     expect(refused.reasons.join(' ')).toContain('svc allow api.example.com:8443');
+    for (const url of ['https://api.example.com:80/', 'https://10.0.0.5:8443/']) {
+      const never = explain([BINDING], url);
+      expect(never).toMatchObject({ code: 'connect_port_not_allowed' });
+      expect(never.reasons.join(' ')).not.toContain('svc allow');
+    }
   });
 
   test('a public address is passthrough, and a bound private one takes the binding path', () => {

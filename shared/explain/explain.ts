@@ -20,7 +20,7 @@ import { hostOnPort, HTTPS_PORT, portOfHost } from '../net/host_port.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import type { ChosenSecret } from '../model/account_choice.ts';
 import { decideAccounts, findDefault, narrowToChosen, type Accounts } from '../resolve/account_choice.ts';
-import { policyAdmitsHost } from '../resolve/admitted_host.ts';
+import { parseAllowedHost, policyAdmitsHost } from '../resolve/admitted_host.ts';
 import { compilePolicy, resolve, type BindingResolution, type Policy } from '../resolve/resolve.ts';
 import {
   connectorSentences,
@@ -326,8 +326,11 @@ function refusalCode({ shown }: Verdict): RefusalReason | null {
 function explainPassthrough({ bindings, isStored }: Known, policy: Policy, host: string): Decision {
   const reasons = [`No host binding matches ${host}.`];
   if (portOfHost(host) !== HTTPS_PORT && !policyAdmitsHost(policy, isStored, host)) {
+    const way = parseAllowedHost(host).ok
+      ? `, or the person who runs svc: svc allow ${host}, or --allow ${host} for one session`
+      : '';
     reasons.push(
-      `The proxy connects to another port than ${HTTPS_PORT} only if a binding or a connector names the host with it, or the person who runs svc: svc allow ${host}, or --allow ${host} for one session.`,
+      `The proxy connects to another port than ${HTTPS_PORT} only if a binding or a connector names the host with it${way}.`,
     );
     return refuse('connect_port_not_allowed', reasons);
   }
