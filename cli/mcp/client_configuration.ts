@@ -1,13 +1,15 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { AgentConfig, AgentType } from 'add-mcp';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { isJsonWithComments } from './json_with_comments.ts';
 
-/** An MCP client, as described by the library that writes client configurations. */
+/** An MCP client. */
 export interface McpClient {
-  readonly name: AgentType;
+  readonly name: string;
+  /** The library's client whose configuration has the same form; the client itself if the library knows it. */
+  readonly writtenAs: AgentType;
   readonly title: string;
   readonly format: AgentConfig['format'];
   /** The path of the user's configuration. */
@@ -30,7 +32,7 @@ interface ConfigurationScope {
 }
 
 /** Common names for clients, in addition to the library's. */
-export const CLIENT_ALIASES: ReadonlyMap<string, AgentType> = new Map<string, AgentType>([
+export const CLIENT_ALIASES: ReadonlyMap<string, string> = new Map([
   ['claude', 'claude-code'],
   ['code', 'vscode'],
   ['copilot', 'github-copilot-cli'],
@@ -40,24 +42,42 @@ export const CLIENT_ALIASES: ReadonlyMap<string, AgentType> = new Map<string, Ag
   ['kimi', 'kimi-code'],
   ['kiro', 'kiro-cli'],
   ['mastra', 'mastracode'],
+  ['qwen', 'qwen-code'],
 ]);
+
+/** Clients that the library does not know. Their configurations have the form of a client that it knows. */
+const MORE_CLIENTS: readonly {
+  readonly name: string;
+  readonly title: string;
+  readonly writtenAs: AgentType;
+  /** Relative to the user's home, and to a project. */
+  readonly path: string;
+}[] = [{ name: 'qwen-code', title: 'Qwen Code', writtenAs: 'gemini-cli', path: '.qwen/settings.json' }];
 
 /** Every client, sorted by name. The library is loaded only here, because loading it takes longer than most commands. */
 export async function mcpClients(workingDirectory: string): Promise<readonly McpClient[]> {
   const { agents, getAgentTypes } = await import('add-mcp');
-  return getAgentTypes()
-    .toSorted()
-    .map((name) => {
-      const agent = agents[name];
-      const hasProject = agent.localConfigPath !== undefined;
-      return {
-        name,
-        title: agent.displayName,
-        format: agent.format,
-        path: pathOf(agent, { project: false, workingDirectory }),
-        projectPath: hasProject ? pathOf(agent, { project: true, workingDirectory }) : null,
-      };
-    });
+  const known = getAgentTypes().map((name) => {
+    const agent = agents[name];
+    const hasProject = agent.localConfigPath !== undefined;
+    return {
+      name,
+      writtenAs: name,
+      title: agent.displayName,
+      format: agent.format,
+      path: pathOf(agent, { project: false, workingDirectory }),
+      projectPath: hasProject ? pathOf(agent, { project: true, workingDirectory }) : null,
+    };
+  });
+  const more = MORE_CLIENTS.filter(({ name }) => !known.some((one) => one.name === name)).map(
+    ({ path, ...client }) => ({
+      ...client,
+      format: agents[client.writtenAs].format,
+      path: join(homedir(), path),
+      projectPath: join(workingDirectory, path),
+    }),
+  );
+  return [...known, ...more].toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /**
@@ -80,7 +100,7 @@ export async function configurationWith(
       basename(scope.project && client.projectPath !== null ? client.projectPath : client.path),
     );
     if (current !== null) writeFileSync(path, current, { mode: 0o600 });
-    return await writeByLibrary(client.name, server, path, scope);
+    return await writeByLibrary(client.writtenAs, server, path, scope);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -31,7 +31,7 @@ const printed = z.object({
 const run = (argv: readonly string[], options: RunOptions = {}) => runCli(home, ['mcp', 'export', ...argv], options);
 const fileOf = (...parts: string[]) => join(home.path, ...parts);
 const textOf = (...parts: string[]) => readFileSync(fileOf(...parts), 'utf8');
-const clients = Object.keys(agents);
+const clients = [...Object.keys(agents), 'qwen-code'];
 
 /** The parts of a client's file that start the gateway. */
 const entry = z.object({
@@ -67,6 +67,7 @@ describe('svc mcp export', () => {
     ['vscode', '.vscode/mcp.json'],
     ['codex', '.codex/config.toml'],
     ['gemini', '.gemini/settings.json'],
+    ['qwen', '.qwen/settings.json'],
   ])('accepts %s as a client name', async (name, path) => {
     const result = await run(['--client', name, '--project', '--write']);
     expect(result.stdout).toBe(`${fileOf(path)}\n`);
