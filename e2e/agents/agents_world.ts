@@ -19,13 +19,13 @@ export interface AgentsWorld {
 
 /** Null if the agents are not installed. The services are started by these arguments, after their certificate. */
 export async function startAgentsWorld(
-  ...[credentials, text, logins]: TailOf<Parameters<typeof startServices>>
+  ...[credentials, answer, logins]: TailOf<Parameters<typeof startServices>>
 ): Promise<AgentsWorld | null> {
   const programs = await installAgents();
   if (programs === null) return null;
   const scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-agents-'));
   const ca = await createTestCa();
-  const services = await startServices(await ca.issue(SERVICE_HOSTS), credentials, text, logins);
+  const services = await startServices(await ca.issue(SERVICE_HOSTS), credentials, answer, logins);
   const resolve = SERVICE_HOSTS.map((host) => `${host}:127.0.0.1:${services.port}`);
   const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
   const stop = async (): Promise<void> => {

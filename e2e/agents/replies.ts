@@ -1,4 +1,15 @@
-/** Answers of model services: one short text, in the streams of their public APIs. */
+/** Answers of model services, a short text or a call of a tool, in the streams of their public APIs. */
+
+/** A call of one of the tools that the request offered. */
+export interface ModelToolCall {
+  readonly id: string;
+  readonly name: string;
+  /** What the Responses API groups the tools of a server by. */
+  readonly namespace?: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+export type ModelReply = string | ModelToolCall;
 
 /** A server-sent event: its name and data (JSON, or plain text). */
 export type StreamEvent = readonly [name: string | null, data: unknown];
@@ -10,37 +21,84 @@ function toStreamEvents(
 }
 
 /** Anthropic Messages API. */
-export function anthropicEvents(text: string): readonly StreamEvent[] {
+export function anthropicEvents(reply: ModelReply): readonly StreamEvent[] {
   const usage = { input_tokens: 3, output_tokens: 1 };
   const stop = { stop_reason: null, stop_sequence: null };
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content: [], ...stop, usage };
+  const isText = typeof reply === 'string';
+  const id = isText ? 'msg_1' : `msg_${reply.id}`;
+  const message = { id, type: 'message', role: 'assistant', model: 'claude', content: [], ...stop, usage };
+  const [block, delta] = isText
+    ? [
+        { type: 'text', text: '' },
+        { type: 'text_delta', text: reply },
+      ]
+    : [
+        { type: 'tool_use', id: reply.id, name: reply.name, input: {} },
+        { type: 'input_json_delta', partial_json: JSON.stringify(reply.args) },
+      ];
   return toStreamEvents([
     { type: 'message_start', message },
-    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
-    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+    { type: 'content_block_start', index: 0, content_block: block },
+    { type: 'content_block_delta', index: 0, delta },
     { type: 'content_block_stop', index: 0 },
-    { type: 'message_delta', delta: { ...stop, stop_reason: 'end_turn' }, usage: { output_tokens: 4 } },
+    {
+      type: 'message_delta',
+      delta: { ...stop, stop_reason: isText ? 'end_turn' : 'tool_use' },
+      usage: { output_tokens: 4 },
+    },
     { type: 'message_stop' },
   ]);
 }
 
 /** OpenAI Responses API, also over its WebSocket. */
-export function responsesEvents(text: string): readonly StreamEvent[] {
-  const part = { type: 'output_text', text, annotations: [] };
-  const item = { id: 'item_1', type: 'message', role: 'assistant', status: 'completed', content: [part] };
+export function responsesEvents(reply: ModelReply): readonly StreamEvent[] {
   const at = { output_index: 0 };
-  const within = { ...at, item_id: 'item_1', content_index: 0 };
-  const response = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt', status: 'in_progress', output: [] };
+  const { item, started, changes } = typeof reply === 'string' ? textItem(reply) : callItem(reply);
+  const id = typeof reply === 'string' ? 'resp_1' : `resp_${reply.id}`;
+  const response = { id, object: 'response', created_at: 1, model: 'gpt', status: 'in_progress', output: [] };
   const details = { input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
   const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, ...details };
   return toStreamEvents([
     { type: 'response.created', response },
-    { type: 'response.output_item.added', ...at, item: { ...item, status: 'in_progress', content: [] } },
-    { type: 'response.content_part.added', ...within, part: { ...part, text: '' } },
-    { type: 'response.output_text.delta', ...within, delta: text },
+    { type: 'response.output_item.added', ...at, item: { ...started, status: 'in_progress' } },
+    ...changes.map((change) => ({ ...at, item_id: item.id, ...change })),
     { type: 'response.output_item.done', ...at, item },
     { type: 'response.completed', response: { ...response, status: 'completed', output: [item], usage } },
   ]);
+}
+
+/** An item of the Responses API: whole, as it is started, and the events between. */
+interface ResponsesItem {
+  readonly item: { readonly id: string };
+  readonly started: object;
+  readonly changes: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[];
+}
+
+function textItem(text: string): ResponsesItem {
+  const part = { type: 'output_text', text, annotations: [] };
+  const item = { id: 'item_1', type: 'message', role: 'assistant', status: 'completed', content: [part] };
+  const within = { content_index: 0 };
+  return {
+    item,
+    started: item,
+    changes: [
+      { type: 'response.content_part.added', ...within, part: { ...part, text: '' } },
+      { type: 'response.output_text.delta', ...within, delta: text },
+    ],
+  };
+}
+
+function callItem({ id, name, namespace, args }: ModelToolCall): ResponsesItem {
+  const called = { id: `item_${id}`, type: 'function_call', call_id: id, name, ...(namespace && { namespace }) };
+  const item = { ...called, status: 'completed', arguments: JSON.stringify(args) };
+  return {
+    item,
+    started: { ...called, arguments: '' },
+    changes: [
+      { type: 'response.function_call_arguments.delta', delta: item.arguments },
+      { type: 'response.function_call_arguments.done', arguments: item.arguments },
+    ],
+  };
 }
 
 function chatChunk(delta: object, finish: string | null): object {
@@ -54,26 +112,32 @@ function chatChunk(delta: object, finish: string | null): object {
 }
 
 /** Chat Completions, which several services speak. */
-export function chatEvents(text: string): readonly StreamEvent[] {
+export function chatEvents(reply: ModelReply): readonly StreamEvent[] {
   const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+  const delta = typeof reply === 'string' ? { content: reply } : { content: null, tool_calls: [chatCall(reply)] };
   return [
-    [null, chatChunk({ role: 'assistant', content: text }, null)],
-    [null, { ...chatChunk({}, 'stop'), usage }],
+    [null, chatChunk({ role: 'assistant', ...delta }, null)],
+    [null, { ...chatChunk({}, typeof reply === 'string' ? 'stop' : 'tool_calls'), usage }],
     [null, '[DONE]'],
   ];
 }
 
-function geminiReply(text: string): object {
+function chatCall({ id, name, args }: ModelToolCall): object {
+  return { index: 0, id, type: 'function', function: { name, arguments: JSON.stringify(args) } };
+}
+
+function geminiReply(reply: ModelReply): object {
+  const part = typeof reply === 'string' ? { text: reply } : { functionCall: { name: reply.name, args: reply.args } };
   return {
-    candidates: [{ content: { role: 'model', parts: [{ text }] }, finishReason: 'STOP', index: 0 }],
+    candidates: [{ content: { role: 'model', parts: [part] }, finishReason: 'STOP', index: 0 }],
     usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
     modelVersion: 'gemini',
   };
 }
 
 /** Gemini API, streamGenerateContent. */
-export function geminiEvents(text: string): readonly StreamEvent[] {
-  return [[null, geminiReply(text)]];
+export function geminiEvents(reply: ModelReply): readonly StreamEvent[] {
+  return [[null, geminiReply(reply)]];
 }
 
 /** The Gemini CLI asks a small model first which model to use. */
@@ -87,6 +151,7 @@ export const COPILOT_USER = {
   copilot_plan: 'individual',
   chat_enabled: true,
   cli_enabled: true,
+  is_mcp_enabled: true,
   endpoints: {
     api: 'https://api.individual.githubcopilot.com',
     telemetry: 'https://telemetry.individual.githubcopilot.com',

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { Duplex } from 'node:stream';
+import { z } from 'zod';
 import { listen } from '../support/tls_upstream.ts';
 import type { Certificate } from '../support/test_ca.ts';
 import {
@@ -11,6 +12,7 @@ import {
   COPILOT_USER,
   GEMINI_ROUTE,
   geminiEvents,
+  type ModelReply,
   responsesEvents,
   type StreamEvent,
 } from './replies.ts';
@@ -101,11 +103,26 @@ interface Logins {
   readonly tokens?: Readonly<Record<string, (body: string) => { readonly status: number; readonly body: object }>>;
 }
 
-/** Starts the services. Each refuses requests without its credential; models answer with `text`. */
+/** A tool that a request offers to the model, and what the Responses API groups it by. */
+export interface OfferedTool {
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+/** A request for a model's answer. */
+export interface ModelRequest {
+  readonly tools: readonly OfferedTool[];
+  readonly body: string;
+}
+
+/** What models answer: always the same, or a reply to each request. */
+export type ModelAnswer = string | ((request: ModelRequest) => Promise<ModelReply>);
+
+/** Starts the services. Each refuses requests without its credential; models give `answer`. */
 export async function startServices(
   certificate: Certificate,
   credentials: Readonly<Record<string, string | readonly string[]>>,
-  text: string,
+  modelAnswer: ModelAnswer,
   { hosts = HOSTS, tokens = {} }: Logins = {},
 ): Promise<AgentServices> {
   const answered: Answered[] = [];
@@ -116,9 +133,10 @@ export async function startServices(
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
+      const body = Buffer.concat(chunks).toString('utf8');
       const issue = tokens[`${request.headers.host ?? ''}${pathOf(request)}`];
-      if (issue === undefined) return answer(request, response);
-      const issued = issue(Buffer.concat(chunks).toString('utf8'));
+      if (issue === undefined) return answer(request, body, response);
+      const issued = issue(body);
       return sendJson(response, issued.status, issued.body);
     });
   });
@@ -131,22 +149,25 @@ export async function startServices(
     });
     return found?.[0] ?? null;
   };
-  const answer = (request: IncomingMessage, response: ServerResponse): void => {
+  const replyTo = async (body: string): Promise<ModelReply> =>
+    typeof modelAnswer === 'string' ? modelAnswer : modelAnswer({ tools: offeredTools(body), body });
+  const answer = (request: IncomingMessage, body: string, response: ServerResponse): void => {
     const secret = admit(request);
     const host = request.headers.host ?? '';
     if (expired.count > 0 && pathOf(request) === expired.path) {
       expired = { ...expired, count: expired.count - 1 };
       return sendJson(response, 401, { error: { message: 'the credential has expired' } });
     }
-    const events = secret === undefined ? null : modelEvents(request, text);
+    const format = secret === undefined ? null : modelFormat(request);
     if (secret === null) {
-      if (events !== null) refused.push(`${request.method} ${host}${request.url}`);
+      if (format !== null) refused.push(`${request.method} ${host}${request.url}`);
       return sendJson(response, 401, { error: { message: 'the credential is wrong' } });
     }
-    if (secret !== undefined && events !== null) {
+    if (secret !== undefined && format !== null) {
       hook?.();
       answered.push({ host, secret, over: 'SSE' });
-      return sendEvents(response, events);
+      void replyTo(body).then((reply) => sendEvents(response, format(reply)));
+      return;
     }
     const json = secret === undefined ? undefined : PLAIN_ROUTES[`${host}${pathOf(request)}`];
     const isRoute = pathOf(request).includes(':generateContent');
@@ -159,10 +180,10 @@ export async function startServices(
       socket.end(`HTTP/1.1 ${secret === null ? 401 : 404} No\r\nContent-Length: 0\r\n\r\n`);
       return;
     }
-    serveWebSocket(request, socket, head, () => {
+    serveWebSocket(request, socket, head, async (message) => {
       hook?.();
       answered.push({ host: request.headers.host ?? '', secret, over: 'WebSocket' });
-      return responsesEvents(text).map(([, data]) => JSON.stringify(data));
+      return responsesEvents(await replyTo(message)).map(([, data]) => JSON.stringify(data));
     });
   });
   const port = await listen(server);
@@ -187,14 +208,46 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] ?? '';
 }
 
-/** What a model's endpoint streams; null for any other path. */
-function modelEvents(request: IncomingMessage, text: string): readonly StreamEvent[] | null {
+/** How a model's endpoint streams a reply; null for any other path. */
+function modelFormat(request: IncomingMessage): ((reply: ModelReply) => readonly StreamEvent[]) | null {
   const path = pathOf(request);
   if (request.method !== 'POST') return null;
-  if (path === '/v1/messages') return anthropicEvents(text);
-  if (path.endsWith('/responses')) return responsesEvents(text);
-  if (path.endsWith('/chat/completions')) return chatEvents(text);
-  return path.includes(':streamGenerateContent') ? geminiEvents(text) : null;
+  if (path === '/v1/messages') return anthropicEvents;
+  if (path.endsWith('/responses')) return responsesEvents;
+  if (path.endsWith('/chat/completions')) return chatEvents;
+  return path.includes(':streamGenerateContent') ? geminiEvents : null;
+}
+
+const namedTool = z.object({ name: z.string() });
+/** The tools of a request in each API, some of them in groups. */
+const toolsOfRequest = z.object({
+  tools: z.array(
+    z.union([
+      z.object({ type: z.literal('namespace'), name: z.string(), tools: z.array(namedTool) }),
+      z.object({ functionDeclarations: z.array(namedTool) }),
+      z.object({ function: namedTool }),
+      namedTool,
+      z.object({}),
+    ]),
+  ),
+});
+
+function offeredTools(body: string): readonly OfferedTool[] {
+  const parsed = toolsOfRequest.safeParse(parseJson(body));
+  return (parsed.data?.tools ?? []).flatMap((tool): readonly OfferedTool[] => {
+    if ('tools' in tool) return tool.tools.map(({ name }) => ({ name, namespace: tool.name }));
+    if ('functionDeclarations' in tool) return tool.functionDeclarations;
+    if ('function' in tool) return [tool.function];
+    return 'name' in tool ? [{ name: tool.name }] : [];
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 const PLAIN_ROUTES: Readonly<Record<string, unknown>> = {

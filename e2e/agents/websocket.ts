@@ -11,7 +11,7 @@ export function serveWebSocket(
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-  answer: (message: string) => readonly string[],
+  answer: (message: string) => Promise<readonly string[]>,
 ): void {
   const key = `${request.headers['sec-websocket-key'] ?? ''}${ACCEPT_SUFFIX}`;
   const accept = createHash('sha1').update(key).digest('base64');
@@ -19,6 +19,9 @@ export function serveWebSocket(
   socket.write([...lines, `Sec-WebSocket-Accept: ${accept}`, '', ''].join('\r\n'));
   let received = head;
   let message = Buffer.alloc(0);
+  const send = async (asked: string): Promise<void> => {
+    for (const text of await answer(asked)) if (socket.writable) socket.write(writeFrame(TEXT, Buffer.from(text)));
+  };
   const take = (chunk: Buffer): void => {
     received = Buffer.concat([received, chunk]);
     for (let frame = readFrame(received); frame !== null; frame = readFrame(received)) {
@@ -31,7 +34,7 @@ export function serveWebSocket(
       if (frame.opcode > TEXT) continue;
       message = Buffer.concat([message, frame.payload]);
       if (!frame.final) continue;
-      for (const text of answer(message.toString('utf8'))) socket.write(writeFrame(TEXT, Buffer.from(text)));
+      void send(message.toString('utf8'));
       message = Buffer.alloc(0);
     }
   };

@@ -10,28 +10,6 @@ import { earlierClient, type TestClient } from './gateway/test_clients.ts';
 
 // What happens to the tools of a server that changes them between its starts.
 
-const SERVER = `
-const { readFileSync } = require('node:fs');
-const answers = {
-  initialize: ({ protocolVersion }) => ({
-    protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'shifty', version: '1.0.0' },
-  }),
-  'tools/list': () => ({ tools: JSON.parse(readFileSync(process.argv[2], 'utf8')) }),
-  'tools/call': ({ name }) => ({ content: [{ type: 'text', text: 'called ' + name }] }),
-};
-let input = '';
-process.stdin.on('data', (chunk) => {
-  input += chunk;
-  for (let at = input.indexOf('\\n'); at >= 0; at = input.indexOf('\\n')) {
-    const { id, method, params } = JSON.parse(input.slice(0, at));
-    input = input.slice(at + 1);
-    if (id === undefined) continue;
-    const known = answers[method];
-    const reply = known === undefined ? { error: { code: -32601, message: 'no such method' } } : { result: known(params) };
-    process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...reply }) + '\\n');
-  }
-});
-`;
 const READ = { name: 'read', description: 'Reads a note.', inputSchema: { type: 'object' } };
 const SEND = { name: 'send', description: 'Sends a note.', inputSchema: { type: 'object' } };
 const POISONED = {
@@ -51,9 +29,8 @@ let clients: TestClient[] = [];
 beforeAll(async () => {
   svc = await Svc.up();
   folder = mkdtempSync(join(tmpdir(), 'svc-tools-'));
-  writeFileSync(join(folder, 'server.js'), SERVER);
   offers(READ, SEND);
-  const command = [process.execPath, join(folder, 'server.js'), join(folder, 'tools.json')];
+  const command = [process.execPath, join(import.meta.dirname, 'listing_server.cjs'), join(folder, 'tools.json')];
   const reply = await svc.api('POST', '/v1/mcp-servers', { name: 'shifty', command });
   expectStatus(reply, 201);
   created.parse(reply.body);

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,16 +8,16 @@ import { startLocalGateway } from '../../../gateway/servers/local_gateway.ts';
 import { CALLER_HEADER, callerHeader, HOST_CALLER } from '../../../machine/mcp_caller.ts';
 import { localServer, SERVER_ID } from '../../../shared/mcp/testing/servers.ts';
 import { cachedInstall } from '../../support/cached_install.ts';
-import { ROOT, run } from '../../support/program.ts';
+import { run } from '../../support/program.ts';
 import { listen } from '../../support/tls_upstream.ts';
 import { FakePorts } from '../gateway/fake_ports.ts';
+import { expectMcpTable } from '../mcp_table.ts';
 
 // The protocol's own conformance suite against the gateway, with the server that the suite expects behind it.
 // `MCP_MD=write` writes the table of docs/mcp.md.
 
 const HERE = import.meta.dirname;
 const SUITE = 'node_modules/@modelcontextprotocol/conformance/dist/index.js';
-const DOCUMENT = join(ROOT, 'docs', 'mcp.md');
 const HANGS_MS = 420_000;
 /** Scenarios in which the suite checks nothing here, each with the reason. */
 const UNCHECKED: Readonly<Record<string, string>> = {
@@ -62,7 +62,7 @@ test.skipIf(installed === null)('every scenario for servers passes', { timeout: 
     const rows = results.map(
       ({ scenario, passed }) => `| ${scenario} | ${UNCHECKED[scenario] ?? `${passed} passed`} |`,
     );
-    expectTable(['| Scenario | Checks |', '| --- | --- |', ...rows]);
+    expectMcpTable('conformance', ['| Scenario | Checks |', '| --- | --- |', ...rows]);
   } finally {
     await front.close();
     server.closeAllConnections();
@@ -71,20 +71,3 @@ test.skipIf(installed === null)('every scenario for servers passes', { timeout: 
     rmSync(home, { recursive: true, force: true });
   }
 });
-
-const plain = (line: string): string => line.replaceAll(/ +/g, ' ').replaceAll(/-+/g, '-');
-
-/** Compares the table of the document, whatever its columns' widths are. */
-function expectTable(lines: readonly string[]): void {
-  const text = readFileSync(DOCUMENT, 'utf8');
-  const table = /<!-- conformance -->\n\n([\s\S]*?)\n\n<!-- end of conformance -->/;
-  if (process.env['MCP_MD'] === 'write') {
-    writeFileSync(
-      DOCUMENT,
-      text.replace(table, `<!-- conformance -->\n\n${lines.join('\n')}\n\n<!-- end of conformance -->`),
-    );
-    return;
-  }
-  const there = table.exec(text)?.[1]?.split('\n') ?? [];
-  expect(there.map((line) => plain(line))).toEqual(lines.map((line) => plain(line)));
-}
