@@ -81,7 +81,7 @@ const said =
   };
 
 describe('npm on this machine', () => {
-  test('runs nothing of a dependency from git, whose settings name a program', { timeout: 60_000 }, async () => {
+  test('runs nothing of a dependency from git, whose settings name a program', { timeout: 600_000 }, async () => {
     const started = join(scratch, 'started');
     const nested = repository('nested', { 'package.json': { name: 'nested', version: '1.0.0' } });
     const hostile = repository('hostile', {

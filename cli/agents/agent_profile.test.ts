@@ -81,7 +81,7 @@ describe('a profile', () => {
     expect(problemsOf({ files: [FILE], variables: { DEMO_MODEL: 'x' }, clears: ['DEMO_TOKEN'] })).toEqual([]);
   });
 
-  test.each(['*.example.com', '*.co.uk', '*', 'https://api.example.com', 'api.example.com:8443', ''])(
+  test.each(['*.example.com', '*.co.uk', '*', 'https://api.example.com', 'api.example.com:80', ''])(
     'does not send a credential to %j',
     (host) => {
       expect(loginProblems({ bindings: [{ host, scheme: 'bearer' }] })).not.toEqual([]);

@@ -154,7 +154,7 @@ describe('svc binding add', () => {
   test.each([
     ['an upper-case scheme', [...add, '--scheme', 'Bearer'], '--scheme'],
     ['a missing parameter', [...add, '--scheme', 'basic'], '--username'],
-    ['a host with a port', ['binding', 'add', 'api.example.org:8443', ...add.slice(3), '--scheme', 'bearer'], 'HOST'],
+    ['a host with port 80', ['binding', 'add', 'api.example.org:80', ...add.slice(3), '--scheme', 'bearer'], 'HOST'],
     ['*.com', ['binding', 'add', '*.com', ...add.slice(3), '--scheme', 'bearer'], 'HOST'],
     ['no host', ['binding', 'add', '--scheme', 'bearer', '--credential', 'vault://user/demo'], 'HOST'],
     ['no credential', ['binding', 'add', 'api.example.org', '--scheme', 'bearer'], '--credential'],

@@ -228,7 +228,7 @@ describe('the state of the servers', () => {
       ports.refreshDetails();
       expect(ids.every(hasLog)).toBe(true);
     };
-    await vi.waitFor(expectLogs, { interval: 10, timeout: 30_000 });
+    await vi.waitFor(expectLogs, { interval: 10, timeout: 60_000 });
   }, 40_000);
 
   test('is reported to a restarted sidecar, and ends with the gateway', async () => {

@@ -61,7 +61,7 @@ describe('verifying a frozen plan', () => {
     ]);
   });
 
-  test('a change of any byte of the plan or the lock is detected', { timeout: 60_000 }, async () => {
+  test('a change of any byte of the plan or the lock is detected', { timeout: 600_000 }, async () => {
     for (let index = 0; index < PLAN_TEXT.length; index += 1) {
       expect(await findProblems(flipBit(PLAN_TEXT, index), lockText), `byte ${index}`).not.toBe('verified');
     }

@@ -190,7 +190,7 @@ function faultsOfCompleted(completed: ReturnType<typeof completeInstallation>): 
 }
 
 describe('for any entry', () => {
-  test('its plans are returned, are bounded, and start nothing but one exact package', { timeout: 60_000 }, () => {
+  test('its plans are returned, are bounded, and start nothing but one exact package', { timeout: 600_000 }, () => {
     let completedPlans = 0;
     const property = fc.property(
       entry,

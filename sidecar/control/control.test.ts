@@ -67,7 +67,7 @@ describe('a sidecar and its control plane', () => {
     plane.secrets = [{ ...DEMO, value: SECRET, version: '1' }];
     const control = await open();
     await control.start();
-    expect(await control.policy.waitForVersion(1, 5_000)).toMatchObject({ ok: true });
+    expect(await control.policy.waitForVersion(1, 60_000)).toMatchObject({ ok: true });
     const credential = await control.credentials.resolve(DEMO);
     expect(credential.ok && credential.value.secret.reveal()).toBe(SECRET);
     control.audit.record(EVENT);
@@ -85,7 +85,7 @@ describe('a sidecar and its control plane', () => {
   it('starts from its files while the control plane is down, and loses no event of the outage', async () => {
     const first = await open();
     await first.start();
-    await first.policy.waitForVersion(1, 5_000);
+    await first.policy.waitForVersion(1, 60_000);
     await first.stop(0);
     await plane.stop();
     const second = await open();
@@ -103,7 +103,7 @@ describe('a sidecar and its control plane', () => {
   it('keeps its events if a machine in the middle claims that they arrived', async () => {
     const control = await open();
     await control.start();
-    await control.policy.waitForVersion(1, 5_000);
+    await control.policy.waitForVersion(1, 60_000);
     plane.tamperReply = (call, reply) => {
       if (call.target !== '/v1/sidecar/events') return null;
       const { events } = sentEvents.parse(JSON.parse(call.body));
@@ -121,14 +121,14 @@ describe('a sidecar and its control plane', () => {
   it('notices that the control plane lost acknowledged events, and reports it until a person accepts it', async () => {
     const first = await open();
     await first.start();
-    await first.policy.waitForVersion(1, 5_000);
+    await first.policy.waitForVersion(1, 60_000);
     for (const _ of [1, 2, 3]) first.audit.record(EVENT);
     expect(await first.audit.flush(5_000)).toBe(true);
     await first.stop(0);
     plane.events.clear();
     const second = await open();
     await second.start();
-    await second.policy.waitForVersion(1, 5_000);
+    await second.policy.waitForVersion(1, 60_000);
     await second.witness.check();
     const { sidecarId: writer } = second.identity;
     const remembered = { sequence: 3, hash: '3'.padStart(64, '0') };
@@ -146,7 +146,7 @@ describe('a sidecar and its control plane', () => {
   it('rejects an older reply about its events or the log: each reply is for one call', async () => {
     const control = await open();
     await control.start();
-    await control.policy.waitForVersion(1, 5_000);
+    await control.policy.waitForVersion(1, 60_000);
     await control.witness.check();
     const older = new Map<string, Reply>();
     plane.tamperReply = ({ target }, reply) => {
@@ -173,11 +173,11 @@ describe('a sidecar and its control plane', () => {
     plane.secrets = [{ ...DEMO, value: 'old', version: '1' }];
     const control = await open();
     await control.start();
-    await control.policy.waitForVersion(1, 5_000);
+    await control.policy.waitForVersion(1, 60_000);
     await control.credentials.resolve(DEMO);
     plane.secrets = [{ ...DEMO, value: 'new', version: '2' }];
     plane.answerPolls();
-    await control.policy.waitForVersion(2, 5_000);
+    await control.policy.waitForVersion(2, 60_000);
     const credential = await control.credentials.resolve(DEMO);
     expect(credential.ok && credential.value.secret.reveal()).toBe('new');
   });
@@ -186,7 +186,7 @@ describe('a sidecar and its control plane', () => {
     plane.secrets = [{ ...DEMO, value: SECRET, version: '1' }];
     const control = await open();
     await control.start();
-    await control.policy.waitForVersion(1, 5_000);
+    await control.policy.waitForVersion(1, 60_000);
     await control.credentials.resolve(DEMO);
     plane.revoked = true;
     await control.audit.flush(1);

@@ -31,13 +31,13 @@ async function snapshot(): Promise<Subject> {
   const channel = new ScriptedChannel(clock, link);
   const file = { load: () => Promise.resolve(null), keep: () => undefined, waitForWrites: () => Promise.resolve() };
   const source = new SnapshotSource({ channel, link, clock, file, snapshotMaxAgeSeconds: 60 });
-  await source.waitForVersion(1, 1_000);
+  await source.waitForVersion(1, 60_000);
   return {
     source,
     change: async (bindings) => {
       channel.version += 1;
       channel.hostBindings = bindings;
-      await source.waitForVersion(channel.version, 1_000);
+      await source.waitForVersion(channel.version, 60_000);
     },
     expire: () => clock.advance(60_000),
     stop: () => source.stop(),

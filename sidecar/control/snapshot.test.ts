@@ -228,7 +228,7 @@ describe('waiting for a version', () => {
     await source.start();
     await settle();
     const polls = channel.polls.length;
-    expect(await source.waitForVersion(5, 1_000)).toEqual({ ok: true, value: 5 });
+    expect(await source.waitForVersion(5, 60_000)).toEqual({ ok: true, value: 5 });
     expect(channel.polls.length).toBe(polls);
   });
 
@@ -236,13 +236,13 @@ describe('waiting for a version', () => {
     await source.start();
     await settle();
     channel.version = 2;
-    expect(await source.waitForVersion(2, 1_000)).toEqual({ ok: true, value: 2 });
+    expect(await source.waitForVersion(2, 60_000)).toEqual({ ok: true, value: 2 });
   });
 
   it('continues until the version arrives', async () => {
     await source.start();
     await settle();
-    const waiting = source.waitForVersion(3, 5_000);
+    const waiting = source.waitForVersion(3, 60_000);
     await vi.advanceTimersByTimeAsync(1_000);
     channel.version = 3;
     await vi.advanceTimersByTimeAsync(300);

@@ -71,7 +71,7 @@ function offered(): { readonly ALPNProtocols?: string[] } {
 }
 
 async function allClosed(): Promise<void> {
-  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0), { timeout: 20_000 });
+  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0), { timeout: 60_000 });
 }
 
 function reasons(): (string | undefined)[] {
@@ -163,7 +163,7 @@ test('returns the budget when a client resets in the middle of a body, and recor
   plane.policy.use([bearerBinding(HOST)]);
   const { raw, tls } = await openTls();
   tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 1000\r\n\r\npart`);
-  await vi.waitFor(() => expect(plane.budget.heldBytes).toBe(4), { timeout: 20_000 });
+  await vi.waitFor(() => expect(plane.budget.heldBytes).toBe(4), { timeout: 60_000 });
   raw.resetAndDestroy();
   await allClosed();
   expect(plane.budget.heldBytes).toBe(0);
@@ -309,7 +309,7 @@ test('passes pipelined and later requests of a connection to the local API', asy
   const raw = await dialProxy(one + one);
   let got = '';
   raw.on('data', (data) => (got += data.toString()));
-  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(2), { timeout: 20_000 });
+  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(2), { timeout: 60_000 });
   raw.write(one);
-  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(3), { timeout: 20_000 });
+  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(3), { timeout: 60_000 });
 });

@@ -254,7 +254,7 @@ test.for(onlyInHttp1([null]))('drops the client if the upstream of an upgraded c
   client.write(`GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
   client.resume();
   await closed;
-  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0), { timeout: 20_000 });
+  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0), { timeout: 60_000 });
 });
 
 test.each([

@@ -21,10 +21,14 @@ let paths: string[];
 let received: readonly string[];
 let upstream: ServerHttp2Session | null;
 
-beforeEach(async () => {
-  plane = await startDataPlane({ connectTimeoutSeconds: 2 });
+async function startPlane(connectTimeoutSeconds: number): Promise<void> {
+  plane = await startDataPlane({ connectTimeoutSeconds });
   plane.credentials.set(REF, SECRET);
   plane.policy.use([bearerBinding(HOST)]);
+}
+
+beforeEach(async () => {
+  await startPlane(60);
   streams = [];
   paths = [];
   upstream = null;
@@ -95,9 +99,9 @@ async function expectServed(session: ClientHttp2Session): Promise<void> {
   expect(await served).toBe('hi');
 }
 
-/** Nothing shows a request that waits. */
-async function expectWaiting(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 100));
+/** Requests that wait have got their credential, as those that {@link fillUpstream} sent have. */
+async function expectWaiting(requests = 1): Promise<void> {
+  await expect.poll(() => plane.credentials.asked.length).toBe(2 + requests);
   expect(paths).not.toContain('/second');
 }
 
@@ -137,7 +141,7 @@ describe('a request that waits for a stream', () => {
     });
     const { session, first } = await fillUpstream();
     const later = ['/later/1', '/later/2', '/later/3'].map((path) => ask(session, path));
-    await expectWaiting();
+    await expectWaiting(later.length);
     reply(streams.at(-1));
     expect([await first, ...(await Promise.all(later))]).toEqual(['hi', '/later/1', '/later/2', '/later/3']);
   });
@@ -152,6 +156,8 @@ describe('a request that waits for a stream', () => {
   });
 
   test('is refused once it has waited too long, and recorded', async () => {
+    await plane.stop();
+    await startPlane(1);
     await serve();
     const { session } = await fillUpstream();
     expect(await ask(session, '/second')).toContain('upstream_unreachable');
@@ -199,15 +205,15 @@ test('a head that waits for an upstream that does not read is not sent once its 
   flood.on('error', () => undefined);
   const more = (): void => void flood.write(Buffer.alloc(65_536), () => setImmediate(more));
   more();
-  await expect.poll(() => stillAfter(200, () => flood.state.localWindowSize), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => stillAfter(200, () => flood.state.localWindowSize), { timeout: 60_000 }).toBe(true);
   const second = ask(session, '/second');
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await expectWaiting();
   plane.policy.use([]);
   expect(await second).toContain('credential_unavailable');
   plane.policy.use([binding]);
   void ask(session, '/third');
   dials.readAgain();
-  await expect.poll(() => paths, { timeout: 20_000 }).toContain('/third');
+  await expect.poll(() => paths, { timeout: 60_000 }).toContain('/third');
   expect(paths).not.toContain('/second');
 });
 

@@ -70,7 +70,7 @@ describe("the local API's server", () => {
   it('drops a request whose body does not arrive in time', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const got = exchange('POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc');
-    await vi.waitUntil(() => asked.length === 1, { timeout: 20_000 });
+    await vi.waitUntil(() => asked.length === 1, { timeout: 60_000 });
     await vi.advanceTimersByTimeAsync(30_000);
     expect(await got).toBe('');
   });
@@ -78,7 +78,7 @@ describe("the local API's server", () => {
   it('does not time out while the answer is being made', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const got = exchange('GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    await vi.waitUntil(() => asked.length === 1, { timeout: 20_000 });
+    await vi.waitUntil(() => asked.length === 1, { timeout: 60_000 });
     await vi.advanceTimersByTimeAsync(300_000);
     answer();
     expect(await got).toContain('answered late');

@@ -85,7 +85,7 @@ describe('the directory of an MCP server', () => {
       return Promise.resolve();
     });
     swept.notify();
-    await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 60_000 });
   });
 
   test('is removed with its read-only content', async () => {

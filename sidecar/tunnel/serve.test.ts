@@ -221,7 +221,7 @@ test.each([
       `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: ${coding}\r\nContent-Length: ${length}\r\n\r\n`,
     );
     upstreams[0]?.send(data);
-    await vi.waitFor(() => expect(client.text).toContain('small'), { timeout: 20_000 });
+    await vi.waitFor(() => expect(client.text).toContain('small'), { timeout: 60_000 });
     upstreams[0]?.send(rest);
     await turns(50);
     expect(client.text).not.toMatch(/0\r\n\r\n$/);
