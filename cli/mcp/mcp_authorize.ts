@@ -12,7 +12,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { type HttpClient, type RawReply, errorOfReply } from '../terminal/http_client.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
-import { serversAfterChange } from './mcp_machine.ts';
+import { noteTokensLeft, serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { askYes } from '../terminal/ask.ts';
@@ -112,12 +112,13 @@ async function isAgreed(
   return askYes(context, 'Is this the right place to sign in for it?');
 }
 
-async function forget(call: Call, client: HttpClient, { id, name }: McpServerRecord): Promise<void> {
+async function forget(call: Call, client: HttpClient, { id, name, authorization }: McpServerRecord): Promise<void> {
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}/authorize`);
   await serversAfterChange(call);
   if (call.print.person || call.print.json) {
     call.print.data({ forgotten: id }, () => `deleted the authorisation of ${name}\n`);
   }
+  if (authorization !== null) noteTokensLeft(call);
 }
 
 async function inputOf(call: Call<McpAuthorizeOptions>): Promise<McpAuthorizationInput> {

@@ -26,7 +26,7 @@ import {
 } from './mcp_fields.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
-import { serversAfterChange } from './mcp_machine.ts';
+import { noteTokensLeft, serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { dropUndefined } from '../command_options.ts';
 
@@ -119,6 +119,7 @@ async function changeFields(
   const record = await replace(client, before, changes);
   const typed = toTypedServer({ ...writableFields(before), ...changes }, record);
   tell(call, record, { what: 'updated', isRun: await giveConsentHere(call, wasRun ? typed : null) });
+  if (before.authorization !== null && record.authorization === null) noteTokensLeft(call);
 }
 
 /** `svc mcp enable SERVER` and `svc mcp disable SERVER`. */
@@ -133,7 +134,7 @@ export async function switchMcpServer(call: Call<OwnerOption>, enabled: boolean)
 /** `svc mcp remove SERVER`. */
 export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
-  const { id, name, credentials } = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
+  const { id, name, credentials, authorization } = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}`);
   const left = await serversAfterChange(call);
   if (left !== null)
@@ -144,6 +145,7 @@ export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefine
   const stored = credentials.filter(({ set }) => set).length;
   const entries = stored === 0 ? '' : ` and its ${stored === 1 ? 'credential' : `${stored} credentials`}`;
   if (call.print.person || call.print.json) call.print.data({ deleted: id }, () => `removed ${name}${entries}\n`);
+  if (authorization !== null) noteTokensLeft(call);
 }
 
 /** Stores a server with some fields changed. */

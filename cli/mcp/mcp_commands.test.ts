@@ -307,6 +307,19 @@ test('svc mcp remove says what was removed', async () => {
   expect(result.stdout).toBe('removed files\n');
 });
 
+test.each([['remove'], ['authorize', '--forget'], ['update', '--url', 'https://other.example.test/mcp']])(
+  'svc mcp %s says where it is shown whether tokens stay valid',
+  async (command, ...flags) => {
+    const { command: _, ...fields } = server;
+    const url = 'https://hub.example.test/mcp';
+    const none = { ...fields, name: 'hub', mode: 'remote' as const, url, command: [], env: {}, warnings: [] };
+    const authorised = { ...none, authorization: { state: 'ready' as const, expires_at: null, scopes: [] } };
+    const said = 'svc audit list --type control.mcp_server.tokens_revoked';
+    expect((await run([command, 'hub', ...flags], { answer: control([authorised]) })).stderr).toContain(said);
+    expect((await run([command, 'hub', ...flags], { answer: control([none]) })).stderr).not.toContain(said);
+  },
+);
+
 /** A control plane that keeps nothing about tools. */
 const earlier: Answer = (call) => {
   const isNew = call.url.pathname.endsWith('/tools');

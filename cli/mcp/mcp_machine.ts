@@ -58,3 +58,9 @@ export function machineServer(servers: readonly MachineServer[], wanted: string)
     plural: 'servers',
   });
 }
+
+/** After an authorisation was deleted. The control plane asks the provider after its reply, so the answer is only in the log. */
+export function noteTokensLeft({ print }: Pick<Call, 'print'>): void {
+  print.note('Whether its provider has revoked its tokens: svc audit list --type control.mcp_server.tokens_revoked');
+  print.note('Without such an event they stay valid there: end its access in the settings of the account.');
+}
