@@ -289,7 +289,7 @@ describe('a launch with the proxy', () => {
     async (egress) => {
       const run = await launch([`--egress=${egress}`, '--mcp=files', '--mcp=wiki', '--', 'tool']);
       expect(run.code).toBe(5);
-      expect(run.stderr).toContain('files, wiki run outside the sealed container and can reach any host');
+      expect(run.stderr).toContain('files, wiki run outside the sealed container; svc mcp status NAME shows what');
       expect((await launch(['--mcp=files', '--', 'tool'])).stderr).toBe('');
     },
   );

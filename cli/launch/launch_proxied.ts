@@ -137,7 +137,9 @@ function namedOnly(allow: readonly string[]): AllowList | null {
 function warnOfServersOutside(call: Call, { egress, mcpServers }: LaunchRequest): void {
   if (egress === 'open' || mcpServers.length === 0) return;
   const run = mcpServers.length === 1 ? 'runs' : 'run';
-  call.print.warn(`--mcp: ${mcpServers.join(', ')} ${run} outside the sealed container and can reach any host`);
+  call.print.warn(
+    `--mcp: ${mcpServers.join(', ')} ${run} outside the sealed container; svc mcp status NAME shows what a server can reach`,
+  );
 }
 
 function tellDetached(call: Call, request: LaunchRequest, end: LaunchEnd): void {
