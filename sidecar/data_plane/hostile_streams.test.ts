@@ -34,7 +34,7 @@ let plane: DataPlane;
 let requests: number;
 
 beforeEach(async () => {
-  plane = await startDataPlane({ connectTimeoutSeconds: 2 });
+  plane = await startDataPlane({ connectTimeoutSeconds: 60 });
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
   requests = 0;
   for (const host of [HOST, OTHER]) {

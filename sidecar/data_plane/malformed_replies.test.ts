@@ -35,7 +35,7 @@ const SECRET = 'planted-secret-0123456789';
 let plane: DataPlane;
 
 beforeEach(async () => {
-  plane = await startDataPlane({ connectTimeoutSeconds: 2 });
+  plane = await startDataPlane({ connectTimeoutSeconds: 60 });
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
   await plane.streamUpstream(OTHER, (stream) => {
     stream.respond({ ':status': 200 });
