@@ -253,6 +253,20 @@ describe('the authorisation of a remote server', () => {
     expect(provider.revoked()).toBe(1);
   });
 
+  test('is not revoked while another server of its owner uses the same client', async () => {
+    const client = { client_id: CLIENT_ID, client_secret: CLIENT_SECRET, client_authentication: 'post' };
+    await open((await begun(client)).authorization_url);
+    await control.context.database.client.execute(
+      "INSERT INTO connector_credentials SELECT 'mcp_other', owner_id, path, kind, state, client, expires_at, renewable, lease, lease_until, updated_at FROM connector_credentials",
+    );
+    await control.asUser('DELETE', `/v1/mcp-servers/${id}`);
+    await control.settle();
+    expect(provider.revoked()).toBe(0);
+    expect((await types()).filter((type) => type.includes('revoked'))).toEqual([
+      'control.mcp_server.tokens_not_revoked',
+    ]);
+  });
+
   test('whose new tokens arrive after its deletion is revoked with them', async () => {
     await open((await begun()).authorization_url);
     const calls = provider.tokenCalls();

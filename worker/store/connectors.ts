@@ -160,6 +160,11 @@ export function deleteOwnValue(database: Database, { ownerId, path }: ConnectorC
   return [database.read.delete(secrets).where(and(eq(secrets.ownerId, ownerId), eq(secrets.path, path)))];
 }
 
+/** The credentials of an owner's connectors and MCP servers. */
+export async function listCredentialsOf(database: Database, ownerId: string): Promise<ConnectorCredentialRow[]> {
+  return database.read.select().from(connectorCredentials).where(eq(connectorCredentials.ownerId, ownerId));
+}
+
 /** The connectors whose credential is at a vault place. */
 export async function listConnectorsAt(
   database: Database,

@@ -202,7 +202,7 @@ export async function revocationOf(
     revoked: event('control.mcp_server.tokens_revoked'),
     notRevoked: event('control.mcp_server.tokens_not_revoked'),
   };
-  return () => revokeGivenUp(context, { client, bundle, enterpriseId: row.enterpriseId, events });
+  return () => revokeGivenUp(context, { client, bundle, enterpriseId: row.enterpriseId, ownerId: row.ownerId, events });
 }
 
 /** Refuses with `not_found`. */

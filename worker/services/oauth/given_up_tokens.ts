@@ -4,8 +4,9 @@ import type { Secret } from '../../../shared/model/secret.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { listCredentialsOf } from '../../store/connectors.ts';
 import type { OAuthBundle } from './oauth_bundle.ts';
-import type { OAuthClient } from './oauth_client.ts';
+import { findStoredClient, type OAuthClient } from './oauth_client.ts';
 import { type GrantFailureReason, revokeToken } from './oauth_grants.ts';
 
 /** Tokens with the client that they were issued to. */
@@ -17,6 +18,8 @@ export interface IssuedTokens {
 /** Tokens that svc deletes and nobody else is meant to have. */
 export interface GivenUpTokens extends IssuedTokens {
   readonly enterpriseId: string;
+  /** Whose credentials are looked at for another use of the client: many providers revoke for all of a client and person. */
+  readonly ownerId?: string;
   /** What is recorded, by the provider's answer. */
   readonly events: { readonly revoked: AuditDraft; readonly notRevoked: AuditDraft };
 }
@@ -47,9 +50,17 @@ export function revokeGivenUp(context: ServiceContext, given: GivenUpTokens): vo
   const token = revocableToken(bundle);
   if (url === undefined || token === null) return;
   context.defer('a revocation', async () => {
-    const revoked = await requestRevocation(context, given, { url, token });
-    const event = revoked.ok ? events.revoked : events.notRevoked;
+    const isRevoked =
+      !(await isClientInUse(context, given)) && (await requestRevocation(context, given, { url, token })).ok;
+    const event = isRevoked ? events.revoked : events.notRevoked;
     const recorded = { statements: [], events: [event], value: null };
     await commit(context, controlChain({ enterpriseId }), async () => ok(recorded));
   });
+}
+
+/** The given-up tokens are no longer stored, so each credential found here is another one. */
+async function isClientInUse(context: ServiceContext, { client, ownerId }: GivenUpTokens): Promise<boolean> {
+  if (ownerId === undefined) return false;
+  const others = (await listCredentialsOf(context.database, ownerId)).map(findStoredClient);
+  return others.some((other) => other?.client_id === client.client_id && other.token_url === client.token_url);
 }
