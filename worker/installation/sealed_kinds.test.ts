@@ -10,6 +10,7 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
   ['signups.code_hash', 'lives minutes: a worker knows it under both keys'],
   ['sign_in_links.code_hash', 'a plain hash of a random code'],
   ['device_codes.code_hash', 'a plain hash of a random code'],
+  ['mcp_codes.code_hash', 'a plain hash of a random code'],
   ['approvals.fingerprint', 'a plain hash of a request'],
   ['throttles.key', 'a count that begins anew under a new key'],
 ]);
