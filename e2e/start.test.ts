@@ -27,7 +27,9 @@ describe('npm start', () => {
     expect(version).toBe('4.0.0');
     const { port } = new URL(control_url);
     expect(svc.output).toMatch(new RegExp(`http://svc-[0-9a-f]{32}\\.localhost:${port}/auth/link/\\S+`));
-    for (const command of ['secret set', 'binding add', 'run']) expect(svc.output).toContain(`./bin/svc ${command}`);
+    for (const command of ['claude', 'seal github']) {
+      expect(svc.output).toMatch(new RegExp(`\\./bin/svc (?:--home \\S+ )?${command}`));
+    }
     await svc.stop();
     expect(readRunFile(home)).toBeUndefined();
     expect(isRunning(svc.runFile.control_pid) || isRunning(svc.runFile.sidecar_pid)).toBe(false);

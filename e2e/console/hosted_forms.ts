@@ -1,10 +1,12 @@
-/** The forms that only a hosted control plane has a use for. They are sent in walk_hosted.test.ts and mcp_client.test.ts. */
-export const HOSTED_FORMS: readonly string[] = [
+/** The forms of signing in, and of its ways. They are sent in walk_hosted.test.ts. */
+export const SIGN_IN_FORMS: readonly string[] = [
   '/sign-up',
   '/sign-up/code',
   '/sign-in',
   '/auth/{provider}/link',
   '/identities/link',
   '/identities/remove',
-  '/account/mcp-clients/{id}/end',
 ];
+
+/** The forms that only a hosted control plane has a use for. The last is sent in mcp_client.test.ts. */
+export const HOSTED_FORMS: readonly string[] = [...SIGN_IN_FORMS, '/account/mcp-clients/{id}/end'];

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type BrowserWorld, startBrowserWorld } from '../sign_in/browser_world.ts';
 import { chromiumProblem } from '../support/chromium.ts';
 import { takes } from './console_forms.ts';
-import { HOSTED_FORMS } from './hosted_forms.ts';
+import { SIGN_IN_FORMS } from './hosted_forms.ts';
 import { PageWalk } from './page_walk.ts';
 
 const MISSING = chromiumProblem();
@@ -93,6 +93,6 @@ describe('the pages of a sign-in', () => {
     await addCodeHost(page, 'sam@other.test', pass);
     await press(page, /^Remove .*sam@other\.test/);
     await page.getByText('sam@other.test').first().waitFor({ state: 'detached' });
-    for (const route of HOSTED_FORMS) expect([route, sent.some((path) => takes(route, path))]).toEqual([route, true]);
+    for (const route of SIGN_IN_FORMS) expect([route, sent.some((path) => takes(route, path))]).toEqual([route, true]);
   });
 });
