@@ -6,7 +6,7 @@ import { hostOnPort } from '../../shared/net/host_port.ts';
 import { allowedHosts } from '../../shared/resolve/admitted_host.ts';
 import { StepScope } from '../session/step_scope.ts';
 import { tokenHash } from '../session/token.ts';
-import { createAnswering, type DataPlane, isHttp2, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { createAnswering, type DataPlane, onlyInHttp1, readUntil, startDataPlane } from '../testing/data_plane.ts';
 import { checkReach } from '../tunnel/sealed_reach.ts';
 
 const HOST = 'api.example.test';
@@ -211,7 +211,7 @@ describe('another port than 443', () => {
   });
 });
 
-test.runIf(!isHttp2())('an absolute target names the port of its tunnel', async () => {
+test.for(onlyInHttp1([null]))('an absolute target names the port of its tunnel', async () => {
   plane.policy.use([bearerBinding(PORTED)]);
   const client = await plane.open(PORTED);
   client.write(`GET https://${HOST}/a HTTP/1.1\r\nHost: ${PORTED}\r\n\r\n`);
