@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { ConsoleMessage, Page, Request } from 'playwright-core';
+import { expect } from 'vitest';
 import { z } from 'zod';
 import { IS_FULL } from '../support/full_counts.ts';
 
@@ -56,14 +57,14 @@ export class PageWalk {
   async visit(path: string): Promise<{ status: number; problems: readonly string[] }> {
     this.#problems.length = 0;
     const reply = await this.#page.goto(path);
-    await this.#page.waitForFunction('probe.isStarted()');
+    await this.#waitForStart();
     await this.#checkMarkup();
     return { status: reply?.status() ?? 0, problems: await this.#takeProblems() };
   }
 
   /** Looks at the page that it is at, for what no address leads to; what is wrong since the last time. */
   async look(options: WalkOptions = {}): Promise<readonly string[]> {
-    await this.#page.waitForFunction('probe.isStarted()');
+    await this.#waitForStart();
     await this.#checkMarkup();
     await this.#checkWidths();
     await this.#checkKeyboard(360, 'start');
@@ -71,6 +72,11 @@ export class PageWalk {
     if (options.isLong !== true) await this.#checkKeyboard(1440, 'main');
     await this.#checkAxe(options);
     return this.#takeProblems();
+  }
+
+  /** The page's policy forbids what `waitForFunction` does if it has to look a second time. */
+  async #waitForStart(): Promise<void> {
+    await expect.poll(() => this.#page.evaluate('probe.isStarted()'), { timeout: 60_000 }).toBe(true);
   }
 
   async #takeProblems(): Promise<string[]> {
