@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { ConsoleMessage, Page, Request } from 'playwright-core';
-import { expect } from 'vitest';
+import { vi } from 'vitest';
 import { z } from 'zod';
 import { IS_FULL } from '../support/full_counts.ts';
 
@@ -76,7 +76,7 @@ export class PageWalk {
 
   /** The page's policy forbids what `waitForFunction` does if it has to look a second time. */
   async #waitForStart(): Promise<void> {
-    await expect.poll(() => this.#page.evaluate('probe.isStarted()'), { timeout: 60_000 }).toBe(true);
+    await vi.waitUntil(() => this.#page.evaluate('probe.isStarted()'), { timeout: 60_000 });
   }
 
   async #takeProblems(): Promise<string[]> {
