@@ -167,7 +167,6 @@ describe('a launch with the proxy', () => {
       'POST /v1/sandbox-proxy/sessions/ses_1/listener',
       'DELETE /v1/sandbox-proxy/sessions/ses_1',
       'GET /v1/audit-events',
-      'GET /v1/audit-events',
     ]);
     const bodies = run.calls.map(({ body }) => body);
     const runtime = { program: 'docker', endpoint: docker.endpoint };

@@ -18,8 +18,7 @@ import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { allowListFor, otherPortsFor } from './hosts/allowed_hosts.ts';
 import { plainHttpFor } from './hosts/plain_http_option.ts';
-import { printCertificateHints } from './certificate_hints.ts';
-import { printRefusedHosts } from './hosts/refused_hosts.ts';
+import { printEndHints } from './end_hints.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
 
 /** Launches with the proxy: preflight, then session and container. */
@@ -58,8 +57,7 @@ export async function launchProxied(
   const changed = { ...launch, ...(await changes?.(launch, found)) };
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
   if (end.exitCode === null) tellDetached(call, request, end);
-  else if (request.egress === 'sealed') await printRefusedHosts(call, end.sessionId);
-  if (end.exitCode !== null) await printCertificateHints(call, end.sessionId);
+  else await printEndHints(call, end.sessionId, request.egress === 'sealed');
   return end;
 }
 

@@ -42,6 +42,8 @@ const controlAway: Answer = (call) => {
 
 const writtenOut = () => readFileSync(join(home.path, 'out'), 'utf8');
 const page = (items: readonly object[]) => ({ status: 200, body: { items, next_cursor: null } });
+const hostEvent = (host: string, reason: string) =>
+  storedEvent({ 'svc.proxy.upstream.host': host, 'svc.proxy.reason': reason });
 const bound: Answer = (call) => {
   if (call.url.pathname === '/v1/host-bindings') return page([BINDING]);
   if (call.url.pathname === '/v1/connectors') return page([{ ...CONNECTOR, hosts: ['items.example.com'] }]);
@@ -202,17 +204,20 @@ describe('svc run', () => {
     expect(none.calls[1]?.body).not.toHaveProperty('other_port_hosts');
   });
 
-  test('--allow-only names at the end what was refused', async () => {
-    const data = { 'svc.proxy.upstream.host': 'x.test', 'svc.proxy.reason': 'egress_host_not_allowed' };
-    const answer: Answer = (call) =>
-      call.url.pathname === '/v1/audit-events'
-        ? { status: 200, body: { items: [storedEvent(data)], next_cursor: null } }
-        : both(call);
+  test('names at the end what --allow-only refused, and what a client refused, after one request', async () => {
+    const items = [hostEvent('x.test', 'egress_host_not_allowed'), hostEvent('y.test', 'client_refused_certificate')];
+    const answer: Answer = (call) => (call.url.pathname === '/v1/audit-events' ? page(items) : both(call));
     const run = await runCli(home, ['run', '--allow-only=a.test', '--', '/bin/true'], { answer });
     expect(run.stderr).toContain(
-      `svc: refused a host that the agent chose: x.test (1). To allow some of them here: svc allow --from-session ses_1 --folder ${home.path}\n`,
+      `svc: refused a host that the agent chose: x.test (1). To allow some of them here: svc allow --from-session ses_1 --folder ${home.path}\nsvc: a client refused the certificate of svc at y.test.`,
     );
-    expect((await runCli(home, ['run', '--', '/bin/true'], { answer })).stderr).not.toContain('refused');
+    const types = run.calls.flatMap(({ url }) => url.searchParams.getAll('type'));
+    expect(types.filter((type) => type.includes('rejected'))).toEqual([
+      'sandbox.proxy.trust_denied,sandbox.proxy.rejected',
+    ]);
+    const open = await runCli(home, ['run', '--', '/bin/true'], { answer });
+    expect(open.stderr).not.toContain('the agent chose');
+    expect(open.stderr).toContain('at y.test.');
   });
 
   test.each(['sealed', 'sealed,public'])('refuses --egress=%s, which needs a sandbox', async (egress) => {

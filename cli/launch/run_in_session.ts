@@ -12,8 +12,7 @@ import { plainHttpFor } from './hosts/plain_http_option.ts';
 import { keptNoProxy } from './hosts/kept_no_proxy.ts';
 import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
-import { printCertificateHints } from './certificate_hints.ts';
-import { printRefusedHosts } from './hosts/refused_hosts.ts';
+import { printEndHints } from './end_hints.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
 import {
@@ -103,8 +102,7 @@ export async function runInSession(
     await end();
   }
   if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId, wanted.expectedHosts);
-  if (allowList !== undefined) await printRefusedHosts(call, session.sessionId);
-  await printCertificateHints(call, session.sessionId);
+  await printEndHints(call, session.sessionId, allowList !== undefined);
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
     call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);

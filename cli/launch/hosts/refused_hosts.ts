@@ -1,8 +1,7 @@
 import { readAuditEventsPage } from '../../../shared/wire/audit_events.ts';
 import { controlClient } from '../../clients.ts';
 import type { Call } from '../../command_line.ts';
-import { CliError } from '../../exit_codes.ts';
-import { type FetchLimits, fetchAllPages } from '../../terminal/fetch_all_pages.ts';
+import { fetchAllPages } from '../../terminal/fetch_all_pages.ts';
 import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
 import { parseAllowedHost } from '../../../shared/resolve/admitted_host.ts';
 import { quoteForShell } from './allowed_hosts.ts';
@@ -32,23 +31,17 @@ interface TriedHosts {
 
 /** An agent chooses the hosts, so that their number has a limit. */
 const MOST_EVENTS = 10_000;
-/** For the last line, for which no command should wait long. */
-const MOST_EVENTS_AT_END = 1_000;
-const AT_END_MS = 5_000;
 const MOST_SHOWN = 5;
 /** The events of refused hosts; those of refused ports are among the second ones. */
-const REFUSED = 'sandbox.proxy.trust_denied,sandbox.proxy.rejected';
-const TRIED_TYPES = `${REFUSED},sandbox.proxy.passthrough`;
+export const REFUSED_TYPES = 'sandbox.proxy.trust_denied,sandbox.proxy.rejected';
+const TRIED_TYPES = `${REFUSED_TYPES},sandbox.proxy.passthrough`;
 
 /** The hosts that a session was refused or reached without a credential, by name. */
-export function readTriedHosts(call: Call, sessionId: string): Promise<TriedHosts> {
-  return readHosts(call, sessionId, TRIED_TYPES, { most: MOST_EVENTS });
-}
-
-async function readHosts(call: Call, session: string, type: string, limits: FetchLimits): Promise<TriedHosts> {
+export async function readTriedHosts(call: Call, session: string): Promise<TriedHosts> {
   const client = controlClient(call.context, call.options);
-  const events = await fetchAllPages(client, '/v1/audit-events', readAuditEventsPage, { session, type }, limits);
-  return { tried: listTriedHosts(events), complete: events.length < (limits.most ?? Infinity) };
+  const query = { session, type: TRIED_TYPES };
+  const events = await fetchAllPages(client, '/v1/audit-events', readAuditEventsPage, query, { most: MOST_EVENTS });
+  return { tried: listTriedHosts(events), complete: events.length < MOST_EVENTS };
 }
 
 /**
@@ -86,16 +79,4 @@ export function refusedHostsLine(
   const rest = refused.length > MOST_SHOWN ? ` and ${refused.length - MOST_SHOWN} more` : '';
   const hosts = refused.length === 1 ? 'a host' : `${refused.length} hosts`;
   return `refused ${hosts} that the agent chose: ${shown.join(', ')}${rest}. To allow some of them here: svc allow --from-session ${sessionId} --folder ${quoteForShell(folder)}`;
-}
-
-/** Prints that line for a session that has ended. The command's exit status counts, so a failure prints nothing. */
-export async function printRefusedHosts(call: Call, sessionId: string): Promise<void> {
-  try {
-    const limits = { most: MOST_EVENTS_AT_END, signal: AbortSignal.timeout(AT_END_MS) };
-    const { tried } = await readHosts(call, sessionId, REFUSED, limits);
-    const line = refusedHostsLine(tried, { sessionId, folder: call.context.workingDirectory });
-    if (line !== null) call.print.note(`svc: ${line}`);
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-  }
 }
