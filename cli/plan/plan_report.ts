@@ -1,5 +1,5 @@
 import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
-import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { readAuditEventsPage } from '../../shared/wire/audit_events.ts';
 import { listReachedHosts, formatReachedHosts, type ReachedHost } from '../../sandbox/plan/reached_hosts.ts';
 import { OUTCOME_WORDS, type PlanEnd, type PlanRun } from '../../sandbox/plan/run_plan.ts';
 import type { StepResult } from '../../sandbox/plan/run_step.ts';
@@ -65,15 +65,16 @@ function planRecord(run: PlanRun, end: PlanEnd, rows: readonly Row[]): object {
 }
 
 /** The session's events, which are complete after an orderly end of the session. Null if they cannot be read. */
-async function fetchReachedHosts(
+export async function fetchReachedHosts(
   call: Call,
-  run: PlanRun,
+  run: Pick<PlanRun, 'steps'>,
   sessionId: string,
 ): Promise<ReturnType<typeof listReachedHosts> | null> {
   if (run.steps.every(({ effect }) => effect === undefined)) return new Map();
   try {
     const client = controlClient(call.context, call.options);
-    return listReachedHosts(await fetchAllPages(client, '/v1/audit-events', auditEventsPage, { session: sessionId }));
+    const query = { session: sessionId };
+    return listReachedHosts(await fetchAllPages(client, '/v1/audit-events', readAuditEventsPage, query));
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     call.print.warn(`the contacted hosts are unknown: ${error.message}`);

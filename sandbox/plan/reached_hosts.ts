@@ -1,8 +1,8 @@
 import type { z } from 'zod';
-import type { auditEvent } from '../../shared/wire/audit_events.ts';
+import type { readAuditEvent } from '../../shared/wire/audit_events.ts';
 
 /** An event in the reply of the control plane. */
-type AuditEvent = Pick<z.output<typeof auditEvent>, 'type' | 'data'>;
+type AuditEvent = Pick<z.output<typeof readAuditEvent>, 'type' | 'data'>;
 
 /** A host that a step tried to reach. */
 export interface ReachedHost {
