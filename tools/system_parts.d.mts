@@ -14,6 +14,8 @@ export function awsCli(): string | null;
 export function twine(): string | null;
 /** True where the user of the tests can run an engine without being root. */
 export function rootlessIsThere(): boolean;
+/** The Debian packages of everything that the end-to-end tests drive. */
+export const PACKAGES: readonly string[];
 /** What the end-to-end tests drive and this machine lacks, with the Debian packages that bring it. */
 export function missingParts(): readonly Part[];
 /** Of these, what no container can be tried without. */

@@ -67,11 +67,16 @@ const SYSTEM_PARTS = [
   { name: 'git with git-http-backend', probe: 'test -x "$(git --exec-path)/git-http-backend"', packages: ['git'] },
   { name: 'openssl', probe: 'openssl version', packages: ['openssl'] },
   { name: 'python3', isThere: () => pythonWith(STANDARD_MODULES) !== null, packages: ['python3'] },
-  ...['requests', 'httpx', 'boto3', 'pip'].map((module) => ({
+  ...['requests', 'boto3', 'pip'].map((module) => ({
     name: `python3 with ${module}`,
     isThere: () => pythonWith(module) !== null,
     packages: ['python3', `python3-${module}`],
   })),
+  {
+    name: 'python3 with httpx for HTTP/2',
+    isThere: () => pythonWith('httpx, h2') !== null,
+    packages: ['python3-httpx', 'python3-h2'],
+  },
   { name: 'python3 with grpc', isThere: () => pythonWith('grpc') !== null, packages: ['python3-grpcio'] },
   { name: 'nghttp and h2load', probe: found('nghttp', 'h2load'), packages: ['nghttp2-client'] },
   { name: 'socat', probe: found('socat'), packages: ['socat'] },
@@ -145,6 +150,9 @@ const SYSTEM_PARTS = [
 ];
 
 const isMissing = ({ probe, isThere }) => !(isThere?.() ?? succeeds(probe));
+
+/** The Debian packages of all parts. */
+export const PACKAGES = SYSTEM_PARTS.flatMap(({ packages }) => packages);
 
 /** The missing parts. */
 export const missingParts = () => SYSTEM_PARTS.filter(isMissing);

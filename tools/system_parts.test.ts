@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { awsCli, missingForContainers, pythonWith, withSystemFolders } from './system_parts.mjs';
+import { CLIENTS } from '../e2e/matrix/clients.ts';
+import { awsCli, missingForContainers, PACKAGES, pythonWith, withSystemFolders } from './system_parts.mjs';
 
 let folder = '';
 const place = (name: string, script: string): void =>
@@ -33,6 +34,11 @@ describe('the programs of the tests', () => {
     for (const name of ['python3', 'aws']) place(name, 'echo "not in this version" >&2; exit 127');
     expect(pythonWith('requests')).not.toBe('python3');
     expect([null, '/usr/bin/aws']).toContain(awsCli());
+  });
+
+  it('have the packages of every client of the matrix: a machine that had them before would hide that one is not installed', () => {
+    const wanted = CLIENTS.flatMap(({ packages }) => packages?.split(' ') ?? []);
+    expect(wanted.filter((name) => !PACKAGES.includes(name))).toEqual([]);
   });
 
   it('are missing when they are there and do not work, and stop the tests of containers if these need them', () => {

@@ -60,7 +60,7 @@ function goEnvironment(world: MatrixWorld): Readonly<Record<string, string>> {
 export const JSON_TYPE = 'content-type: application/json';
 export const ITEM = '{"title":"a"}';
 const WGET = 'wget -q -O - --ca-certificate="$SSL_CERT_FILE"';
-const HTTPX = pythonWith('httpx') ?? 'python3';
+const HTTPX = pythonWith('httpx, h2') ?? 'python3';
 const DENO = ['deno', 'run', '--no-config', '--allow-net', script('items_fetch.mjs'), ITEMS];
 
 function curl(url: string): Command {
