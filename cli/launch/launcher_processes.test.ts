@@ -84,7 +84,7 @@ describe('frozen processes', () => {
     execFileSync('mkfifo', [gate]);
     // Without an environment, as a process between two programs.
     const { said } = await start(
-      `exec env -i /bin/sh -c 'echo $$; read -r word < ${gate}; exec env SVC_SESSION_ID=${SESSION} sleep 600'`,
+      `exec env -i /bin/sh -c 'echo $$; read -r word < ${gate}; SVC_SESSION_ID=${SESSION} exec sleep 600'`,
     );
     children.push(spawn('/bin/sh', ['-c', `sleep 0.2; echo go > ${gate}`], { stdio: 'ignore' }));
     const frozen = new FrozenProcesses(60_000);

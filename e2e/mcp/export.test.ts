@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { runOk, SVC } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait_for.ts';
 import { addServers } from './mcp_servers.ts';
 
 // Clients are configured by `svc mcp export`, with references only.
@@ -45,8 +46,11 @@ it('the configuration written for a client starts the gateway, and contains no s
 
   const client = new Client({ name: 'exported', version: '1.0.0' });
   await client.connect(new StdioClientTransport({ command, args: gatewayArgs, cwd: project, stderr: 'inherit' }));
-  const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['files__read_text_file', 'everything__echo']));
+  // A server that takes long to start is listed once it runs.
+  await waitFor('the tools of both servers', async () => {
+    const { tools } = await client.listTools();
+    return ['files__read_text_file', 'everything__echo'].every((name) => tools.some((tool) => tool.name === name));
+  });
   const answer = await client.callTool({ name: 'everything__echo', arguments: { message: 'hello' } });
   expect(JSON.stringify(answer.content)).toContain('hello');
   await client.close();

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { run, ROOT, SVC } from '../support/program.ts';
+import { waitFor } from '../support/wait_for.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { addServers, answerWithIssues, FILE_TEXT, HOST, installTickets, RUN_LIST } from './mcp_servers.ts';
 
@@ -65,9 +66,12 @@ describe.each(FRONTS)('MCP Inspector over %s', (_front, target) => {
   };
 
   it('lists the tools of connectors and of every server', async () => {
-    const { tools } = toolList.parse(await inspect('--method', 'tools/list'));
-    const names = tools.map(({ name }) => name);
-    expect(names).toEqual(expect.arrayContaining([RUN_LIST, 'files__read_text_file', 'everything__echo']));
+    // A server that takes long to start is listed once it runs, and over stdio each call starts it anew.
+    const tools = await waitFor('the tools of every server', async () => {
+      const listed = toolList.parse(await inspect('--method', 'tools/list')).tools;
+      const names = listed.map(({ name }) => name);
+      return [RUN_LIST, 'files__read_text_file', 'everything__echo'].every((name) => names.includes(name)) && listed;
+    });
     expect(tools.find(({ name }) => name === RUN_LIST)).toMatchObject({
       annotations: { readOnlyHint: true, destructiveHint: false },
       inputSchema: {
