@@ -3,7 +3,12 @@ import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runt
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import type { AuditEventType } from '../shared/model/audit_event.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
-import { SNAPSHOT_KNOWS_TOOLS_HEADER, SNAPSHOT_TYP, snapshotPayload } from '../shared/wire/channel.ts';
+import {
+  SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_TOOLS,
+  SNAPSHOT_TYP,
+  snapshotPayload,
+} from '../shared/wire/channel.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { mcpServerInput, mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { mcpToolsReply, mcpToolsReported } from '../shared/wire/mcp/mcp_tools.ts';
@@ -33,7 +38,7 @@ const accept = (hashes: readonly string[]) => control.asUser('POST', `/v1/mcp-se
 const events = async (type: AuditEventType) =>
   (await parseReply(auditEventsPage, control.asUser('GET', `/v1/audit-events?type=${type}`))).items;
 
-async function snapshot(headers: Record<string, string> = { [SNAPSHOT_KNOWS_TOOLS_HEADER]: '1' }) {
+async function snapshot(headers: Record<string, string> = { [SNAPSHOT_KNOWS_ALSO_HEADER]: SNAPSHOT_KNOWS_TOOLS }) {
   const reply = await sidecar.call('GET', '/v1/sidecar/snapshot', { headers });
   return sidecar.verify(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
 }

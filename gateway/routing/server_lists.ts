@@ -8,6 +8,7 @@ import {
 import { z } from 'zod';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
+import { readPages } from '../../shared/mcp/read_pages.ts';
 import { toShownDefinition } from '../../shared/mcp/show_definition.ts';
 
 /** What a server lists, by the kind of it. */
@@ -155,23 +156,14 @@ export class ServerLists {
     if (kind === 'tools' && client.getProtocolEra() === 'modern' && !this.#isLocal()) {
       return (await client.listTools(undefined, { signal: deadline, cacheMode: 'refresh' })).tools;
     }
-    const items: unknown[] = [];
-    const seen = new Set<string>();
-    let cursor: string | undefined;
-    for (let pages = 0; pages < this.#limits.maxListPages && items.length < this.#limits.maxListItems; pages += 1) {
-      const { method, member } = FACTS[kind];
+    const { method, member } = FACTS[kind];
+    const limits = { maxPages: this.#limits.maxListPages, maxItems: this.#limits.maxListItems };
+    return readPages(limits, async (cursor) => {
       const params = cursor === undefined ? {} : { cursor };
-      const reply = await client.request({ method, params }, page, {
-        signal: deadline,
-        timeout,
-      });
+      const reply = await client.request({ method, params }, page, { signal: deadline, timeout });
       const found = reply[member];
       if (!Array.isArray(found)) throw new TypeError(`the reply to ${method} has no list`);
-      items.push(...(found as unknown[]));
-      cursor = reply.nextCursor;
-      if (cursor === undefined || seen.has(cursor)) break;
-      seen.add(cursor);
-    }
-    return items;
+      return { items: found as unknown[], nextCursor: reply.nextCursor };
+    });
   }
 }

@@ -44,8 +44,8 @@ export const SNAPSHOT_KNOWS_TUNNELS = 'tunnel_hosts';
 export const SNAPSHOT_KNOWS_ALSO_HEADER = 'svc-snapshot-knows-also';
 /** Bindings and connectors may have hosts with a port. */
 export const SNAPSHOT_KNOWS_OTHER_PORTS = 'other_ports';
-/** The same for the reviewed tools of MCP servers. A header of its own: earlier control planes compare the other one as a whole. */
-export const SNAPSHOT_KNOWS_TOOLS_HEADER = 'svc-snapshot-knows-tools';
+/** The reviewed tools of MCP servers. */
+export const SNAPSHOT_KNOWS_TOOLS = 'mcp_tools';
 /** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */
 export const POLICY_VERSION_HEADER = 'svc-policy-version';
 

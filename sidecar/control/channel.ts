@@ -8,7 +8,7 @@ import {
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_OTHER_PORTS,
   SNAPSHOT_KNOWS_TUNNELS,
-  SNAPSHOT_KNOWS_TOOLS_HEADER,
+  SNAPSHOT_KNOWS_TOOLS,
   SNAPSHOT_PROOF_HEADER,
 } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
@@ -116,8 +116,7 @@ async function snapshotCall(
 ): Promise<Result<SnapshotReply, ChannelFailure>> {
   const headers = {
     [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE,
-    [SNAPSHOT_KNOWS_ALSO_HEADER]: `${SNAPSHOT_KNOWS_TUNNELS}, ${SNAPSHOT_KNOWS_OTHER_PORTS}`,
-    [SNAPSHOT_KNOWS_TOOLS_HEADER]: '1',
+    [SNAPSHOT_KNOWS_ALSO_HEADER]: [SNAPSHOT_KNOWS_TUNNELS, SNAPSHOT_KNOWS_OTHER_PORTS, SNAPSHOT_KNOWS_TOOLS].join(', '),
     ...(request.heldVersion !== null && { 'if-none-match': `"${request.heldVersion}"` }),
   };
   const answer = await get(options, `/v1/sidecar/snapshot?wait=${request.waitSeconds}`, { ...request, headers });

@@ -15,7 +15,8 @@ import { checkReach, isLimited, isPublicOnly } from './sealed_reach.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 import { closeAfterAnswer } from './write_refusal.ts';
 
-const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
+/** The reply to an accepted CONNECT. */
+export const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 /** A fatal alert `unrecognized_name` (RFC 8446 section 6): the client then reports that the name was refused. */
 const UNRECOGNIZED_NAME = Uint8Array.of(21, 3, 3, 0, 2, 2, 112);
 

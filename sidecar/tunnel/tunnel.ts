@@ -17,7 +17,7 @@ import { HTTP_2 } from '../../shared/net/client_hello.ts';
 import { agreeOnVersion } from './agree_on_version.ts';
 import { enterTunnel } from './enter_tunnel.ts';
 import { authenticate } from './authenticate.ts';
-import { carryBytes, checkCarried, dialCarried } from './carry_bytes.ts';
+import { carryBytes, checkCarried, dialCarried, ESTABLISHED } from './carry_bytes.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeJson, writeRefusal } from './write_refusal.ts';
 import { servePlainHttp } from './plain_tunnel.ts';
@@ -27,7 +27,6 @@ import { serveStreams } from './serve_streams.ts';
 import { type FailedTls, type TerminatedTls, terminateTls } from './terminate_tls.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 
-const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 /** An error, whose status every client prints; git would read a success as a repository. */
 const SELF_TEST_STATUS = 403;
 const SELF_TEST_ANSWER = JSON.stringify({ error: { code: 'self_test', message: 'the proxy of svc answers' } });

@@ -8,7 +8,7 @@ import {
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_OTHER_PORTS,
   SNAPSHOT_KNOWS_TUNNELS,
-  SNAPSHOT_KNOWS_TOOLS_HEADER,
+  SNAPSHOT_KNOWS_TOOLS,
   SNAPSHOT_PROOF_HEADER,
   snapshotQuery,
   unsealedRequest,
@@ -32,7 +32,7 @@ import { jsonReply } from '../http/replies.ts';
 
 export const getSnapshot = forSidecar({
   summary: "Get the sidecar's snapshot: bindings and references, no secrets",
-  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443. ${SNAPSHOT_KNOWS_TOOLS_HEADER}: 1 asks for the reviewed tools.`,
+  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443, and ${SNAPSHOT_KNOWS_TOOLS} for the reviewed tools of MCP servers.`,
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
@@ -42,8 +42,8 @@ export const getSnapshot = forSidecar({
       const also = (request.headers.get(SNAPSHOT_KNOWS_ALSO_HEADER) ?? '').split(/\s*,\s*/);
       const knowsTunnels = also.includes(SNAPSHOT_KNOWS_TUNNELS);
       const knowsOtherPorts = also.includes(SNAPSHOT_KNOWS_OTHER_PORTS);
+      const knowsTools = also.includes(SNAPSHOT_KNOWS_TOOLS);
       const signal = endOfWait(request, context);
-      const knowsTools = request.headers.get(SNAPSHOT_KNOWS_TOOLS_HEADER) === '1';
       const knows = { knowsInactive, knowsTunnels, knowsOtherPorts, knowsTools };
       const poll = { held, waitSeconds: query.wait, signal, ...knows };
       const reply = await pollSnapshot(context, who, poll);

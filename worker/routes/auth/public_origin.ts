@@ -12,7 +12,7 @@ import { isLoopbackName } from '../console/console_host.ts';
 export function publicOrigin(c: AppContext): Result<string, ApiError> {
   const { local, signIn } = c.get('context');
   const url = new URL(c.req.url);
-  const called = (firstOf(c.req.header('x-forwarded-host')) ?? c.req.header('host') ?? url.host).toLowerCase();
+  const called = calledHost(c);
   const host = local === null ? called : called.replace(local.consoleHost, '127.0.0.1');
   const scheme = firstOf(c.req.header('x-forwarded-proto'))?.toLowerCase() ?? url.protocol.replace(':', '');
   const isKnown =
@@ -20,6 +20,12 @@ export function publicOrigin(c: AppContext): Result<string, ApiError> {
   if (!isKnown) return err(unknownHostError());
   const isHttp = scheme === 'http' && local !== null;
   return scheme === 'https' || isHttp ? ok(`${scheme}://${host}`) : err(notHttpsError());
+}
+
+/** The host that the caller used, in lower case. Anyone can send these headers, so it has to be compared with known hosts. */
+export function calledHost(c: AppContext): string {
+  const named = firstOf(c.req.header('x-forwarded-host')) || c.req.header('host') || new URL(c.req.url).host;
+  return named.toLowerCase();
 }
 
 /** The first entry of a list: the host that the outermost proxy was called by. */

@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono';
 import { apiError } from '../../../shared/wire/errors.ts';
 import type { AppContext, AppEnv } from '../http/app_env.ts';
 import { errorReply } from '../http/error_reply.ts';
+import { calledHost } from '../auth/public_origin.ts';
 
 /** A route of the MCP server of a hosted control plane; it gets the control plane's public origin. */
 export function whereServed(
@@ -22,13 +23,8 @@ const OTHER_HOST = 'the MCP server answers only under the configured address of 
 
 /** The page of a site whose name resolves to this server (DNS rebinding) calls it under that name. */
 function isOwnHost(c: AppContext, publicUrl: string): boolean {
-  const called = [
-    c.req.header('x-forwarded-host')?.split(',')[0]?.trim(),
-    c.req.header('host'),
-    new URL(c.req.url).host,
-  ];
-  const host = called.find((each) => each !== undefined && each !== '')?.toLowerCase();
-  return host === new URL(publicUrl).host || c.get('context').signIn.allowedHosts.some((each) => each === host);
+  const host = calledHost(c);
+  return host === new URL(publicUrl).host || c.get('context').signIn.allowedHosts.includes(host);
 }
 
 /**

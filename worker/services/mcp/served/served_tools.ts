@@ -2,6 +2,7 @@ import type { CallToolResult, Client, Tool } from '@modelcontextprotocol/client'
 import { z } from 'zod';
 import { maskValue } from '../../../../shared/inject/scrub/mask_value.ts';
 import { callSummary, callText } from '../../../../shared/mcp/call_summary.ts';
+import { readPages } from '../../../../shared/mcp/read_pages.ts';
 import { toShownDefinition } from '../../../../shared/mcp/show_definition.ts';
 import { formatToolName, splitToolName } from '../../../../shared/mcp/tool_names.ts';
 import { toolDecision } from '../../../../shared/mcp/tool_policy.ts';
@@ -111,16 +112,11 @@ function isServerTool(item: unknown): item is Tool {
 /** In the later generation, the SDK leaves out tools whose arguments cannot be repeated in headers. */
 async function readItems(client: Client, signal: AbortSignal): Promise<readonly unknown[]> {
   if (client.getProtocolEra() === 'modern') return (await client.listTools(undefined, { signal })).tools;
-  const items: unknown[] = [];
-  let cursor: string | undefined;
-  for (let pages = 0; pages < MAX_PAGES && items.length < MAX_TOOLS_OF_SERVER; pages += 1) {
+  return readPages({ maxPages: MAX_PAGES, maxItems: MAX_TOOLS_OF_SERVER }, async (cursor) => {
     const params = cursor === undefined ? {} : { cursor };
-    const reply = await client.request({ method: 'tools/list', params }, toolsPage, { signal });
-    items.push(...reply.tools);
-    cursor = reply.nextCursor;
-    if (cursor === undefined) break;
-  }
-  return items;
+    const { tools, nextCursor } = await client.request({ method: 'tools/list', params }, toolsPage, { signal });
+    return { items: tools, nextCursor };
+  });
 }
 
 /** Each tool with its name for clients. */
