@@ -1,6 +1,6 @@
 import { CommanderError, type Command } from 'commander';
 import type { CliContext, GlobalOptions } from './context.ts';
-import { errorCode } from '../shared/model/error_code.ts';
+import { errorCode, SYSTEM_REASONS } from '../shared/model/error_code.ts';
 import { withCommandSeparator } from './command_separator.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { createPainter, printableLines, printerFor, type Printer } from './terminal/output.ts';
@@ -83,14 +83,6 @@ export async function runCommandLine(line: CommandLine, argv: readonly string[])
     return known.exitCode;
   }
 }
-
-const SYSTEM_REASONS: Readonly<Record<string, string>> = {
-  ENOSPC: 'the disk is full',
-  EDQUOT: 'your disk quota is used up',
-  EROFS: 'the file system is read-only',
-  EACCES: 'this user may not',
-  EPERM: 'the system does not permit it',
-};
 
 /** A file that could not be written is no bug of ours: the person needs its path and the reason, not a stack. */
 function systemError(error: unknown): CliError | null {

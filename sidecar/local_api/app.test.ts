@@ -280,7 +280,7 @@ describe('creating a session', () => {
     app = createLocalApi({ ...options(), sessions: failing });
     const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST' });
     expect(await codeOf(reply.clone())).toBe('500 session_ca_unavailable');
-    expect(await reply.text()).toContain('ENOSPC');
+    expect(await reply.text()).toContain('could not be created: the disk is full (ENOSPC). Check');
   });
 });
 

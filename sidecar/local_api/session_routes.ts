@@ -2,7 +2,7 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { PENDING_LOGIN_SECONDS } from '../../shared/wire/pending_logins.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
-import { errorCode } from '../../shared/model/error_code.ts';
+import { errorCode, SYSTEM_REASONS } from '../../shared/model/error_code.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { allowedHosts, allowsHost, listAdmitted } from '../../shared/resolve/admitted_host.ts';
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
@@ -45,7 +45,8 @@ export async function createSession(
     return ok(formatCreated(options, created, wanted.value.listener));
   } catch (error) {
     const code = errorCode(error);
-    const cause = code === '' ? '' : ` (${code})`;
+    const reason = SYSTEM_REASONS[code] === undefined ? '' : `: ${SYSTEM_REASONS[code]}`;
+    const cause = `${reason}${code === '' ? '' : ` (${code})`}`;
     return err(
       localError('session_ca_unavailable', `The session's CA could not be created${cause}. Check the state directory.`),
     );

@@ -99,3 +99,13 @@ test('a database failure is reported as unavailable', async () => {
   expect([reply.status, await reply.json()]).toMatchObject([503, { error: { code: 'database_unavailable' } }]);
   await gone.stop();
 });
+
+test('a full disk is named, because trying again does not help', async () => {
+  const full = await startInProcess();
+  await full.context.database.client.execute('PRAGMA max_page_count = 1');
+  const large = { owner: 'personal', path: 'a/b', value: 'x'.repeat(60_000) };
+  const reply = await full.asUser('POST', '/v1/secrets', large);
+  const message = expect.stringMatching(/^the disk of the database is full, .* free some space/);
+  expect([reply.status, await reply.json()]).toMatchObject([503, { error: { code: 'database_unavailable', message } }]);
+  await full.stop();
+});

@@ -6,6 +6,8 @@ import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } 
 import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import type { AppContext, Log } from './app_env.ts';
 
+const DISK_FULL = 'the disk of the database is full, so nothing can be stored: free some space there, then try again';
+
 /** Turns an error into an HTTP reply. Nothing else does. */
 export function errorReply(c: AppContext, error: ApiError): Response {
   const body: ErrorBody = { error: { ...error, details: error.details, request_id: c.get('requestId') } };
@@ -22,7 +24,8 @@ export function failureReply(c: AppContext, error: unknown, log: Log): Response 
   if (error instanceof HTTPException) return errorReply(c, fromHttpException(error));
   log({ level: 'error', message: 'a request failed', request_id: c.get('requestId'), ...describe(error) });
   if (isWorthRetrying(error)) {
-    return errorReply(c, apiError('database_unavailable', 'the database does not answer: try again'));
+    const why = isDiskFull(error) ? DISK_FULL : 'the database does not answer: try again';
+    return errorReply(c, apiError('database_unavailable', why));
   }
   return errorReply(
     c,
@@ -42,6 +45,11 @@ function describe(error: unknown): Record<string, string> {
   if (!(error instanceof Error)) return { error: typeof error };
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
   return { error: error.name, code: codes(error).join(' < '), stack: frames.slice(0, 8).join(' | ') };
+}
+
+/** Trying again does not help then: somebody has to free space first. */
+function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && codes(error).includes('SQLITE_FULL');
 }
 
 function codes(error: Error): string[] {
