@@ -339,6 +339,27 @@ describe('a run', () => {
     expect(upstream.requests).toEqual([]);
   });
 
+  test('is recorded if the platform drops the request of a client that has gone', async () => {
+    await bind();
+    const asked = Promise.withResolvers<void>();
+    const mayAnswer = Promise.withResolvers<void>();
+    upstream.onRequest(async (exchange) => {
+      asked.resolve();
+      await mayAnswer.promise;
+      exchange.write(reply(200, '{}'));
+    });
+    const kept: Promise<unknown>[] = [];
+    Object.assign(control.context, { defer: (_: string, work: () => Promise<unknown>) => kept.push(work()) });
+    const running = run('get-item', { id: '1' });
+    await asked.promise;
+    const keptMeanwhile = [...kept];
+    expect(keptMeanwhile).toHaveLength(1);
+    mayAnswer.resolve();
+    await Promise.all(keptMeanwhile);
+    expect((await events())[0]).toMatchObject({ type: 'connector.proxy.proxied' });
+    expect((await running).status).toBe(200);
+  });
+
   test('whose upstream fails reports it and is audited', async () => {
     await bind();
     upstream.onRequest((exchange) => exchange.write(reply(200, Buffer.alloc(5 * 1024 * 1024))));

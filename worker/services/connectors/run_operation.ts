@@ -44,10 +44,21 @@ export async function runOperation(
 ): Promise<Result<RunReply, ApiError>> {
   const run = await recognise(context, caller, request);
   if (!run.ok) return run;
-  const outcome = await attempt(context, caller, run.value);
-  const audited = await record(context, caller, run.value, outcome);
+  const recorded = attemptAndRecord(context, caller, run.value);
+  // A platform may drop the request when its client disconnects, but not the record of what was sent.
+  context.defer('a run of an operation', () => recorded);
+  return recorded;
+}
+
+async function attemptAndRecord(
+  context: ServiceContext,
+  caller: Caller,
+  run: Run,
+): Promise<Result<RunReply, ApiError>> {
+  const outcome = await attempt(context, caller, run);
+  const audited = await record(context, caller, run, outcome);
   if (!audited.ok) return audited;
-  return outcome.result.ok ? ok(toReply(run.value, audited.value, outcome.result.value)) : outcome.result;
+  return outcome.result.ok ? ok(toReply(run, audited.value, outcome.result.value)) : outcome.result;
 }
 
 async function recognise(context: ServiceContext, caller: Caller, request: RunRequest): Promise<Result<Run, ApiError>> {
