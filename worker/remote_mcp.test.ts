@@ -239,6 +239,7 @@ describe('the tools of remote servers', () => {
     expect(server.called).toEqual([]);
     const { items } = await parseReply(approvalsPage, user.call('GET', '/v1/approvals'));
     expect(items).toMatchObject([{ mcp_server: 'tools', tool: 'pay', state: 'pending' }]);
+    expect(items[0]?.summary).toMatch(/^MCP client "Phone", as it calls itself: MCP server tools: tool "pay" /);
     await user.call('POST', `/v1/approvals/${items[0]?.id}/decide`, { decision: 'approve' });
     expect(await callTool(token, 'tools__pay', { sum: 2 })).toContain('not approved yet');
     expect(await callTool(token, 'tools__pay', { sum: 1 })).toContain('done');

@@ -26,15 +26,16 @@ function textOf(value: unknown): string {
 
 /**
  * The call in one line, for the person who approves it: server, tool, argument names and sizes. Values are left out, because
- * they may contain anything. The line has no control characters.
+ * they may contain anything. The line has no control characters. `client` is the name that a remote client gave itself.
  */
-export function callSummary({ name, description }: McpServer, tool: string, args: Args): string {
+export function callSummary({ name, description }: McpServer, tool: string, args: Args, client?: string): string {
   const entries = Object.entries(args);
   const named = entries.slice(0, MOST_NAMES).map(([key, value]) => `${quoteText(key)} (${sizeOf(value)})`);
   const more = entries.length > MOST_NAMES ? [`${entries.length - MOST_NAMES} more`] : [];
   const told = entries.length === 0 ? 'without arguments' : `with ${[...named, ...more].join(', ')}`;
   const what = description === '' ? '' : ` (${description.slice(0, 80)})`;
-  const line = `MCP server ${name}${what}: tool ${quoteText(tool)} ${told}`;
+  const asks = client === undefined ? '' : `MCP client ${quoteText(client)}, as it calls itself: `;
+  const line = `${asks}MCP server ${name}${what}: tool ${quoteText(tool)} ${told}`;
   return toShownLine(line, MOST_CHARACTERS);
 }
 

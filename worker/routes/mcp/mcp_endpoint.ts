@@ -26,8 +26,8 @@ export const postMcp = whereServed(async (c, publicUrl) => {
   if (!slot.ok) return refuse(c, 429, slot.error.message);
   try {
     const signal = endOfWait(c.req.raw, context);
-    const { caller, clientId } = call;
-    return await answerMessage(c, body, { context, caller, clientId, signal });
+    const { caller, clientId, clientName } = call;
+    return await answerMessage(c, body, { context, caller, clientId, clientName, signal });
   } finally {
     slot.value();
   }

@@ -193,6 +193,8 @@ export interface McpClientCall {
   readonly caller: Caller;
   readonly connectionId: string;
   readonly clientId: string;
+  /** Its own name for itself. */
+  readonly clientName: string;
   /** The origin of the web pages that are this client's. */
   readonly redirectOrigin: string;
 }
@@ -207,8 +209,8 @@ export async function authenticateMcpClient(context: TokenContext, token: string
   const account = await findAccount(context.database, connection.userId);
   if (account === null || account.user.suspendedAt !== null) return null;
   const { id: userId, enterpriseId, role } = account.user;
-  const { id: connectionId, clientId, redirectOrigin } = connection;
-  return { caller: { userId, enterpriseId, role }, connectionId, clientId, redirectOrigin };
+  const { id: connectionId, clientId, clientName, redirectOrigin } = connection;
+  return { caller: { userId, enterpriseId, role }, connectionId, clientId, clientName, redirectOrigin };
 }
 
 const claimsOfToken = z.object({ sub: id('usr'), connection: id('mcc'), client_id: z.string() });

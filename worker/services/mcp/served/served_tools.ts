@@ -28,6 +28,8 @@ export interface ServedRequest {
   readonly caller: Caller;
   /** The client that a person connected, for the audit log. */
   readonly clientId: string;
+  /** Its own name for itself. */
+  readonly clientName: string;
   readonly signal: AbortSignal;
 }
 
@@ -220,7 +222,7 @@ async function findDenial(
       requestId: randomToken(),
       subject: toolSubject(row, server.version, tool.name),
       fingerprint: await sha256Hex(callText(server, tool.name, args)),
-      summary: callSummary(server, tool.name, args),
+      summary: callSummary(server, tool.name, args, request.clientName),
       sessionId: null,
     },
   );
