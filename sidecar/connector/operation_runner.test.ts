@@ -289,6 +289,10 @@ describe('the reply of a run', () => {
     ['breaks off', (socket: { end(text: string): unknown }) => void socket.end(replyText('12345').slice(0, -2)), ''],
     ['is none', (socket: { end(text: string): unknown }) => void socket.end('HTTP/2 200\r\n\r\n'), ''],
   ] as const)('is refused if it %s', async (_name, answer, message) => {
+    await plane.stop();
+    plane = await startDataPlane({ runTimeoutSeconds: message === '' ? 60 : 1 });
+    plane.credentials.set(REF, TOKEN);
+    use([READ]);
     await plane.upstream(HOST, (socket) => socket.once('data', () => answer(socket)));
     const result = await run('get-item', { id: '1' });
     expect(describeResult(result)).toMatch(/^upstream_(unreachable|invalid_reply)$/);

@@ -39,7 +39,7 @@ beforeEach(async () => {
   seen = '';
   upstream = null;
   answer = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone';
-  plane = await startDataPlane({ runTimeoutSeconds: 60 });
+  plane = await startDataPlane();
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
   plane.credentials.set({ owner: 'personal', path: 'connectors/acme/items' }, TOKEN);
   await plane.upstream(HOST, (socket) => {
