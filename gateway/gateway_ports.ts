@@ -30,8 +30,8 @@ export interface GatewayPorts {
   isAccepting(): boolean;
   /** Reports the state of all servers, on each change and at least once a minute. */
   reportHealth(states: readonly ServerHealth[]): void;
-  /** Reports tools that nobody has reviewed yet. Returns the hashes of the server's reviewed tools after that; null if none are kept. */
-  reportTools(server: McpServer, tools: readonly ToolDefinition[]): Promise<Result<readonly string[] | null, string>>;
+  /** Reports tools that nobody has reviewed yet. Resolves once the list of servers that {@link watchServers} reports has the outcome. */
+  reportTools(server: McpServer, tools: readonly ToolDefinition[]): Promise<Result<null, string>>;
   readonly clock: Clock;
 }
 

@@ -188,10 +188,13 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
     for (const says of ['two', 'one']) {
       writeFileSync(place('says'), says);
       const before = await client();
-      // Not that of its last run.
-      await waitFor('its own list', async () => !JSON.stringify(await before.listTools()).includes('svc/starting'));
+      // A slow server shows the list of its last run first, and a busy control plane may get its new one later.
+      await waitFor('its own list, accepted', async () => {
+        await cli('mcp', 'tools', 'slow', '--accept', '--yes');
+        const listed = JSON.stringify(await before.listTools());
+        return listed.includes(`hello ${says}`) && !listed.includes('svc/starting');
+      });
       await before.close();
-      await cli('mcp', 'tools', 'slow', '--accept', '--yes');
     }
     writeFileSync(place('hold'), '');
     writeFileSync(place('says'), 'two');

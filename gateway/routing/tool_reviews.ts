@@ -17,20 +17,13 @@ interface ToolReviewsOptions {
   readonly onWaiting: () => void;
 }
 
-/** A server as far as its tools are looked at. */
+/** A server as far as its tools are looked at, as it is at the moment. */
 interface ReviewedServer {
   readonly server: McpServer;
   /** The hashes of the tools that may be listed and called; null: all. */
   readonly reviewed: readonly string[] | null;
   /** Its connection, if it runs. */
   readonly current: object | null;
-}
-
-/** What the last report about a server said. */
-interface Answer {
-  /** The list that was in force when it was asked for; a newer one replaces the answer. */
-  readonly basis: readonly string[];
-  readonly hashes: ReadonlySet<string>;
 }
 
 /** A tool that waits is reported again after this time: somebody may have removed it, and its server may list it in turns. */
@@ -47,7 +40,7 @@ const MAX_REMEMBERED = 4 * MAX_TOOLS_OF_SERVER;
 export class ToolReviews {
   readonly #options: ToolReviewsOptions;
   readonly #hashes = new WeakMap<Tool, { readonly hash: string | null }>();
-  readonly #answers = new Map<string, Answer>();
+  readonly #sets = new WeakMap<readonly string[], ReadonlySet<string>>();
   readonly #reporting = new Map<string, Promise<void>>();
   readonly #reportedAt = new Map<string, number>();
   readonly #sentAt = new Map<string, number[]>();
@@ -80,7 +73,7 @@ export class ToolReviews {
     const { reviewed } = supervised;
     if (reviewed === null) return true;
     const hash = this.#hashOf(tool);
-    return hash !== null && this.#reviewedOf(supervised, reviewed).has(hash);
+    return hash !== null && this.#reviewedOf(reviewed).has(hash);
   }
 
   /** The tool as clients get it: with its marks. It is searched once, however often it is listed. */
@@ -99,12 +92,12 @@ export class ToolReviews {
     return `${count === 1 ? 'one tool waits' : `${count} tools wait`} for a look: svc mcp tools ${name}`;
   }
 
-  #reviewedOf({ server }: ReviewedServer, reviewed: readonly string[]): ReadonlySet<string> {
-    const answer = this.#answers.get(server.id);
-    if (answer?.basis === reviewed) return answer.hashes;
-    const fresh = { basis: reviewed, hashes: new Set(reviewed) };
-    this.#answers.set(server.id, fresh);
-    return fresh.hashes;
+  #reviewedOf(reviewed: readonly string[]): ReadonlySet<string> {
+    const known = this.#sets.get(reviewed);
+    if (known !== undefined) return known;
+    const hashes = new Set(reviewed);
+    this.#sets.set(reviewed, hashes);
+    return hashes;
   }
 
   /** Lists of one server are reported one after the other, so that the first one is complete. */
@@ -122,16 +115,13 @@ export class ToolReviews {
 
   async #send(supervised: ReviewedServer, tools: readonly Tool[]): Promise<void> {
     const { ports } = this.#options;
-    const basis = supervised.reviewed;
     const answer = await ports.reportTools(supervised.server, tools.map(readMembers));
     // Without an answer they wait, and the next list reports them again.
-    if (!answer.ok || answer.value === null || basis === null) return;
+    if (!answer.ok) return;
     const now = ports.clock.now();
     this.#sentAt.get(supervised.server.id)?.push(now);
     if (this.#reportedAt.size > MAX_REMEMBERED) this.#reportedAt.clear();
     for (const tool of tools) this.#reportedAt.set(this.#keyOf(supervised, tool), now);
-    if (supervised.reviewed === basis)
-      this.#answers.set(supervised.server.id, { basis, hashes: new Set(answer.value) });
   }
 
   /** The unknown tools of a list, as many as one report may have. */

@@ -72,7 +72,11 @@ function stopSidecar(): void {
 }
 
 /** The lists that a gateway receives; the test waits for each. */
-function watchServers(): { next(): Promise<readonly GatewayServer[]> } {
+function watchServers(): {
+  next(): Promise<readonly GatewayServer[]>;
+  /** The lists that came and were not waited for yet. */
+  waiting(): readonly (readonly GatewayServer[])[];
+} {
   const lists: (readonly GatewayServer[])[] = [];
   let wake: (() => void) | null = null;
   const ended = new AbortController();
@@ -86,6 +90,7 @@ function watchServers(): { next(): Promise<readonly GatewayServer[]> } {
       while (lists.length === 0) await new Promise<void>((resolve) => (wake = resolve));
       return lists.shift() ?? [];
     },
+    waiting: () => lists,
   };
 }
 
@@ -131,6 +136,39 @@ describe('the list of servers', () => {
     await startSidecar();
     mcp.use([]);
     expect(await list.next()).toEqual([]);
+  });
+});
+
+describe('tools that were reported', () => {
+  const tools = [{ name: 'read', description: 'Reads.' }];
+
+  test('are in the list with their outcome once the report is answered', async () => {
+    mcp.reviewed = new Map();
+    const list = watchServers();
+    expect(await list.next()).toMatchObject([{ reviewed: [] }]);
+    // Nothing tells the request that waits for a change: only a new one shows it.
+    mcp.reviewed = new Map([[SERVER_ID, ['a'.repeat(64)]]]);
+    expect(await ports.reportTools(server, tools)).toEqual({ ok: true, value: null });
+    expect(list.waiting()).toMatchObject([[{ reviewed: ['a'.repeat(64)] }]]);
+  });
+
+  test('each wait for a list of their own if they are reported at the same time', async () => {
+    mcp.reviewed = new Map();
+    const list = watchServers();
+    await list.next();
+    mcp.reviewed = new Map([[SERVER_ID, ['b'.repeat(64)]]]);
+    await Promise.all([1, 2, 3].map(() => ports.reportTools(server, tools)));
+    expect(list.waiting()).toMatchObject([[{ reviewed: ['b'.repeat(64)] }]]);
+  });
+
+  test('wait for no list after the end, nor while the sidecar is away', async () => {
+    await expect(ports.reportTools(server, tools)).resolves.toMatchObject({ ok: true });
+    await watchServers().next();
+    stopSidecar();
+    await expect(ports.reportTools(server, tools)).resolves.toMatchObject({ ok: false });
+    await startSidecar();
+    for (const one of stop.splice(0)) one.abort();
+    await expect(ports.reportTools(server, tools)).resolves.toMatchObject({ ok: true });
   });
 });
 

@@ -13,12 +13,12 @@ import {
   type ReportedServer,
   type ServersReply,
   serversReply,
-  toolsReply,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
 import type { ToolDefinition } from '../../shared/mcp/tools/tool_definition.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { LocalApi, LocalApiFailure } from './local_api.ts';
 import { EventOutbox } from './event_outbox.ts';
+import { ServerWatch } from './server_watch.ts';
 import type {
   ApprovalRefusalReason,
   GatewayEvent,
@@ -54,8 +54,6 @@ interface SidecarPortsOptions {
 }
 
 const LIST_MARGIN_MS = 10_000;
-const RETRY_MS = 250;
-const MAX_RETRY_MS = 5_000;
 const RELEASE_TIMEOUT_MS = 100_000;
 const APPROVAL_TIMEOUT_MS = 120_000;
 const TOOLS_TIMEOUT_MS = 20_000;
@@ -72,6 +70,7 @@ const approved = z.object({ approval_id: z.string() });
 export class SidecarPorts implements GatewayPorts {
   readonly #options: SidecarPortsOptions;
   readonly #outbox: EventOutbox;
+  readonly #watch: ServerWatch;
   readonly #closing = new AbortController();
   readonly #toldLogs = new Map<string, string>();
   #toldDetails = '';
@@ -87,31 +86,19 @@ export class SidecarPorts implements GatewayPorts {
     const send = (events: readonly GatewayEventRecord[]) =>
       localApi.call('POST', '/v1/mcp/events', eventsReply, { body: { gateway: identity, events } });
     this.#outbox = new EventOutbox({ send, pause, warn, now: () => clock.now() });
+    this.#watch = new ServerWatch({
+      list: (version, signal) => this.#list(version, signal),
+      pause,
+      onReturn: () => this.#tellEverything(),
+    });
   }
 
   get clock(): Clock {
     return this.#options.clock;
   }
 
-  async watchServers(onChange: (servers: readonly GatewayServer[]) => void, signal: AbortSignal): Promise<void> {
-    const { pause } = this.#options;
-    let version: string | null = null;
-    let retryMs = RETRY_MS;
-    while (!signal.aborted) {
-      // The sidecar may have been restarted: everything is reported as soon as it answers.
-      const isLost = retryMs !== RETRY_MS;
-      const reply = await this.#list(isLost ? null : version, signal);
-      if (signal.aborted) return;
-      if (!reply.ok) {
-        await pause(retryMs, signal);
-        retryMs = Math.min(MAX_RETRY_MS, retryMs * 2);
-        continue;
-      }
-      if (isLost) this.#tellEverything();
-      retryMs = RETRY_MS;
-      if (reply.value.version !== version) onChange(serversIn(reply.value));
-      version = reply.value.version;
-    }
+  watchServers(onChange: (servers: readonly GatewayServer[]) => void, signal: AbortSignal): Promise<void> {
+    return this.#watch.follow((list) => onChange(serversIn(list)), signal);
   }
 
   async release(
@@ -146,14 +133,13 @@ export class SidecarPorts implements GatewayPorts {
     return reply.ok ? ok(null) : err(approvalRefusal(reply.error));
   }
 
-  async reportTools(
-    server: GatewayServer['server'],
-    tools: readonly ToolDefinition[],
-  ): Promise<Result<readonly string[] | null, string>> {
+  async reportTools(server: GatewayServer['server'], tools: readonly ToolDefinition[]): Promise<Result<null, string>> {
     const body = { server_id: server.id, tools };
     const how = { body, timeoutMs: TOOLS_TIMEOUT_MS };
-    const reply = await this.#options.localApi.call('POST', '/v1/mcp/tools', toolsReply, how);
-    return reply.ok ? ok(reply.value.reviewed) : err(reply.error.message);
+    const reply = await this.#options.localApi.call('POST', '/v1/mcp/tools', nothing, how);
+    if (!reply.ok) return err(reply.error.message);
+    await this.#watch.refresh();
+    return ok(null);
   }
 
   record(event: GatewayEvent): void {

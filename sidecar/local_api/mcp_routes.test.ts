@@ -105,13 +105,13 @@ const event = (number: number, more: object = {}) => ({
 describe('tools that a gateway has seen', () => {
   const tools = [{ name: 'read', description: 'Reads.' }];
 
-  test('are passed on, and answered with what the policy says then', async () => {
+  test('are passed on, and answered once the list has what the policy says then', async () => {
     use(localServer());
     const body = { server_id: SERVER_ID, tools };
-    expect((await call('POST', '/v1/mcp/tools', body)).body).toEqual({ reviewed: null });
+    expect((await call('POST', '/v1/mcp/tools', body)).status).toBe(204);
     const before = await list();
     mcp.reviewed = new Map([[SERVER_ID, ['a'.repeat(64)]]]);
-    expect((await call('POST', '/v1/mcp/tools', body)).body).toEqual({ reviewed: ['a'.repeat(64)] });
+    await call('POST', '/v1/mcp/tools', body);
     expect(mcp.reports).toEqual([body, body]);
     const after = await list();
     expect([before.first['reviewed'], after.first['reviewed']]).toEqual([null, ['a'.repeat(64)]]);

@@ -21,7 +21,6 @@ import {
   type serversQuery,
   snapshotRecord,
   type ToolsInput,
-  type ToolsReply,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
 
 /** Time between two checks, so that changes without a notification (a policy that becomes too old) are seen too. */
@@ -123,14 +122,13 @@ export async function giveConsent(
 export async function reportTools(
   { mcp, policy }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'policy'>,
   { server_id: serverId, tools }: ToolsInput,
-): Promise<Result<ToolsReply, LocalError>> {
+): Promise<Result<void, LocalError>> {
   if (mcp.directory.find(serverId) === null) return err(noServerError(serverId));
   const reported = await mcp.reportTools({ server_id: serverId, tools });
   if (!reported.ok) return err(localError('control_plane_unavailable', reported.error.message));
   const reached = await policyOf(policy, reported.value);
   if (!reached.ok) return reached;
-  const reviewed = mcp.directory.find(serverId)?.reviewed ?? null;
-  return ok({ reviewed: reviewed && [...reviewed] });
+  return ok(undefined);
 }
 
 /** What a consent says about the hosts. A server keeps the open network that it had, and a new one begins with a closed one. */

@@ -3,7 +3,6 @@ import { ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { referencesOf } from '../../../shared/mcp/references.ts';
 import { localServer as validServer } from '../../../shared/mcp/testing/servers.ts';
-import type { ToolDefinition } from '../../../shared/mcp/tools/tool_definition.ts';
 import type {
   ApprovalRefusalReason,
   GatewayEvent,
@@ -58,11 +57,9 @@ export class FakePorts implements GatewayPorts {
     return this.decide();
   }
 
-  /** The answer to a report of tools; by default nothing is kept about tools. */
-  review: (tools: readonly ToolDefinition[]) => readonly string[] | null = () => null;
-
-  reportTools(_server: McpServer, tools: readonly ToolDefinition[]) {
-    return Promise.resolve(ok(this.review(tools)));
+  /** Nothing is kept about tools. */
+  reportTools() {
+    return Promise.resolve(ok(null));
   }
 
   record(event: GatewayEvent): void {

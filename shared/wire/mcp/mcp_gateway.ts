@@ -116,11 +116,9 @@ export const approvalInput = z.strictObject({
 });
 export type ApprovalInput = z.output<typeof approvalInput>;
 
-/** `POST /v1/mcp/tools`: tools of a server that `reviewed` does not have. The reply has the newest hashes. */
+/** `POST /v1/mcp/tools`: tools of a server that `reviewed` does not have. Once it is answered, the list has the newest hashes. */
 export const toolsInput = z.strictObject({ server_id: id('mcp'), tools: seenTools });
 export type ToolsInput = z.output<typeof toolsInput>;
-export const toolsReply = z.object({ reviewed: z.array(toolHash).nullable() });
-export type ToolsReply = z.output<typeof toolsReply>;
 
 const MCP_EVENT_TYPES = AUDIT_EVENT_TYPES.filter((type): type is McpEventType => type.startsWith('mcp.'));
 type McpEventType = Extract<(typeof AUDIT_EVENT_TYPES)[number], `mcp.${string}`>;
