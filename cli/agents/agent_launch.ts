@@ -18,7 +18,6 @@ import { chooseSecrets } from '../launch/chosen_secrets.ts';
 import { launchRequest, type LaunchOptions, type LaunchRequest } from '../launch/launch_options.ts';
 import { launchProxied, type ContainerChanges, type Preflight } from '../launch/launch_proxied.ts';
 import { toNotStarted } from '../launch/launch_run.ts';
-import { printPlaceholderHints } from '../launch/placeholder_hints.ts';
 import { sandboxSessions } from '../launch/sandbox_sessions.ts';
 import { homeOf } from '../up/home.ts';
 import { accountInFile, readAccountFile } from './account_file.ts';
@@ -103,7 +102,6 @@ async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: 
     changes: (container, found) => changesFor(call, { profile, logins, ownImage, made }, { container, found }),
   });
   if (end.exitCode === null) return EXIT.ok;
-  await printPlaceholderHints(call, end.sessionId, profile.hosts);
   await printSummary(call, end.sessionId);
   warnOfKept(call, wanted);
   return end.exitCode;

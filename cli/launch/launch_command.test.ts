@@ -277,6 +277,13 @@ describe('a launch with the proxy', () => {
     expect(open.stderr).toBe('');
   });
 
+  test('names at its end an unbound host that got a placeholder', async () => {
+    const items = [storedEvent({ 'svc.proxy.upstream.host': 'z.test', 'svc.proxy.reason': 'placeholder_unbound' })];
+    const answer: Answer = (call) =>
+      call.url.pathname === '/v1/audit-events' ? { status: 200, body: { items, next_cursor: null } } : servers(call);
+    expect((await launch(['--', 'tool'], { answer })).stderr).toMatch(/^svc: bind z\.test\?/);
+  });
+
   test('passes the MCP servers that its agent may use', async () => {
     const run = await launch(['--mcp', 'files', '--mcp=mcp_1', '--', 'tool']);
     expect(run.code).toBe(5);

@@ -57,7 +57,10 @@ export async function launchProxied(
   const changed = { ...launch, ...(await changes?.(launch, found)) };
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
   if (end.exitCode === null) tellDetached(call, request, end);
-  else await printEndHints(call, end.sessionId, request.egress === 'sealed');
+  else {
+    const { sessionId } = end;
+    await printEndHints(call, { sessionId, hadList: request.egress === 'sealed', expectedHosts: hosts });
+  }
   return end;
 }
 
@@ -143,5 +146,9 @@ function warnOfServersOutside(call: Call, { egress, mcpServers }: LaunchRequest)
 function tellDetached(call: Call, request: LaunchRequest, end: LaunchEnd): void {
   const { sessionId, containerId } = end;
   call.print.data({ session_id: sessionId, container_id: containerId, name: request.name }, () => `${sessionId}\n`);
-  if (call.print.person) call.print.note(`svc sessions logs ${sessionId}\nsvc sessions stop ${sessionId}`);
+  if (call.print.person) {
+    call.print.note(
+      `svc sessions logs ${sessionId}\nsvc sessions show ${sessionId}    # also what it was refused\nsvc sessions stop ${sessionId}`,
+    );
+  }
 }

@@ -60,7 +60,6 @@ describe('svc run', () => {
       'POST /v1/sandbox-proxy/sessions',
       'DELETE /v1/sandbox-proxy/sessions/ses_1',
       'GET /v1/audit-events',
-      'GET /v1/audit-events',
     ]);
     expect(run.calls[1]?.body).toEqual({ min_policy_version: 7, owner: identify(process.pid) });
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe(`${SESSION.proxy_url} placeholder`);
@@ -72,7 +71,6 @@ describe('svc run', () => {
       ['7420', `Bearer ${LOCAL_KEY}`],
       ['7421', `Bearer ${HOST_TOKEN}`],
       ['7421', `Bearer ${HOST_TOKEN}`],
-      ['7420', `Bearer ${LOCAL_KEY}`],
       ['7420', `Bearer ${LOCAL_KEY}`],
     ]);
   });
@@ -213,7 +211,7 @@ describe('svc run', () => {
     );
     const types = run.calls.flatMap(({ url }) => url.searchParams.getAll('type'));
     expect(types.filter((type) => type.includes('rejected'))).toEqual([
-      'sandbox.proxy.trust_denied,sandbox.proxy.rejected',
+      'sandbox.proxy.trust_denied,sandbox.proxy.rejected,sandbox.proxy.passthrough',
     ]);
     const open = await runCli(home, ['run', '--', '/bin/true'], { answer });
     expect(open.stderr).not.toContain('the agent chose');

@@ -21,7 +21,6 @@ import {
   type CredentialVariable,
   type ScreenedEnvironment,
 } from './screen_environment.ts';
-import { printPlaceholderHints } from './placeholder_hints.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 
 export interface RunOptions extends UseOptions {
@@ -101,8 +100,12 @@ export async function runInSession(
   } finally {
     await end();
   }
-  if (session.sentinels.length > 0) await printPlaceholderHints(call, session.sessionId, wanted.expectedHosts);
-  await printEndHints(call, session.sessionId, allowList !== undefined);
+  await printEndHints(call, {
+    sessionId: session.sessionId,
+    hadList: allowList !== undefined,
+    hadPlaceholders: session.sentinels.length > 0,
+    expectedHosts: wanted.expectedHosts,
+  });
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
     call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);

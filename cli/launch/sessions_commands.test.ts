@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CONTAINER_ID, FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
-import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+import { runCli, TestHome, type Answer, type SeenCall } from '../testing/run_cli.ts';
+import { storedEvent } from '../testing/stored_event.ts';
 
 let home: TestHome;
 let docker: FakeDocker;
@@ -52,6 +53,8 @@ const answer: Answer = ({ method, url }) => {
   return { status: 200, body: one ?? { items, next_cursor: null } };
 };
 
+const hintCalls = (calls: readonly SeenCall[]) => calls.filter(({ url }) => url.pathname === '/v1/audit-events');
+
 describe('svc sessions', () => {
   test('show says that a session without a time limit ends with its launcher', async () => {
     const renewing: Answer = () => ({ status: 200, body: { ...plain, items: [plain], renews: true } });
@@ -96,8 +99,38 @@ describe('svc sessions', () => {
   test('stop ends the named session', async () => {
     const run = await runCli(home, ['sessions', 'stop', 'one'], { answer });
     expect(run.code).toBe(0);
-    expect(run.calls.at(-1)).toMatchObject({ method: 'DELETE' });
-    expect(run.calls.at(-1)?.url.pathname).toBe('/v1/sandbox-proxy/sessions/ses_2');
+    const deleted = run.calls.filter(({ method }) => method === 'DELETE').map(({ url }) => url.pathname);
+    expect(deleted).toEqual(['/v1/sandbox-proxy/sessions/ses_2']);
+  });
+
+  test.each(['show', 'stop'])(
+    '%s names what a session was refused, for a launch that nobody waited for',
+    async (command) => {
+      const events = [
+        storedEvent({ 'svc.proxy.upstream.host': 'x.test', 'svc.proxy.reason': 'egress_host_not_allowed' }),
+        storedEvent({ 'svc.proxy.upstream.host': 'y.test', 'svc.proxy.reason': 'client_refused_certificate' }),
+        storedEvent({ 'svc.proxy.upstream.host': 'z.test', 'svc.proxy.reason': 'placeholder_unbound' }),
+      ];
+      const sealed = { ...plain, allowed_hosts: ['a.test'] };
+      const hinted: Answer = ({ method, url }) => {
+        if (method === 'DELETE') return { status: 204 };
+        if (url.pathname !== '/v1/audit-events') return { status: 200, body: { ...sealed, items: [sealed] } };
+        return { status: 200, body: { items: events, next_cursor: null } };
+      };
+      const run = await runCli(home, ['sessions', command, 'ses_1'], { answer: hinted });
+      expect(run.code).toBe(0);
+      expect(run.stderr).toContain('svc: bind z.test?');
+      expect(run.stderr).toContain('svc: refused a host that the agent chose: x.test (1).');
+      expect(run.stderr).toContain('svc tunnel add y.test');
+      expect(hintCalls(run.calls)).toHaveLength(1);
+    },
+  );
+
+  test('show has no empty line for the headings that it has not, and no hints with --json', async () => {
+    const shown = await runCli(home, ['sessions', 'show', 'ses_1'], { answer, terminal: true });
+    expect(shown.stdout).not.toMatch(/^\s*\n/);
+    const json = await runCli(home, ['sessions', 'show', 'ses_1', '--json'], { answer });
+    expect(hintCalls(json.calls)).toEqual([]);
   });
 
   test('logs reads from the engine of the session', async () => {

@@ -7,6 +7,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { formatRows } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
+import { printEndHints } from './end_hints.ts';
 import { endSession, listSessions, sessionRecord, SESSIONS_PATH, type SessionRecord } from './session_list.ts';
 
 /** `svc sessions list|show|stop|resume|logs`. */
@@ -16,7 +17,9 @@ export function addSessionsCommands(line: CommandLine, signals: SignalSource): v
     .description('list and control the sessions of `svc run` and `svc launch`');
   handle(line, sessions.command('list').description('list live sessions and ended launches'), list);
   const one = 'id or name';
-  const show = sessions.command('show').description('show a session with its unsealed credentials');
+  const show = sessions
+    .command('show')
+    .description('show a session: its unsealed credentials, and what it was refused');
   handle(line, show.argument('<session>', one), showOne);
   const stop = sessions.command('stop').description('end a session and remove its container');
   handle(line, stop.argument('<session>', one), stopOne);
@@ -59,7 +62,14 @@ async function showOne(call: Call): Promise<undefined> {
   const session = await sidecarClient(call.context, call.options).call('GET', `${SESSIONS_PATH}/${id}`, sessionRecord);
   const columns = [0, 1].map((at) => ({ title: '', cell: (row: readonly string[]) => row[at] ?? '' }));
   const target = { table: call.print.person, paint: call.print.paint, empty: '' };
-  call.print.data(session, () => formatRows(factsOf(session), columns, target).replace(/^\n/, ''));
+  call.print.data(session, () => formatRows(factsOf(session), columns, target));
+  await printHints(call, session);
+}
+
+/** A detached launch has nobody at its end, so its hints are here. JSON is for programs, which read the audit log. */
+async function printHints(call: Call, { session_id: sessionId, allowed_hosts: allowed }: SessionRecord): Promise<void> {
+  if (call.options.json === true) return;
+  await printEndHints(call, { sessionId, hadList: Array.isArray(allowed), expectedHosts: allowed ?? [] });
 }
 
 function factsOf(session: SessionRecord): string[][] {
@@ -106,9 +116,10 @@ function chooserText(by: string, from: string | null): string {
 }
 
 async function stopOne(call: Call): Promise<undefined> {
-  const { session_id: id } = await find(call);
-  await endSession(call, id);
-  call.print.note(`stopped ${id}`);
+  const session = await find(call);
+  await endSession(call, session.session_id);
+  call.print.note(`stopped ${session.session_id}`);
+  await printHints(call, session);
 }
 
 async function resumeOne(call: Call): Promise<undefined> {

@@ -65,7 +65,8 @@ export function formatRows<Row>(
       })
       .join(''),
   );
-  return [heading, ...lines].map((line) => `${line.trimEnd()}\n`).join('');
+  const titled = columns.some(({ title }) => title !== '');
+  return [...(titled ? [heading] : []), ...lines].map((line) => `${line.trimEnd()}\n`).join('');
 }
 
 function width(text: string | undefined): number {

@@ -93,7 +93,7 @@ async function showStatus(call: Call): Promise<number> {
   ];
   const columns = [0, 1].map((at) => ({ title: '', cell: (row: readonly string[]) => row[at] ?? '' }));
   const target = { table: call.print.person, paint: call.print.paint, empty: '' };
-  call.print.data(value, () => formatRows(rows, columns, target).replace(/^\n/, ''));
+  call.print.data(value, () => formatRows(rows, columns, target));
   if (!control.ok || !sidecar.ok) return EXIT.unreachable;
   return control.value.status === 'ok' && sidecar.value.status === 'ok' ? EXIT.ok : EXIT.failed;
 }
