@@ -386,6 +386,40 @@ describe('a sidecar', () => {
   });
 });
 
+const sayRefused = (sidecar: TestSidecar, id: string, hosts?: readonly string[]) => {
+  const at = new Date(control.clock.now()).toISOString();
+  const known = { id, state: 'running', last_error: null, checked_at: at };
+  const body = { servers: [{ ...known, ...(hosts && { refused_hosts: hosts }) }] };
+  return sidecar.call('POST', '/v1/sidecar/mcp-health', { body });
+};
+
+describe('hosts that a server was refused', () => {
+  test('are of all machines of its user, until a report has none', async () => {
+    const { id } = await create({ ...LOCAL, owner: 'enterprise' });
+    const [one, two] = [await control.enrolSidecar(), await control.enrolSidecar()];
+    await sayRefused(one, id, ['a.test', 'b.test:8443']);
+    control.clock.ms += 1;
+    await sayRefused(two, id, ['c.test', 'a.test']);
+    expect((await got(id)).health?.refused_hosts).toEqual(['c.test', 'a.test', 'b.test:8443']);
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
+    const colleague = await addUser(control.context, me.enterprise_id);
+    expect(await getMcpServer(control.context, colleague, id)).toMatchObject({ ok: true, value: { health: null } });
+    await sayRefused(one, id);
+    await sayRefused(two, id);
+    expect((await got(id)).health?.refused_hosts).toEqual([]);
+  });
+
+  test('are left out if they are no hosts, and too many are refused', async () => {
+    const { id } = await create(LOCAL);
+    const sidecar = await control.enrolSidecar();
+    const texts = ['$(id).test', 'a.test; rm -rf ~', 'A.test', '*.test', '<b>', 'a.test\nb', 'ok.test'];
+    expect((await sayRefused(sidecar, id, texts)).status).toBe(204);
+    expect((await got(id)).health?.refused_hosts).toEqual(['ok.test']);
+    const many = Array.from({ length: 51 }, (_, index) => `h${index}.test`);
+    expect((await sayRefused(sidecar, id, many)).status).toBe(400);
+  });
+});
+
 describe('a server of the enterprise', () => {
   const input = mcpServerInput.parse({ ...LOCAL, owner: 'enterprise' });
 

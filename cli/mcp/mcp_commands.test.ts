@@ -24,7 +24,7 @@ const server: McpServerRecord = {
   registry_id: null,
   revision: 2,
   status: 'stopped',
-  health: { state: 'failed', last_error: 'it \u001b[31mended', checked_at: time },
+  health: { state: 'failed', last_error: 'it \u001b[31mended', checked_at: time, refused_hosts: [] },
   credentials: [{ name: 'TOKEN', required: true, set: false, updated_at: null }],
   authorization: null,
   warnings: [{ code: 'unpinned_version', message: 'the server runs whatever is newest' }],

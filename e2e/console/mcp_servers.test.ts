@@ -110,7 +110,8 @@ describe('installed servers in the console', () => {
     const { id } = await serverNamed('listed');
     await suite.world.sidecar.enrol(suite.world.control.localKey);
     const checked_at = new Date().toISOString();
-    const health = { id, state: 'failed', last_error: 'exited with 1: no \u202eroute', checked_at };
+    const last_error = 'exited with 1: no \u202eroute';
+    const health = { id, state: 'failed', last_error, checked_at, refused_hosts: ['uploads.acme.test', '$(id)'] };
     await suite.world.sidecar.call('POST', '/v1/sidecar/mcp-health', { body: { servers: [health] } });
     const page = await suite.open('/mcp-servers');
     const row = page.getByRole('row').filter({ hasText: 'listed' });
@@ -118,6 +119,9 @@ describe('installed servers in the console', () => {
     expect(await row.getByRole('link', { name: 'Store API_KEY' }).count()).toBe(1);
     await row.getByRole('link', { name: 'listed' }).click();
     expect(await mainText(page)).toContain('svc mcp consent listed');
+    expect(await mainText(page)).toContain('svc mcp allow listed uploads.acme.test');
+    expect(await mainText(page)).not.toContain('$(id)');
+    await expectAccessible(page);
   });
 
   test('can have tools switched off and on, and a new credential, without JavaScript', async () => {

@@ -18,6 +18,9 @@ type McpIsolation = (typeof MCP_ISOLATIONS)[number];
 /** The number of hosts that a server's container may reach. */
 export const MAX_MCP_SERVER_HOSTS = 200;
 
+/** How many hosts that a server's container was refused are remembered. */
+export const MAX_REFUSED_HOSTS = 50;
+
 /** A gateway's report on a server of its machine. */
 export const MCP_HEALTH_STATES = [
   'unknown',

@@ -587,4 +587,21 @@ describe('MCP servers over the channel', () => {
     plane.tamperReply = () => errorReply(503, 'unavailable');
     expect(await channel.reportMcpHealth({ servers })).toMatchObject({ error: { reason: 'unavailable' } });
   });
+
+  it('reports servers without refused hosts to a control plane that does not know the field', async () => {
+    const server = {
+      id: RECORD.id,
+      state: 'running' as const,
+      last_error: null,
+      checked_at: '2026-01-01T00:00:00.000Z',
+    };
+    const servers = [{ ...server, refused_hosts: ['a.test'] }];
+    expect(await channel.reportMcpHealth({ servers })).toMatchObject({ ok: true });
+    const replies = [errorReply(400, 'invalid_input')];
+    plane.tamperReply = () => replies.pop() ?? null;
+    expect(await channel.reportMcpHealth({ servers })).toMatchObject({ ok: true });
+    plane.tamperReply = () => errorReply(400, 'invalid_input');
+    expect(await channel.reportMcpHealth({ servers: [server] })).toMatchObject({ error: { reason: 'refused' } });
+    expect(plane.healthReports.slice(0, 3)).toEqual([{ servers }, { servers }, { servers: [server] }]);
+  });
 });

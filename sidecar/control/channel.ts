@@ -190,7 +190,13 @@ async function mcpHealthCall(
   report: McpHealthReport,
 ): Promise<Result<void, ChannelFailure>> {
   const answer = await post(options, '/v1/sidecar/mcp-health', JSON.stringify(report));
-  return answer.ok ? ok(undefined) : answer;
+  if (answer.ok) return ok(undefined);
+  // A control plane of an earlier version refuses a report with hosts.
+  const plain = { servers: report.servers.map((server) => ({ ...server, refused_hosts: undefined })) };
+  const hasHosts = report.servers.some(({ refused_hosts: hosts }) => hosts !== undefined);
+  if (answer.error.status !== 400 || !hasHosts) return answer;
+  const again = await post(options, '/v1/sidecar/mcp-health', JSON.stringify(plain));
+  return again.ok ? ok(undefined) : again;
 }
 
 async function mcpToolsCall(

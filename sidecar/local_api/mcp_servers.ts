@@ -1,10 +1,10 @@
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
 import { parseJson } from '../../shared/model/json.ts';
-import { allowedHosts, allowsHost } from '../../shared/resolve/admitted_host.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
+import { listRefusedHosts } from '../mcp/refused_hosts.ts';
 import type { KnownServer } from '../mcp/server_directory.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError } from './local_error.ts';
@@ -49,7 +49,7 @@ export async function listServers(
 function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersReply {
   const items = servers.map((known) => ({
     ...factsOf(known),
-    refused_hosts: listRefused(mcp, known),
+    refused_hosts: listRefusedHosts(mcp.refused, known),
     health: healthOf(mcp, known),
   }));
   const problems = mcp.directory.listUnreadable().map(({ id, message }) => ({ id, message }));
@@ -70,13 +70,6 @@ function factsOf(known: KnownServer): Omit<ListedServer, 'health' | 'refused_hos
     reviewed: reviewed && [...reviewed],
     allowed_hosts: hosts && [...hosts],
   };
-}
-
-/** A host that was allowed since is left out. */
-function listRefused({ refused }: McpOptions, { server, allowedHosts: hosts }: KnownServer): string[] {
-  if (hosts === null) return [];
-  const allowed = allowedHosts(hosts, []);
-  return refused.listOf(server.id).filter((host) => !allowsHost(allowed, host));
 }
 
 function healthOf({ board }: McpOptions, known: KnownServer): ListedServer['health'] {

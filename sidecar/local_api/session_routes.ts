@@ -173,7 +173,10 @@ function servedServerOf({ mcp }: LocalApiOptions, input: SessionInput): Result<S
   const { server, consent, allowedHosts: hosts } = known;
   if (consent !== 'given') return err(localError('consent_needed', `The server ${server.name} has no consent here.`));
   if (hosts === null) return err(localError('conflict', `The consent to ${server.name} closes no network.`));
-  const noteRefused = (host: string): void => mcp.refused.note(id, host);
+  const noteRefused = (host: string): void => {
+    mcp.refused.note(id, host);
+    mcp.healthChanged();
+  };
   return ok({ mcpServer: { id, name: server.name, noteRefused }, allowList: { hosts, named: [] } });
 }
 

@@ -4,6 +4,7 @@ import type { McpHealthState } from '../../shared/model/mcp_server.ts';
 import type { ReportedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { HealthBoard, healthReport } from './health_board.ts';
+import { RefusedHosts } from './refused_hosts.ts';
 import type { KnownServer } from './server_directory.ts';
 
 let clock: FakeClock;
@@ -111,11 +112,21 @@ describe('the state of a server', () => {
   test('is listed for every server, also those without a gateway', () => {
     say('one', 'running');
     const other = knownServer({ server: localServer({ id: `mcp_${'0'.repeat(25)}2` }), consent: 'needed' });
-    expect(healthReport([knownServer(), other], board).servers.map(({ state }) => state)).toEqual([
+    expect(healthReport([knownServer(), other], board, new RefusedHosts()).servers.map(({ state }) => state)).toEqual([
       'running',
       'needs_consent',
     ]);
   });
+});
+
+test('the report has the hosts that a server was refused and that nobody allowed since', () => {
+  const refused = new RefusedHosts();
+  for (const host of ['a.test', 'b.test', 'c.test']) refused.note(SERVER_ID, host);
+  const hostsOf = (allowedHosts: readonly string[] | null) =>
+    healthReport([knownServer({ allowedHosts })], board, refused).servers[0];
+  expect(hostsOf(['b.test'])).toMatchObject({ refused_hosts: ['c.test', 'a.test'] });
+  expect(hostsOf(['a.test', 'b.test', 'c.test'])).not.toHaveProperty('refused_hosts');
+  expect(hostsOf(null)).not.toHaveProperty('refused_hosts');
 });
 
 describe('the stderr output of servers', () => {

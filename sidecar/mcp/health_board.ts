@@ -2,6 +2,7 @@ import type { McpHealthState } from '../../shared/model/mcp_server.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { GatewayIdentity, HealthInput, ReportedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
 import type { Clock } from '../../shared/model/clock.ts';
+import { listRefusedHosts, type RefusedHosts } from './refused_hosts.ts';
 import type { KnownServer } from './server_directory.ts';
 
 /** The state of a server on this machine, combined from all gateway reports. */
@@ -176,15 +177,21 @@ function findStandingState(known: KnownServer): Pick<ServerState, 'state' | 'las
 }
 
 /** The report for the control plane. */
-export function healthReport(servers: readonly KnownServer[], board: HealthBoard): McpHealthReport {
+export function healthReport(
+  servers: readonly KnownServer[],
+  board: HealthBoard,
+  refused: Pick<RefusedHosts, 'listOf'>,
+): McpHealthReport {
   return {
     servers: servers.map((known) => {
       const { state, lastError, checkedAt } = board.stateOf(known);
+      const hosts = listRefusedHosts(refused, known);
       return {
         id: known.server.id,
         state,
         last_error: lastError,
         checked_at: new Date(checkedAt).toISOString(),
+        ...(hosts.length > 0 && { refused_hosts: hosts }),
       };
     }),
   };

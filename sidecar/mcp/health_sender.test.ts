@@ -7,6 +7,7 @@ type State = McpHealthReport['servers'][number]['state'];
 
 let state: State | null;
 let checkedAt: string;
+let hosts: readonly string[];
 let sent: string[];
 let reply: Result<void, unknown>;
 let pauses: { readonly ms: number; readonly over: () => void }[];
@@ -16,12 +17,16 @@ let sender: HealthSender;
 beforeEach(() => {
   state = 'running';
   checkedAt = '2026-01-02T03:04:05.678Z';
+  hosts = [];
   sent = [];
   reply = ok(undefined);
   pauses = [];
   now = 0;
   sender = new HealthSender({
-    report: () => state && { servers: [{ id: 'mcp_1', state, last_error: null, checked_at: checkedAt }] },
+    report: () =>
+      state && {
+        servers: [{ id: 'mcp_1', state, last_error: null, checked_at: checkedAt, refused_hosts: [...hosts] }],
+      },
     send: ({ servers }) => {
       sent.push(servers[0]?.state ?? '');
       return Promise.resolve(reply);
@@ -103,4 +108,25 @@ test('sends the final state, and nothing after it', async () => {
   sender.notify();
   await passes();
   expect(sent).toEqual(['running', 'stopped']);
+});
+
+async function notified(...refused: readonly string[]): Promise<number> {
+  hosts = refused;
+  sender.notify();
+  await passes();
+  return sent.length;
+}
+
+test('sends refused hosts alone at most every 15 s, and with every other change', async () => {
+  expect(await notified('a.test')).toBe(1);
+  now = 14_999;
+  expect(await notified('a.test', 'b.test')).toBe(1);
+  now = 15_000;
+  expect(await notified('a.test', 'b.test')).toBe(2);
+  now = 40_000;
+  expect(await notified('b.test', 'a.test')).toBe(2);
+  state = 'failed';
+  expect(await notified('b.test', 'c.test')).toBe(3);
+  now = 60_000;
+  expect(await notified('b.test', 'c.test')).toBe(3);
 });

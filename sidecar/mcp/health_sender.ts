@@ -13,6 +13,8 @@ interface HealthSenderOptions {
 /** Changes within this time are sent together. */
 export const GATHER_MS = 1_000;
 const RETRY_MS = 15_000;
+/** A server can name a new host with each request, so hosts alone are sent at most this often. */
+const HOSTS_MS = 15_000;
 /** The control plane believes for five minutes that a server runs. */
 const RENEW_MS = 120_000;
 const PASSING_STATES: readonly string[] = ['running', 'starting'];
@@ -25,6 +27,7 @@ export class HealthSender {
   readonly #options: HealthSenderOptions;
   readonly #stopped = new AbortController();
   #told = '';
+  #toldHosts = '';
   #toldAt = 0;
   #running: Promise<void> | null = null;
   #again = false;
@@ -66,6 +69,7 @@ export class HealthSender {
     const sent = await send(current);
     if (sent.ok) {
       this.#told = facts;
+      this.#toldHosts = hostsOf(current);
       this.#toldAt = this.#options.now();
       return;
     }
@@ -73,14 +77,19 @@ export class HealthSender {
     await pause(RETRY_MS, this.#stopped.signal);
   }
 
-  #isNews({ servers }: McpHealthReport, facts: string): boolean {
+  #isNews(report: McpHealthReport, facts: string): boolean {
     if (facts !== this.#told) return true;
-    const isOld = this.#options.now() - this.#toldAt >= RENEW_MS;
-    return isOld && servers.some(({ state }) => PASSING_STATES.includes(state));
+    const age = this.#options.now() - this.#toldAt;
+    if (age >= HOSTS_MS && hostsOf(report) !== this.#toldHosts) return true;
+    return age >= RENEW_MS && report.servers.some(({ state }) => PASSING_STATES.includes(state));
   }
 }
 
 /** A new check time alone is not a change. */
 function factsOf({ servers }: McpHealthReport): string {
   return JSON.stringify(servers.map(({ id, state, last_error: lastError }) => [id, state, lastError]));
+}
+
+function hostsOf({ servers }: McpHealthReport): string {
+  return JSON.stringify(servers.map(({ id, refused_hosts: hosts = [] }) => [id, hosts.toSorted()]));
 }

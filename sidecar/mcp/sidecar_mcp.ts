@@ -46,10 +46,11 @@ export function openSidecarMcp(options: SidecarMcpOptions): SidecarMcp {
   const consents = new Consents({ directory, clock, warn });
   const servers = new ServerDirectory({ policy: control.policy, credentials: control.credentials, consents });
   const board = new HealthBoard(clock);
+  const refused = new RefusedHosts();
   const sender = new HealthSender({
     report: () => {
       const known = servers.listAll();
-      return known === null ? null : healthReport(known, board);
+      return known === null ? null : healthReport(known, board, refused);
     },
     send: (report) => control.channel.reportMcpHealth(report),
     pause: pauseInBackground,
@@ -73,7 +74,7 @@ export function openSidecarMcp(options: SidecarMcpOptions): SidecarMcp {
     options: {
       directory: servers,
       consents,
-      refused: new RefusedHosts(),
+      refused,
       board,
       healthChanged: () => sender.notify(),
       credentials: control.credentials,

@@ -451,4 +451,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX mcp_refresh_tokens_by_expiry ON mcp_refresh_tokens (expires_at)`,
     ],
   },
+  {
+    number: 26,
+    name: 'hosts that MCP servers were refused',
+    statements: [`ALTER TABLE mcp_health ADD COLUMN refused_hosts TEXT NOT NULL DEFAULT '[]'`],
+  },
 ];

@@ -429,6 +429,8 @@ export const mcpHealth = sqliteTable(
     state: text('state', { enum: [...MCP_HEALTH_STATES] }).notNull(),
     lastError: text('last_error'),
     checkedAt: text('checked_at').notNull(),
+    /** JSON: hosts that its container was refused on that machine. */
+    refusedHosts: text('refused_hosts').notNull().default('[]'),
   },
   (table) => [primaryKey({ columns: [table.serverId, table.sidecarId] })],
 );

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { OWNERS } from '../../model/host_binding.ts';
 import {
+  MAX_REFUSED_HOSTS,
   MCP_AUTHORIZATION_STATES,
   MCP_HEALTH_STATES,
   MCP_ISOLATIONS,
@@ -27,6 +28,7 @@ import {
 import { withOwnId } from './mcp_references.ts';
 import { checkMcpServer } from './mcp_server_rules.ts';
 import { toShownLine } from '../../model/shown_text.ts';
+import { normaliseHostOnPort } from '../../net/host.ts';
 import { id, owner, page, pageQuery, time } from '../primitives.ts';
 import { secretValue } from '../secrets.ts';
 
@@ -92,7 +94,13 @@ const shown = {
 };
 
 /** The last report of a gateway on one of the owner's machines; the newest of all. */
-const health = z.object({ state: z.enum(MCP_HEALTH_STATES), last_error: z.string().nullable(), checked_at: time });
+const health = z.object({
+  state: z.enum(MCP_HEALTH_STATES),
+  last_error: z.string().nullable(),
+  checked_at: time,
+  /** Hosts that its container was refused on any of these machines. The server chose their names. */
+  refused_hosts: z.array(z.string()).default([]),
+});
 
 const credential = z.object({
   name: z.string(),
@@ -178,6 +186,20 @@ const MAX_ERROR_CHARACTERS = 1_000;
 /** One line from a program's output, without characters that control a terminal. */
 const errorLine = z.string().overwrite((text) => toShownLine(text, MAX_ERROR_CHARACTERS));
 
+/**
+ * A server names hosts as it likes: what is no host is left out, because a bad one must not hold up the report, and a person may
+ * copy a command with it into a shell.
+ */
+const refusedHosts = z
+  .array(z.string())
+  .max(MAX_REFUSED_HOSTS)
+  .overwrite((hosts) => hosts.filter((host) => isExactHost(host)));
+
+function isExactHost(text: string): boolean {
+  const host = normaliseHostOnPort(text);
+  return host.ok && host.value === text;
+}
+
 /** `POST /v1/sidecar/mcp-health`: what runs on the sidecar's machine. Servers that the sidecar may not see are ignored. */
 export const mcpHealthReport = z
   .strictObject({
@@ -188,6 +210,8 @@ export const mcpHealthReport = z
           state: z.enum(MCP_HEALTH_STATES),
           last_error: errorLine.nullable(),
           checked_at: time,
+          /** Absent from earlier sidecars, and if there are none: earlier control planes refuse the field. */
+          refused_hosts: refusedHosts.optional(),
         }),
       )
       .max(MAX_REPORTED_SERVERS),

@@ -4,6 +4,7 @@ import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { McpRevisionsReply, McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
+import { codeBlock } from '../components/code_block.ts';
 import { dataTable } from '../components/data_table.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignCommand } from '../components/foreign_command.ts';
@@ -65,7 +66,7 @@ export function mcpServerPage(view: McpServerView): Page {
         ['Changed', html`${timeAgo(server.updated_at, nowMs)}, revision ${server.revision}`],
       ])}
     </section>
-    ${startedSection(server)} ${credentials(view)}
+    ${startedSection(server)} ${refusedHosts(server)} ${credentials(view)}
     ${server.mode === 'local' ? machineSteps(server) : signInPanel(server, nowMs, mayChange)} ${tools(view)}
     ${logPanel(server, view.events, nowMs)} ${history(view)}`;
   return layout(server.name, content);
@@ -112,6 +113,30 @@ function startedSection(server: McpServerRecord): Html {
       ['Variables', fieldList(server, env)],
       ['Headers', fieldList(server, headers)],
     ])}
+  </section>`;
+}
+
+/** A host is part of the consent, so only its machine can allow it (decision 0080). */
+function refusedHosts({ name, health }: McpServerRecord): Html | string {
+  const hosts = health?.refused_hosts ?? [];
+  if (hosts.length === 0) return '';
+  return html`<section class="panel flush" id="refused-hosts" aria-labelledby="refused-hosts-title">
+    <div class="panel-head">
+      <h2 id="refused-hosts-title">Hosts that it was refused</h2>
+      <span class="quiet small">The server chose these names</span>
+    </div>
+    <p class="padded">
+      Its container reaches only the hosts that a person allowed. Allow one only if you know what the server does there.
+      You can do so only on the machine itself, with the command beside the host.
+    </p>
+    ${dataTable<string>({
+      caption: 'Refused hosts',
+      rows: hosts,
+      columns: [
+        { title: 'Host', cell: (host) => html`<code>${foreignText(host)}</code>` },
+        { title: 'To allow it', cell: (host) => codeBlock(`svc mcp allow ${name} ${host}`) },
+      ],
+    })}
   </section>`;
 }
 

@@ -16,13 +16,14 @@ export async function noteHealth(
   const now = context.clock.now();
   const rows = servers
     .filter(({ id }) => known.has(id))
-    .map(({ id, state, last_error: lastError, checked_at: checkedAt }) => ({
+    .map(({ id, state, last_error: lastError, checked_at: checkedAt, refused_hosts: hosts = [] }) => ({
       serverId: id,
       sidecarId: caller.sidecarId,
       state,
       lastError,
       // A report from a clock that is ahead must not outlive later ones.
       checkedAt: new Date(Math.min(now, Date.parse(checkedAt))).toISOString(),
+      refusedHosts: JSON.stringify(hosts),
     }));
   if (rows.length === 0) return;
   await context.database.write(noteMcpHealth(context.database, rows));

@@ -1,4 +1,4 @@
-import { mcpVaultPath, MCP_OAUTH_NAME } from '../../../shared/model/mcp_server.ts';
+import { MAX_REFUSED_HOSTS, mcpVaultPath, MCP_OAUTH_NAME } from '../../../shared/model/mcp_server.ts';
 import { commandDangers } from '../../../shared/mcp/command_dangers.ts';
 import type { Danger } from '../../../shared/mcp/dangers/danger.ts';
 import { referencesOf } from '../../../shared/mcp/references.ts';
@@ -101,11 +101,18 @@ const HEALTH_MS = 5 * 60_000;
 const PASSING_STATES: readonly string[] = ['running', 'starting'];
 
 function healthOf(serverId: string, { health: said, now }: Known): McpServerRecord['health'] {
-  const newest = said.find((row) => row.serverId === serverId);
+  const rows = said.filter((row) => row.serverId === serverId);
+  const [newest] = rows;
   if (newest === undefined) return null;
   const isOld = now - Date.parse(newest.checkedAt) > HEALTH_MS;
   const state = isOld && PASSING_STATES.includes(newest.state) ? 'unknown' : newest.state;
-  return { state, last_error: newest.lastError, checked_at: newest.checkedAt };
+  return { state, last_error: newest.lastError, checked_at: newest.checkedAt, refused_hosts: listRefusedHosts(rows) };
+}
+
+/** Of all machines, those of the newest report first. */
+function listRefusedHosts(rows: readonly McpHealthRow[]): string[] {
+  const hosts = rows.flatMap(({ refusedHosts }): readonly string[] => JSON.parse(refusedHosts));
+  return [...new Set(hosts)].slice(0, MAX_REFUSED_HOSTS);
 }
 
 function credentialsOf(row: McpServerRow, stored: readonly McpCredentialRow[]): McpServerRecord['credentials'] {
