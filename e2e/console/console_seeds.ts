@@ -99,10 +99,10 @@ async function addMember(world: ConsoleWorld, database: Database): Promise<strin
   const { enterprise_id: enterpriseId } = meReply.parse(await world.api('GET', '/v1/me'));
   const id = newId('usr', crypto.getRandomValues(new Uint8Array(16)));
   const createdAt = new Date().toISOString();
-  const person = { email: 'pat@acme.test', displayName: 'Pat', role: 'member' as const, suspendedAt: null };
-  const written = await database.write([
-    insertUser(database, { id, enterpriseId, ...person, policyVersion: 0, createdAt }),
-  ]);
+  const person = { id: newId('per', crypto.getRandomValues(new Uint8Array(16))), createdAt };
+  const pat = { email: 'pat@acme.test', displayName: 'Pat', role: 'member' as const, suspendedAt: null };
+  const user = { id, enterpriseId, ...pat, policyVersion: 0, createdAt };
+  const written = await database.write(insertUser(database, { person, user }));
   if (!written.ok) throw new Error('the member was not added');
   return id;
 }

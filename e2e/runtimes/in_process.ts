@@ -187,8 +187,9 @@ export async function addUser(context: ProgramContext, enterpriseId: string | nu
   };
   const role = enterpriseId === null ? ('admin' as const) : ('member' as const);
   const id = freshId(context, 'usr');
+  const person = { id: freshId(context, 'per'), createdAt };
   const user = { id, enterpriseId: enterprise.id, email: null, displayName: 'U', role, suspendedAt: null, ...made };
-  const statements = insertAccount(context.database, { user, enterprise });
+  const statements = insertAccount(context.database, { person, user, enterprise });
   const begun = enterpriseId === null ? await beginEnterprise(context.database, context.vault, enterprise.id) : [];
   await context.database.write([...(enterpriseId === null ? statements : statements.slice(1)), ...begun]);
   return { userId: id, enterpriseId: enterprise.id, role };

@@ -1,6 +1,8 @@
 /** The kinds of ids, by prefix (design section 7). */
 const ID_PREFIXES = [
   'usr',
+  /** A person: one or more users, each in its own enterprise. */
+  'per',
   'ent',
   'mcp',
   'bnd',

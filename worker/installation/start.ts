@@ -225,7 +225,7 @@ async function installLocalUser(input: StartInput, vault: Vault): Promise<void> 
   };
   await writeOrYield(database, [
     setOnce(database, 'local_user_id', user.id),
-    ...insertAccount(database, { user, enterprise }),
+    ...insertAccount(database, { person: { id: freshId(input, 'per'), createdAt }, user, enterprise }),
     ...(await beginEnterprise(database, vault, enterprise.id)),
   ]);
 }

@@ -115,9 +115,9 @@ async function decide(context: ServiceContext, offer: Offer): Promise<Result<Cha
       value: null,
     });
   }
-  const row = newIdentity(context, identity, offer, linker.userId);
-  const isFirst = emailVerified && account.user.verifiedEmail === null;
-  const claimed = isFirst ? [claimVerifiedEmail(context.database, linker.userId, email)] : [];
+  const row = newIdentity(context, identity, offer, account.person.id);
+  const isFirst = emailVerified && account.person.verifiedEmail === null;
+  const claimed = isFirst ? [claimVerifiedEmail(context.database, account.person.id, email)] : [];
   const data = { 'svc.control.resource': row.id, 'svc.control.provider': provider };
   return ok({
     statements: [...lives, insertIdentity(context.database, row), ...claimed],
@@ -138,7 +138,7 @@ async function findLinkedAccount(
   const known = await findAccountOfIdentity(database, keyOf(identity, { provider }));
   const owner = identity.emailVerified ? await findAccountByVerifiedEmail(database, identity.email) : null;
   for (const other of [known, owner]) {
-    if (other !== null && other.user.id !== linker.userId) return err(identityTaken());
+    if (other !== null && other.person.id !== account.person.id) return err(identityTaken());
   }
   const problem = admissionProblem(account, identity, { provider });
   return problem === null ? ok({ account, isKnown: known !== null }) : err(problem);

@@ -121,7 +121,7 @@ function signInKnown(
   context: ServiceContext,
   identity: Identity,
   how: SignInMethod,
-  { user }: Account,
+  { user, person }: Account,
 ): Promise<Change<SignedIn>> {
   const { email, emailVerified } = identity;
   const touched = touchIdentity(context.database, keyOf(identity, how), {
@@ -130,7 +130,7 @@ function signInKnown(
     lastSignInAt: nowText(context),
   });
   const claimed =
-    emailVerified && user.verifiedEmail === null ? [claimVerifiedEmail(context.database, user.id, email)] : [];
+    emailVerified && person.verifiedEmail === null ? [claimVerifiedEmail(context.database, person.id, email)] : [];
   return planSignIn(context, user.id, how, { statements: [touched, ...claimed], events: [] });
 }
 
@@ -138,11 +138,11 @@ function join(
   context: ServiceContext,
   identity: Identity,
   how: SignInMethod,
-  { user }: Account,
+  { user, person }: Account,
 ): Promise<Change<SignedIn>> {
   const statements = [
     ...guardJoinable(user.id, identity.email),
-    insertIdentity(context.database, newIdentity(context, identity, how, user.id)),
+    insertIdentity(context.database, newIdentity(context, identity, how, person.id)),
   ];
   return planSignIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });
 }
@@ -157,11 +157,11 @@ async function addMember(
   const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
   const problem = domain === undefined ? domainNotAllowed() : enterpriseProblem(enterprise, identity, how);
   if (problem !== null || domain === undefined) return err(problem ?? domainNotAllowed());
-  const user = newUser(context, identity, { enterpriseId: enterprise.id, role: 'member' });
+  const { person, user } = newUser(context, identity, { enterpriseId: enterprise.id, role: 'member' });
   const statements = [
     ...domainStillOf(domain, enterprise.id),
-    insertUser(context.database, user),
-    insertIdentity(context.database, newIdentity(context, identity, how, user.id)),
+    ...insertUser(context.database, { person, user }),
+    insertIdentity(context.database, newIdentity(context, identity, how, person.id)),
   ];
   const events = [draft('control.user.created', user.id, how)];
   return ok(await planSignIn(context, user.id, how, { statements, events }));
@@ -173,13 +173,13 @@ async function createAccount(
   how: SignInMethod,
   enterpriseId: string,
 ): Promise<Result<Change<SignedIn>, ApiError>> {
-  const user = newUser(context, identity, { enterpriseId, role: 'owner' });
+  const { person, user } = newUser(context, identity, { enterpriseId, role: 'owner' });
   const { id: userId, createdAt, displayName: name } = user;
   const slug = await freeSlug(context, identity.email);
   const enterprise = { id: enterpriseId, slug, name, billingEmail: identity.email, createdAt };
   const statements = [
-    ...insertAccount(context.database, { user, enterprise }),
-    insertIdentity(context.database, newIdentity(context, identity, how, userId)),
+    ...insertAccount(context.database, { person, user, enterprise }),
+    insertIdentity(context.database, newIdentity(context, identity, how, person.id)),
   ];
   const created: AuditDraft = {
     ...draft('control.enterprise.created', userId, how),
@@ -189,18 +189,18 @@ async function createAccount(
   return ok({ ...(await planSignIn(context, userId, how, { statements, events })), begins: [enterpriseId] });
 }
 
+/** A new person, and its user in an enterprise. */
 function newUser(
   context: ServiceContext,
   identity: Identity,
   membership: { readonly enterpriseId: string; readonly role: 'owner' | 'member' },
 ) {
+  const { email, emailVerified } = identity;
+  const createdAt = nowText(context);
+  const id = freshId(context, 'usr');
   return {
-    ...membership,
-    id: freshId(context, 'usr'),
-    email: identity.email,
-    displayName: displayNameOf(identity),
-    verifiedEmail: identity.emailVerified ? identity.email : null,
-    createdAt: nowText(context),
+    person: { id: freshId(context, 'per'), verifiedEmail: emailVerified ? email : null, createdAt },
+    user: { ...membership, id, email, displayName: displayNameOf(identity), createdAt },
   };
 }
 
@@ -252,12 +252,12 @@ export function keyOf({ issuer, subject }: Identity, { provider }: ByProvider): 
   return { provider, issuer, subject };
 }
 
-/** The row of an identity that is added to a user. */
-export function newIdentity(context: ServiceContext, identity: Identity, how: ByProvider, userId: string) {
+/** The row of an identity that is added to a person. */
+export function newIdentity(context: ServiceContext, identity: Identity, how: ByProvider, personId: string) {
   const now = nowText(context);
   const { email, emailVerified } = identity;
   const id = freshId(context, 'idn');
-  return { id, ...keyOf(identity, how), userId, email, emailVerified, createdAt: now, lastSignInAt: now };
+  return { id, ...keyOf(identity, how), personId, email, emailVerified, createdAt: now, lastSignInAt: now };
 }
 
 const MAX_NAME = 200;

@@ -1,37 +1,53 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
-import { enterprises, users } from './tables.ts';
+import { enterprises, people, users } from './tables.ts';
 
 type UserRow = typeof users.$inferSelect;
+type PersonRow = typeof people.$inferSelect;
 export type EnterpriseRow = typeof enterprises.$inferSelect;
 
-/** A user with its enterprise. */
+/** A user with its person and its enterprise. */
 export interface Account {
   readonly user: UserRow;
+  readonly person: PersonRow;
   readonly enterprise: EnterpriseRow;
 }
 
 export async function findAccount(database: Database, userId: string): Promise<Account | null> {
-  const rows = await database.read
-    .select({ user: users, enterprise: enterprises })
-    .from(users)
-    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
-    .where(eq(users.id, userId));
+  const rows = await selectAccounts(database).where(eq(users.id, userId));
   return rows[0] ?? null;
 }
 
-/** The fields of a new account; omitted ones get their defaults. */
-interface NewAccount {
-  readonly user: typeof users.$inferInsert;
+/** The query of accounts, for a condition. */
+export function selectAccounts(database: Database) {
+  return database.read
+    .select({ user: users, person: people, enterprise: enterprises })
+    .from(users)
+    .innerJoin(people, eq(people.id, users.personId))
+    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId));
+}
+
+/** The fields of a new person's user; omitted ones get their defaults. */
+interface NewUser {
+  readonly person: typeof people.$inferInsert;
+  readonly user: Omit<typeof users.$inferInsert, 'personId'>;
+}
+
+/** The same with its own enterprise. */
+interface NewAccount extends NewUser {
   readonly enterprise: typeof enterprises.$inferInsert;
 }
 
 export function insertAccount(database: Database, account: NewAccount): Statement[] {
-  return [database.read.insert(enterprises).values(account.enterprise), insertUser(database, account.user)];
+  return [database.read.insert(enterprises).values(account.enterprise), ...insertUser(database, account)];
 }
 
-export function insertUser(database: Database, user: NewAccount['user']): Statement {
-  return database.read.insert(users).values(user);
+/** Inserts a user who is a new person. */
+export function insertUser(database: Database, { person, user }: NewUser): Statement[] {
+  return [
+    database.read.insert(people).values(person),
+    database.read.insert(users).values({ ...user, personId: person.id }),
+  ];
 }
 
 /**

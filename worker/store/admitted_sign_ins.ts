@@ -64,11 +64,12 @@ function allowedSignIns(database: Database, of: SignInColumns, { providers, exce
 /** Whether the user has signed in by this provider with a verified address of one of the domains. */
 function hasAddressOf(database: Database, of: SignInColumns, domains: readonly string[]): SQL {
   const domain = sql`lower(substr(${identities.email}, instr(${identities.email}, '@') + 1))`;
-  const isSame = and(eq(identities.userId, of.userId), eq(identities.provider, of.provider));
+  const isSame = and(eq(users.id, of.userId), eq(identities.provider, of.provider));
   const isVerified = sql`${identities.emailVerified} = 1`;
   const found = database.read
-    .select({ userId: identities.userId })
+    .select({ id: identities.id })
     .from(identities)
+    .innerJoin(users, eq(users.personId, identities.personId))
     .where(and(isSame, isVerified, inArray(domain, [...domains])));
   return exists(found);
 }

@@ -2,7 +2,7 @@ import { and, eq, notInArray, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { enterpriseDomains, enterpriseOidc, enterprises, identities } from './tables.ts';
 import type { EnterpriseRow } from './accounts.ts';
-import type { IdentityRow } from './identities.ts';
+import { type IdentityRow, personOf } from './identities.ts';
 
 export type EnterpriseOidcRow = typeof enterpriseOidc.$inferSelect;
 
@@ -37,7 +37,10 @@ export async function findEnterpriseOfDomain(database: Database, domain: string)
 }
 
 export async function listIdentities(database: Database, userId: string): Promise<IdentityRow[]> {
-  return database.read.select().from(identities).where(eq(identities.userId, userId));
+  return database.read
+    .select()
+    .from(identities)
+    .where(eq(identities.personId, personOf(userId)));
 }
 
 export type EnterpriseChange = Pick<

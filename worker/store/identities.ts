@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, ne, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, ne, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import {
   browserSessions,
@@ -7,10 +7,11 @@ import {
   identities,
   mcpConnections,
   passwords,
+  people,
   tokenFamilies,
   users,
 } from './tables.ts';
-import type { Account } from './accounts.ts';
+import { type Account, selectAccounts } from './accounts.ts';
 
 export type IdentityRow = typeof identities.$inferSelect;
 
@@ -19,22 +20,15 @@ export type IdentityKey = Pick<IdentityRow, 'provider' | 'issuer' | 'subject'>;
 
 /** The account of an identity; null if it never signed in. */
 export async function findAccountOfIdentity(database: Database, key: IdentityKey): Promise<Account | null> {
-  const rows = await database.read
-    .select({ user: users, enterprise: enterprises })
-    .from(identities)
-    .innerJoin(users, eq(users.id, identities.userId))
-    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
+  const rows = await selectAccounts(database)
+    .innerJoin(identities, eq(identities.personId, users.personId))
     .where(isIdentity(key));
   return rows[0] ?? null;
 }
 
 /** The account with this address. `address` is lower-case. */
 export async function findAccountByVerifiedEmail(database: Database, address: string): Promise<Account | null> {
-  const rows = await database.read
-    .select({ user: users, enterprise: enterprises })
-    .from(users)
-    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
-    .where(eq(users.verifiedEmail, address));
+  const rows = await selectAccounts(database).where(eq(people.verifiedEmail, address));
   return rows[0] ?? null;
 }
 
@@ -61,23 +55,24 @@ export function touchIdentity(
     .where(isIdentity(key));
 }
 
-/** Sets a user's address, if it has none and nobody else has this one. */
-export function claimVerifiedEmail(database: Database, userId: string, address: string): Statement {
-  const isFree = sql`NOT EXISTS (SELECT 1 FROM users AS other WHERE other.verified_email = ${address})`;
+/** Sets a person's address, if it has none and nobody else has this one. */
+export function claimVerifiedEmail(database: Database, personId: string, address: string): Statement {
+  const isFree = sql`NOT EXISTS (SELECT 1 FROM people AS other WHERE other.verified_email = ${address})`;
   return database.read
-    .update(users)
+    .update(people)
     .set({ verifiedEmail: address })
-    .where(and(eq(users.id, userId), sql`${users.verifiedEmail} IS NULL`, isFree));
+    .where(and(eq(people.id, personId), isNull(people.verifiedEmail), isFree));
 }
 
-/** True if the user exists, is not suspended and has this address: the condition of joining an account by email. */
+/** True if the user exists, is not suspended and its person has this address: the condition of joining by email. */
 export function guardJoinable(userId: string, address: string): Statement[] {
   return guard(
-    sql`EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND verified_email = ${address} AND suspended_at IS NULL)`,
+    sql`EXISTS (SELECT 1 FROM users JOIN people ON people.id = users.person_id
+      WHERE users.id = ${userId} AND verified_email = ${address} AND suspended_at IS NULL)`,
   );
 }
 
-/** A user's identities, oldest first. */
+/** The identities of a user's person, oldest first. */
 export async function listIdentityRows(
   database: Database,
   page: { readonly userId: string; readonly after: string | null; readonly limit: number },
@@ -86,7 +81,7 @@ export async function listIdentityRows(
   return database.read
     .select()
     .from(identities)
-    .where(and(eq(identities.userId, page.userId), after))
+    .where(and(eq(identities.personId, personOf(page.userId)), after))
     .orderBy(asc(identities.id))
     .limit(page.limit);
 }
@@ -133,6 +128,11 @@ export function endSignInsBy(
       .set({ revokedAt: now })
       .where(and(ofMcpClients, isNull(mcpConnections.revokedAt))),
   ];
+}
+
+/** The person of a user. */
+export function personOf(userId: string): SQL<string> {
+  return sql<string>`(SELECT person_id FROM users WHERE id = ${userId})`;
 }
 
 function isIdentity({ provider, issuer, subject }: IdentityKey) {

@@ -116,6 +116,40 @@ describe('migrations', () => {
     client.close();
   });
 
+  test('make each user a person, who gets its identities and its verified address', async () => {
+    const client = open();
+    await migrate(client, NOW, MIGRATIONS.slice(0, 26));
+    const user = (id: string, address: string): string =>
+      `INSERT INTO users (id, enterprise_id, display_name, role, created_at, email, verified_email)
+        VALUES ('usr_${id}', 'ent_1', 'U', 'member', '${NOW}', 'shown@acme.test', ${address})`;
+    const identity = (id: string): string =>
+      `INSERT INTO identities (provider, issuer, subject, user_id, email, email_verified, created_at, last_sign_in_at, id)
+        VALUES ('codehost', 'i', '${id}', 'usr_${id}', 'e', 1, '${NOW}', '${NOW}', 'idn_${id}')`;
+    await client.batch([
+      `INSERT INTO enterprises (id, slug, name, created_at) VALUES ('ent_1', 'e', 'E', '${NOW}')`,
+      user('1', `'alice@acme.test'`),
+      user('2', 'NULL'),
+      identity('1'),
+      identity('2'),
+    ]);
+    await migrate(client, NOW);
+    const { rows } = await client.execute(
+      `SELECT users.id AS user, users.email AS email, people.verified_email AS verified, identities.id AS identity
+        FROM users JOIN people ON people.id = users.person_id JOIN identities ON identities.person_id = people.id
+        ORDER BY users.id`,
+    );
+    expect(rows).toMatchObject([
+      { user: 'usr_1', email: 'shown@acme.test', verified: 'alice@acme.test', identity: 'idn_1' },
+      { user: 'usr_2', email: 'shown@acme.test', verified: null, identity: 'idn_2' },
+    ]);
+    const again = (person: string): string =>
+      `INSERT INTO users (id, enterprise_id, display_name, role, created_at, person_id)
+        VALUES ('usr_3', 'ent_1', 'U', 'member', '${NOW}', ${person})`;
+    await expect(client.execute(again('NULL'))).rejects.toThrow('a user without a person');
+    await expect(client.execute(again(`'per_1'`))).rejects.toThrow('UNIQUE constraint failed');
+    client.close();
+  });
+
   test('are numbered from 1 without a gap', () => {
     expect(MIGRATIONS.map((migration) => migration.number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
   });

@@ -456,4 +456,33 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'hosts that MCP servers were refused',
     statements: [`ALTER TABLE mcp_health ADD COLUMN refused_hosts TEXT NOT NULL DEFAULT '[]'`],
   },
+  {
+    number: 27,
+    name: 'people',
+    statements: [
+      // Each user so far is a person. The person's id has the same characters, so it still sorts by creation.
+      `CREATE TABLE people (id TEXT PRIMARY KEY, verified_email TEXT UNIQUE, created_at TEXT NOT NULL) STRICT`,
+      `INSERT INTO people (id, verified_email, created_at)
+        SELECT 'per_' || substr(id, 5), verified_email, created_at FROM users`,
+      `ALTER TABLE users ADD COLUMN person_id TEXT REFERENCES people (id)`,
+      `UPDATE users SET person_id = 'per_' || substr(id, 5)`,
+      `CREATE UNIQUE INDEX users_by_person ON users (person_id, enterprise_id)`,
+      `DROP INDEX users_by_verified_email`,
+      `ALTER TABLE users DROP COLUMN verified_email`,
+      // A column that is added to a table cannot be NOT NULL.
+      `CREATE TRIGGER users_are_people BEFORE INSERT ON users WHEN NEW.person_id IS NULL
+        BEGIN SELECT RAISE(ABORT, 'a user without a person'); END`,
+      `CREATE TABLE identities_of_people (
+        provider TEXT NOT NULL, issuer TEXT NOT NULL, subject TEXT NOT NULL, person_id TEXT NOT NULL REFERENCES people (id),
+        email TEXT NOT NULL, email_verified INTEGER NOT NULL, created_at TEXT NOT NULL, last_sign_in_at TEXT NOT NULL,
+        id TEXT NOT NULL UNIQUE, PRIMARY KEY (provider, issuer, subject)) STRICT`,
+      `INSERT INTO identities_of_people (provider, issuer, subject, person_id, email, email_verified, created_at,
+        last_sign_in_at, id)
+        SELECT provider, issuer, subject, 'per_' || substr(user_id, 5), email, email_verified, created_at, last_sign_in_at, id
+        FROM identities`,
+      `DROP TABLE identities`,
+      `ALTER TABLE identities_of_people RENAME TO identities`,
+      `CREATE INDEX identities_by_person ON identities (person_id)`,
+    ],
+  },
 ];

@@ -30,8 +30,18 @@ export const enterprises = sqliteTable('enterprises', {
   ssoRequired: integer('sso_required', { mode: 'boolean' }).notNull().default(false),
 });
 
+/** Who a user is: identities and the verified address belong to a person, everything else to a user. */
+export const people = sqliteTable('people', {
+  id: text('id').primaryKey(),
+  /** Lower-case; null until the address is verified. */
+  verifiedEmail: text('verified_email'),
+  createdAt: text('created_at').notNull(),
+});
+
+/** A person's account in one enterprise. */
 export const users = sqliteTable('users', {
   id: text('id').primaryKey(),
+  personId: text('person_id').notNull(),
   enterpriseId: text('enterprise_id').notNull(),
   email: text('email'),
   displayName: text('display_name').notNull(),
@@ -39,8 +49,6 @@ export const users = sqliteTable('users', {
   policyVersion: integer('policy_version').notNull().default(0),
   createdAt: text('created_at').notNull(),
   suspendedAt: text('suspended_at'),
-  /** Lower-case; null until the address is verified. */
-  verifiedEmail: text('verified_email'),
 });
 
 export const secrets = sqliteTable('secrets', {
@@ -174,7 +182,7 @@ export const identities = sqliteTable(
     provider: text('provider').notNull(),
     issuer: text('issuer').notNull(),
     subject: text('subject').notNull(),
-    userId: text('user_id').notNull(),
+    personId: text('person_id').notNull(),
     email: text('email').notNull(),
     emailVerified: integer('email_verified', { mode: 'boolean' }).notNull(),
     createdAt: text('created_at').notNull(),

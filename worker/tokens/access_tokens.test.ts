@@ -63,7 +63,14 @@ describe('an access token', () => {
   ])('reports whether an address that %s is verified', async (_, verified, email_verified) => {
     const args = [verified, user.caller.userId];
     const { client } = control.context.database;
-    await client.execute({ sql: "UPDATE users SET email = 'alice@acme.test', verified_email = ? WHERE id = ?", args });
+    await client.execute({
+      sql: 'UPDATE people SET verified_email = ? WHERE id = (SELECT person_id FROM users WHERE id = ?)',
+      args,
+    });
+    await client.execute({
+      sql: "UPDATE users SET email = 'alice@acme.test' WHERE id = ?",
+      args: [user.caller.userId],
+    });
     const { access_token } = await signInProgram(control, user.caller);
     expect(decodeJwt(access_token)).toMatchObject({ email: 'alice@acme.test', email_verified });
   });

@@ -33,7 +33,7 @@ export async function issueAccessToken(
     family: familyId,
     enterprise_id: user.enterpriseId,
     role: user.role,
-    ...emailClaims(user),
+    ...emailClaims(account),
   };
   return signAccessToken(context, { issuer, audience: issuer, subject: user.id, claims });
 }
@@ -64,7 +64,7 @@ export async function signAccessToken(
 }
 
 /** The address, and whether it is verified. Nothing here relies on it. */
-function emailClaims({ email, verifiedEmail }: Account['user']): object {
+function emailClaims({ user: { email }, person: { verifiedEmail } }: Account): object {
   return email === null ? {} : { email, email_verified: email === verifiedEmail };
 }
 
