@@ -194,6 +194,15 @@ describe('migrations', () => {
     client.close();
   });
 
+  test('leave an empty database empty if one of its steps fails', async () => {
+    const client = open();
+    const broken = { ...NEXT, statements: ['CREATE TABLE nonsense ('] };
+    await expect(migrate(client, NOW, [...MIGRATIONS, broken])).rejects.toThrow('incomplete input');
+    expect((await client.execute('SELECT name FROM sqlite_schema')).rows).toEqual([]);
+    expect(await migrate(client, NOW)).toMatchObject({ ok: true });
+    client.close();
+  });
+
   test('refuse a database of a newer version', async () => {
     const client = open();
     await migrate(client, NOW, [...MIGRATIONS, NEXT]);

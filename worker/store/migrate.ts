@@ -16,9 +16,10 @@ const MAKE_LOG = `CREATE TABLE IF NOT EXISTS schema_migrations (
   number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT`;
 
 /**
- * Migrates a database to this program's schema and returns the numbers of the applied steps. Two programs may run it at
- * once: a step's first statement claims its number, so the loser's step is rolled back as a whole, and it reads the
- * version again. If it refuses, nothing is changed.
+ * Migrates a database to this program's schema and returns the numbers of the applied steps. An empty database gets all of
+ * them in one transaction, any other one after the other. Two programs may run it at once: a step's first statement claims
+ * its number, so the loser's transaction is rolled back as a whole, and it reads the version again. If it refuses, nothing
+ * is changed.
  */
 export async function migrate(
   client: Client,
@@ -47,9 +48,9 @@ async function applyPending(
     const applied = await readApplied(client);
     const problem = compare(applied, checksums);
     if (problem !== null) return err(problem);
-    const next = migrations[applied.length];
-    if (next === undefined) return ok(ours);
-    if (await applyOne(client, next, checksums[applied.length] ?? '', now)) ours.push(next.number);
+    const next = applied.length === 0 ? migrations : migrations.slice(applied.length, applied.length + 1);
+    if (next.length === 0) return ok(ours);
+    if (await applyTogether(client, next, checksums, now)) ours.push(...next.map((step) => step.number));
   }
 }
 
@@ -101,14 +102,22 @@ function compare(applied: readonly Applied[], checksums: readonly string[]): Ref
   return { reason: 'migration_changed', message };
 }
 
-/** False if another program applied it first. */
-async function applyOne(client: Client, migration: Migration, sum: string, now: string): Promise<boolean> {
-  const claim = {
-    sql: 'INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)',
-    args: [migration.number, migration.name, sum, now],
-  };
+/** Applies these steps in one transaction. False if another program applied one of them first. */
+async function applyTogether(
+  client: Client,
+  steps: readonly Migration[],
+  checksums: readonly string[],
+  now: string,
+): Promise<boolean> {
+  const statements = steps.flatMap(({ number, name, statements: changes }) => [
+    {
+      sql: 'INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)',
+      args: [number, name, checksums[number - 1] ?? '', now],
+    },
+    ...changes,
+  ]);
   try {
-    await client.batch([MAKE_LOG, claim, ...migration.statements], 'write');
+    await client.batch([MAKE_LOG, ...statements], 'write');
     return true;
   } catch (error) {
     const claimedElsewhere = error instanceof LibsqlError && error.code.startsWith('SQLITE_CONSTRAINT');
