@@ -2,6 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { Npm } from '../gateway/packages/npm_program.ts';
 import { parseSettings, type Settings } from '../shared/model/settings.ts';
 import { CliError, EXIT } from './exit_codes.ts';
+import type { ApiCall } from './terminal/http_client.ts';
 
 /** A stream that may be a terminal. */
 export type InputStream = Readable & { readonly isTTY?: boolean; setRawMode?: (raw: boolean) => unknown };
@@ -26,7 +27,8 @@ export interface CliContext {
   readonly version: string;
   /** Node's compile cache, passed on to programs that are started. */
   readonly compileCache: string;
-  readonly fetch: typeof fetch;
+  /** Calls the control plane or the sidecar. */
+  readonly fetch: ApiCall;
   /** npm; by default the one on the PATH. */
   readonly npm?: Npm;
   /** Milliseconds since the epoch. */

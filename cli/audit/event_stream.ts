@@ -2,7 +2,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { errorCode } from '../../shared/model/error_code.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import type { CallOptions, HttpClient } from '../terminal/http_client.ts';
+import type { CallOptions, HttpClient, StreamedReply } from '../terminal/http_client.ts';
 
 /** Maximum size of an event; audit events are far smaller. */
 const MAX_EVENT_CHARACTERS = 1024 * 1024;
@@ -65,7 +65,7 @@ async function followOnce(stream: FollowedStream, state: StreamState, signal: Ab
 }
 
 /** The body as it arrives. A lost connection is a `CliError`. */
-async function* readPieces({ body }: Response, origin: string): AsyncGenerator<Uint8Array> {
+async function* readPieces({ body }: StreamedReply, origin: string): AsyncGenerator<Uint8Array> {
   try {
     yield* body ?? [];
   } catch (error) {

@@ -5,7 +5,7 @@ import {
   type PackagePlan,
   PackageStore,
 } from '../../gateway/packages/package_store.ts';
-import { downloadBytes } from '../../gateway/packages/download_size.ts';
+import { downloadBytes, type FetchHead } from '../../gateway/packages/download_size.ts';
 import { npmSpecText, readNpmCommand } from '../../shared/mcp/npm_command.ts';
 import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
@@ -125,7 +125,7 @@ function noteScripts({ print }: Pick<Call, 'print'>, names: readonly string[]): 
   if (names.length > 0) print.note(toPrintable(`install scripts were not run: ${names.join(', ')}`));
 }
 
-async function planText(spec: PackageSpec, plan: PackagePlan, fetchHead: typeof fetch): Promise<string> {
+async function planText(spec: PackageSpec, plan: PackagePlan, fetchHead: FetchHead): Promise<string> {
   const bytes = await downloadBytes(plan.tarballs, fetchHead);
   const size = bytes === null ? 'of unknown size' : `${bytesText(bytes)} to download`;
   const scripts =

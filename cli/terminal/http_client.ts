@@ -3,11 +3,30 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-/** A raw reply: its status, its text and the headers that commands read. */
+/** A raw reply. */
 export interface RawReply {
   readonly status: number;
   readonly text: string;
-  readonly headers: Headers;
+}
+
+/** What of `fetch` a client uses. */
+export type ApiCall = (url: URL, init: ApiCallInit) => Promise<StreamedReply>;
+
+interface ApiCallInit {
+  readonly method: string;
+  readonly redirect: 'manual';
+  readonly signal: AbortSignal;
+  readonly headers: Record<string, string>;
+  readonly body?: string;
+}
+
+/** A reply whose body is read once, as a text or as it arrives. */
+export interface StreamedReply {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly headers: { get(name: string): string | null };
+  readonly body: AsyncIterable<Uint8Array> | null;
+  text(): Promise<string>;
 }
 
 export interface CallOptions {
@@ -27,7 +46,7 @@ export interface HttpClient {
   stream(
     path: string,
     options: CallOptions & { headers?: Record<string, string>; signal: AbortSignal },
-  ): Promise<Response>;
+  ): Promise<StreamedReply>;
   /** Returns the reply's validated JSON; throws `CliError` if it is an error or does not match the schema. */
   call<T>(method: string, path: string, schema: z.ZodType<T>, options?: CallOptions): Promise<T>;
   /** Expects a success without a body. */
@@ -40,7 +59,7 @@ interface Server {
   readonly token: string | ((refused: string | null) => Promise<string>) | null;
   /** `the control plane` or `the sidecar`. */
   readonly name: string;
-  readonly fetch: typeof fetch;
+  readonly fetch: ApiCall;
   /** The fix to suggest if it cannot be reached. */
   readonly startFix: string;
 }
@@ -53,7 +72,7 @@ export function httpClient(server: Server): HttpClient {
     const late = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
     const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal]);
     const response = await request(server, method, path, options, { signal });
-    return { status: response.status, text: await readText(server, response), headers: response.headers };
+    return { status: response.status, text: await readText(server, response) };
   };
   const succeed: HttpClient['callEmpty'] = async (method, path, options) => {
     const reply = await send(method, path, options);
@@ -69,11 +88,7 @@ export function httpClient(server: Server): HttpClient {
     stream: async (path, options) => {
       const response = await request(server, 'GET', path, options, options);
       if (response.ok) return response;
-      throw errorOfReply(server.name, {
-        status: response.status,
-        text: await response.text(),
-        headers: response.headers,
-      });
+      throw errorOfReply(server.name, { status: response.status, text: await response.text() });
     },
   };
 }
@@ -84,14 +99,14 @@ async function request(
   path: string,
   options: CallOptions,
   init: { readonly signal: AbortSignal; readonly headers?: Record<string, string> },
-): Promise<Response> {
+): Promise<StreamedReply> {
   const url = new URL(server.origin + path);
   if (url.origin !== server.origin) throw new CliError(EXIT.usage, `the path ${path} is not on ${server.origin}`);
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
   const json = options.body === undefined ? undefined : JSON.stringify(options.body);
-  const sendAs = async (token: string | null): Promise<Response> => {
+  const sendAs = async (token: string | null): Promise<StreamedReply> => {
     const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) };
     try {
       return await server.fetch(url, {
@@ -110,11 +125,11 @@ async function request(
   const reply = await sendAs(first);
   if (reply.status !== 401) return reply;
   // A 401 has no effects, so the call is repeated with a new token: the signing key may have been rotated. If the sign-in has ended, renewing reports that.
-  await reply.body?.cancel();
+  await readText(server, reply);
   return sendAs(await server.token(first));
 }
 
-async function readText(server: Server, response: Response): Promise<string> {
+async function readText(server: Server, response: StreamedReply): Promise<string> {
   try {
     return await response.text();
   } catch (error) {

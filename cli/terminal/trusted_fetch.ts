@@ -3,22 +3,23 @@ import { parseSettings } from '../../shared/model/settings.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import type { ApiCall } from './http_client.ts';
+import { callLocally } from './local_call.ts';
 
 /**
- * `fetch` that trusts a hosted control plane, and reaches it, as the sidecar does. Reading the system's roots takes 0.2 s, so a
- * call to this machine does without: by Node's own fetch, unless variables would make that one use a proxy.
+ * Reaches a hosted control plane, and trusts it, as the sidecar does. Reading the system's roots and loading `fetch` takes 0.2 s,
+ * so a call to this machine does without.
  */
-export function createTrustedFetch(env: CliContext['env']): typeof fetch {
-  let own: Promise<typeof fetch> | null = null;
-  return async (input, init) => {
-    const url = input instanceof Request ? input.url : String(input);
-    if (!url.startsWith('https:') && env['NODE_USE_ENV_PROXY'] === undefined) return fetch(input, init);
+export function createTrustedFetch(env: CliContext['env']): ApiCall {
+  let own: Promise<ApiCall> | null = null;
+  return async (url, init) => {
+    if (url.protocol === 'http:') return callLocally(url, init);
     own ??= openFetch(env);
-    return (await own)(input, init);
+    return (await own)(url, init);
   };
 }
 
-async function openFetch(env: CliContext['env']): Promise<typeof fetch> {
+async function openFetch(env: CliContext['env']): Promise<ApiCall> {
   const proxy = readUpstreamProxy(env);
   if (!proxy.ok) throw new CliError(EXIT.usage, proxy.error);
   const { createNodeFetch } = await import('../../machine/node_fetch.ts');

@@ -1,8 +1,19 @@
 const AT_ONCE = 8;
 const MAX_MS = 5_000;
 
+/** What of `fetch` it uses. */
+export type FetchHead = (
+  url: URL,
+  init: {
+    readonly method: 'HEAD';
+    readonly redirect: 'manual';
+    readonly headers: Record<string, string>;
+    readonly signal: AbortSignal;
+  },
+) => Promise<{ readonly ok: boolean; readonly headers: { get(name: string): string | null } }>;
+
 /** The size of archives in bytes, as their registry states it; null if it does not state all of them in time. */
-export async function downloadBytes(urls: readonly string[], fetchHead: typeof fetch): Promise<number | null> {
+export async function downloadBytes(urls: readonly string[], fetchHead: FetchHead): Promise<number | null> {
   const signal = AbortSignal.timeout(MAX_MS);
   const open = [...urls];
   let sum: number | null = 0;
@@ -16,9 +27,9 @@ export async function downloadBytes(urls: readonly string[], fetchHead: typeof f
   return sum;
 }
 
-async function bytesOf(url: string, fetchHead: typeof fetch, signal: AbortSignal): Promise<number | null> {
+async function bytesOf(url: string, fetchHead: FetchHead, signal: AbortSignal): Promise<number | null> {
   try {
-    const reply = await fetchHead(url, { method: 'HEAD', signal });
+    const reply = await fetchHead(new URL(url), { method: 'HEAD', redirect: 'manual', headers: {}, signal });
     const length = reply.ok ? Number(reply.headers.get('content-length') ?? Number.NaN) : Number.NaN;
     return Number.isSafeInteger(length) && length >= 0 ? length : null;
   } catch {
