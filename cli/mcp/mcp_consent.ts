@@ -8,6 +8,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { hostsToConsent } from './mcp_isolation.ts';
 import { installOffered, offerPackage, type PackageOffer } from './mcp_package.ts';
+import { addScripts, requireScriptsOptions } from './mcp_scripts.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -17,12 +18,15 @@ export interface ConsentOptions {
   readonly yes?: boolean;
   readonly unchecked?: boolean;
   readonly withdraw?: boolean;
+  /** The npm packages whose install scripts may run. */
+  readonly scripts?: readonly string[];
 }
 
 /** `svc mcp consent [SERVER]`. */
 export async function consentToServers(call: Call<ConsentOptions>): Promise<number | undefined> {
   const { args, options, print, context } = call;
   const [wanted] = args;
+  requireScriptsOptions(call);
   const { servers } = await serversOfMachine(call);
   if (options.withdraw === true) return withdraw(call, servers, wanted);
   const waiting = wanted === undefined ? servers.filter(isWaiting) : [machineServer(servers, wanted)];
@@ -84,13 +88,13 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
   if (consent !== 'needed') {
     const why = consent === 'given' ? 'already has your consent' : 'runs no program on this machine';
     print.note(`${server.name} ${why}`);
-    if (consent === 'given') await installOffered(call, await offerPackage(call, server, hostsOf(known)));
-    return true;
+    if (consent !== 'given') return true;
+    return addScripts(call, known, await offerPackage(call, server, hostsOf(known), options.scripts));
   }
   const danger = refusalOf(commandDangers(server.command, server.env));
   const isolation = await hostsToConsent(call, known);
   // No package manager is started for a server that svc never runs.
-  const offer = danger === null ? await offerPackage(call, server, isolation.hosts) : null;
+  const offer = danger === null ? await offerPackage(call, server, isolation.hosts, options.scripts) : null;
   print.raw(
     `${consentView(known, context.now(), print.paint, { isolation: isolation.text, ...packageText(offer) })}\n`,
   );
@@ -103,7 +107,7 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
     return false;
   }
   // Before the consent: a gateway starts the server as soon as it has the consent.
-  await installOffered(call, offer);
+  await installOffered(call, server.name, offer);
   await giveConsent(sidecarClient(context, options), { server, isToldUnchecked: true, hosts: isolation.hosts });
   print.note(`${server.name}: consent given; gateways start it when a client uses it`);
   return true;

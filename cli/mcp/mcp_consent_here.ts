@@ -30,7 +30,7 @@ export async function giveConsentHere(
   const isolation = await hostsToConsent(call, known, typedHosts);
   const offer = await offerPackage(call, typed, isolation.hosts);
   if (offer !== null && offer.plan !== null) call.print.note(toPrintable(`installs ${offer.text}`));
-  await installOffered(call, offer);
+  await installOffered(call, typed.name, offer);
   try {
     if (known.consent !== 'given') await consentTyped(call, typed, isolation);
     return true;

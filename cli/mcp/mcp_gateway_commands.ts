@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { handle, type CommandLine } from '../command_line.ts';
+import { collectValue, handle, type CommandLine } from '../command_line.ts';
 import type { ConsentOptions } from './mcp_consent.ts';
 import type { McpAllowOptions } from './mcp_allow.ts';
 import type { GatewayOptions } from './mcp_gateway.ts';
@@ -20,6 +20,11 @@ export function addMcpGatewayCommands(line: CommandLine, mcp: Command): void {
     .argument('[server]', 'name or id (default: every server that needs consent)')
     .option('--yes', 'give consent without a prompt')
     .option('--unchecked', 'with --yes: also for unchecked code')
+    .option(
+      '--scripts <package>',
+      'run the install scripts of this npm package of the server, as you (repeatable; default: none run)',
+      collectValue,
+    )
     .option('--withdraw', 'withdraw the consent and stop the server');
   handle<ConsentOptions>(line, consent, async (call) => (await import('./mcp_consent.ts')).consentToServers(call));
   const allow = mcp

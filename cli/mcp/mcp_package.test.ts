@@ -30,7 +30,7 @@ function lock(): string {
 const npm: Npm = (args, folder) => {
   npmCalls.push(args.join(' '));
   if (args[0] === 'install') writeFileSync(join(folder, 'package-lock.json'), lock());
-  else {
+  else if (args[0] === 'ci') {
     mkdirSync(join(folder, 'node_modules/demo-mcp'), { recursive: true });
     mkdirSync(join(folder, 'node_modules/.bin'));
     writeFileSync(join(folder, 'node_modules/demo-mcp/package.json'), JSON.stringify({ bin: 'cli.js' }));
@@ -156,6 +156,45 @@ describe('a consent to a server from a package', () => {
     const done = await runCli(home, ['mcp', 'consent', '--yes'], { answer, npm });
     expect([done.code, npmCalls]).toEqual([1, []]);
     expect(done.stderr).toContain('svc never runs');
+  });
+});
+
+const consent = (words: readonly string[], of: 'needed' | 'given', typed?: readonly string[], env = {}) => {
+  const more = typed === undefined ? {} : { terminal: true, typed };
+  return runCli(home, ['mcp', 'consent', ...words], { answer: answering(of, seen), npm, env, ...more });
+};
+
+describe('svc mcp consent --scripts', () => {
+  test('runs the scripts of the named package, and says so before', async () => {
+    const done = await consent(['demo', '--scripts', 'demo-mcp', '--yes'], 'needed');
+    expect(done.stdout).toContain('; runs install scripts as you, with your files and network: demo-mcp@1.0.0\n');
+    expect(done.stderr).toContain('install scripts were run: demo-mcp@1.0.0\n');
+    expect([done.code, npmCalls.at(-1)]).toEqual([0, 'rebuild demo-mcp@1.0.0']);
+  });
+
+  test('adds them to a server that was installed without, after a question', async () => {
+    const first = await consent(['--yes'], 'needed');
+    expect(first.stderr).toContain('If demo needs them: svc mcp consent demo --scripts demo-mcp\n');
+    npmCalls = [];
+    const no = await consent(['demo', '--scripts', 'demo-mcp'], 'given', ['n']);
+    expect([no.code, npmCalls]).toEqual([1, []]);
+    const yes = await consent(['demo', '--scripts', 'demo-mcp'], 'given', ['y']);
+    expect([yes.code, npmCalls]).toEqual([0, ['ci', 'rebuild demo-mcp@1.0.0']]);
+    npmCalls = [];
+    const again = await consent(['demo', '--scripts', 'demo-mcp', '--yes'], 'given');
+    expect([again.code, npmCalls]).toEqual([0, []]);
+  });
+
+  test.each([
+    ['a package without scripts', ['demo', '--scripts', 'other', '--yes'], {}, 'These have: demo-mcp@1.0.0'],
+    ['no server', ['--scripts', 'demo-mcp', '--yes'], {}, 'needs the name of the server'],
+    ['nobody who confirms', ['demo', '--scripts', 'demo-mcp'], {}, 'Add --yes.'],
+    ['an agent', ['demo', '--scripts', 'demo-mcp', '--yes'], { SVC_SESSION_ID: 'ses_1' }, 'runs inside a session'],
+  ])('refuses %s, and runs nothing', async (_, words, env, why) => {
+    const done = await consent(words, 'needed', undefined, env);
+    expect(done.code).not.toBe(0);
+    expect(done.stderr).toContain(why);
+    expect([seen, npmCalls.filter((call) => call !== 'install --package-lock-only')]).toEqual([[], []]);
   });
 });
 

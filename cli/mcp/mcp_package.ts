@@ -6,7 +6,7 @@ import {
   PackageStore,
 } from '../../gateway/packages/package_store.ts';
 import { downloadBytes, type FetchHead } from '../../gateway/packages/download_size.ts';
-import { npmSpecText, readNpmCommand } from '../../shared/mcp/npm_command.ts';
+import { npmSpecText, readNpmCommand, scriptsCommand } from '../../shared/mcp/npm_command.ts';
 import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -21,6 +21,10 @@ export interface PackageOffer {
   readonly store: PackageStore;
   /** Null if it is there already, or could not be looked up. */
   readonly plan: PackagePlan | null;
+  /** The packages whose install scripts would run, as `name@version`. */
+  readonly scripts: readonly string[];
+  /** It is there, and is installed again with further scripts. */
+  readonly replaces: boolean;
   /** For a person, before they consent. */
   readonly text: string;
 }
@@ -41,46 +45,62 @@ function storeOf({ context, options }: Call): PackageStore {
 
 /**
  * Looks up what a server's package brings; null if this machine installs none for it: a container with an open network (`hosts`
- * is null) fetches its own. Nothing is installed.
+ * is null) fetches its own. Nothing is installed. `wantedScripts`: the packages whose install scripts the person named.
  */
 export async function offerPackage(
   call: Call,
   server: McpServer,
   hosts: readonly string[] | null | undefined,
+  wantedScripts: readonly string[] = [],
 ): Promise<PackageOffer | null> {
   const { context } = call;
   const command = server.mode === 'local' && hosts !== null ? readNpmCommand(server.command) : null;
-  if (command === null) return null;
+  if (command === null) {
+    if (wantedScripts.length > 0) throw new CliError(EXIT.failed, `${server.name} runs no package that svc installs`);
+    return null;
+  }
   const { spec } = command;
   const store = storeOf(call);
   const there = store.find(spec);
-  if (there !== null) return { spec, store, plan: null, text: `nothing: ${installedText(spec, there)} is there` };
+  const nothing = { spec, store, plan: null, scripts: [], replaces: false };
+  const isThere = there !== null && wantedScripts.every((name) => there.ranScripts.some((ran) => isOf(ran, name)));
+  if (isThere) return { ...nothing, text: `nothing: ${installedText(spec, there)} is there` };
   const plan = await store.plan(spec, context.stop);
-  if (!plan.ok) return { spec, store, plan: null, text: `could not be looked up: ${plan.error}` };
-  return { spec, store, plan: plan.value, text: await planText(spec, plan.value, context.fetch) };
+  if (!plan.ok && wantedScripts.length > 0) throw new CliError(EXIT.failed, toPrintable(plan.error));
+  if (!plan.ok) return { ...nothing, text: `could not be looked up: ${plan.error}` };
+  const chosen = chooseScripts(server.name, plan.value.withScripts, wantedScripts);
+  const scripts = [...new Set([...(there?.ranScripts ?? []), ...chosen])];
+  const text = await planText(spec, plan.value, scripts, context.fetch);
+  return { spec, store, plan: plan.value, scripts, replaces: there !== null, text };
 }
 
 /**
  * Installs a server's package, so that a client that starts the server does not wait for it. A failed install is only
  * reported: a gateway tries again when a client uses the server.
  */
-export async function installOffered({ context, print }: Call, offer: PackageOffer | null): Promise<void> {
+export async function installOffered(
+  { context, print }: Call,
+  name: string,
+  offer: PackageOffer | null,
+): Promise<void> {
   if (offer === null) return;
-  const { spec, store, plan } = offer;
-  if (store.find(spec) !== null) return;
+  const { spec, store, plan, scripts, replaces } = offer;
+  if (store.find(spec) !== null && !replaces) return;
   const startedAt = context.now();
   const seconds = (): number => Math.round((context.now() - startedAt) / 1_000);
   const timer = setInterval(() => print.note(`still installing after ${seconds()} s; Ctrl-C stops it`), PROGRESS_MS);
   const tell = (text: string): void => print.note(toPrintable(text));
   const installed = await store
-    .install(spec, { signal: context.stop, tell, ...(plan !== null && { plan }) })
+    .install(spec, { signal: context.stop, tell, scripts, replaces, ...(plan !== null && { plan }) })
     .finally(() => clearInterval(timer));
   if (context.stop.aborted) throw new CliError(EXIT.failed, 'stopped: nothing was installed, and no consent was given');
   if (installed.ok) {
     print.note(`installed ${installedText(spec, installed.value)}`);
-    noteScripts({ print }, installed.value.withScripts);
+    noteScripts({ print }, name, installed.value);
     return;
   }
+  // Without the scripts that the person wants, it would be another package.
+  if (scripts.length > 0) throw new CliError(EXIT.failed, toPrintable(`nothing was changed: ${installed.error}`));
   print.warn(toPrintable(`not installed: ${installed.error}`));
   print.note('It is tried again when a client uses the server.');
 }
@@ -105,7 +125,7 @@ export async function updatePackage(call: Call<{ readonly yes?: boolean }>, serv
     return undefined;
   }
   const from = there === null ? 'not installed' : there.release;
-  print.note(toPrintable(`${from} -> ${await planText(spec, plan.value, context.fetch)}`));
+  print.note(toPrintable(`${from} -> ${await planText(spec, plan.value, [], context.fetch)}`));
   if (options.yes !== true && !context.interactive) {
     throw new CliError(EXIT.usage, 'stdin is not a terminal, so the new release cannot be confirmed', ['Add --yes.']);
   }
@@ -116,21 +136,47 @@ export async function updatePackage(call: Call<{ readonly yes?: boolean }>, serv
   const done = await store.install(spec, { signal: context.stop, tell, plan: plan.value, replaces: true });
   if (!done.ok) throw new CliError(EXIT.failed, toPrintable(`not updated: ${done.error}`));
   print.note(toPrintable(`installed ${installedText(spec, done.value)}`));
-  noteScripts({ print }, done.value.withScripts);
+  noteScripts({ print }, name, done.value);
   print.note(`A running ${name} keeps the earlier release until it is started again.`);
   return undefined;
 }
 
-function noteScripts({ print }: Pick<Call, 'print'>, names: readonly string[]): void {
-  if (names.length > 0) print.note(toPrintable(`install scripts were not run: ${names.join(', ')}`));
+/** True if `name@version` is the package that a person named. */
+function isOf(script: string, wanted: string): boolean {
+  return script === wanted || script.slice(0, script.lastIndexOf('@')) === wanted;
 }
 
-async function planText(spec: PackageSpec, plan: PackagePlan, fetchHead: FetchHead): Promise<string> {
+/** The packages that a person named, as `name@version`, among those that have install scripts. */
+function chooseScripts(server: string, withScripts: readonly string[], wanted: readonly string[]): readonly string[] {
+  const unknown = wanted.find((name) => !withScripts.some((script) => isOf(script, name)));
+  if (unknown === undefined) return withScripts.filter((script) => wanted.some((name) => isOf(script, name)));
+  const others = withScripts.length === 0 ? 'No package of it has any.' : `These have: ${withScripts.join(', ')}`;
+  const message = `the package of ${server} has no install scripts of ${JSON.stringify(unknown)}`;
+  throw new CliError(EXIT.failed, toPrintable(message), [toPrintable(others)]);
+}
+
+function noteScripts({ print }: Pick<Call, 'print'>, server: string, installed: InstalledPackage): void {
+  const { withScripts, ranScripts } = installed;
+  if (ranScripts.length > 0) print.note(toPrintable(`install scripts were run: ${ranScripts.join(', ')}`));
+  const missed = withScripts.filter((each) => !ranScripts.includes(each));
+  if (missed.length === 0) return;
+  print.note(toPrintable(`install scripts were not run: ${missed.join(', ')}`));
+  print.note(toPrintable(`If ${server} needs them: ${scriptsCommand(server, missed)}`));
+}
+
+async function planText(
+  spec: PackageSpec,
+  plan: PackagePlan,
+  scripts: readonly string[],
+  fetchHead: FetchHead,
+): Promise<string> {
   const bytes = await downloadBytes(plan.tarballs, fetchHead);
   const size = bytes === null ? 'of unknown size' : `${bytesText(bytes)} to download`;
-  const scripts =
-    plan.withScripts.length === 0 ? '' : `; their install scripts are not run: ${plan.withScripts.join(', ')}`;
-  return `${nameText(spec, plan.release)}, ${countText(plan.tarballs.length)}, ${size}${scripts}`;
+  const left = plan.withScripts.filter((each) => !scripts.includes(each));
+  const run =
+    scripts.length === 0 ? '' : `; runs install scripts as you, with your files and network: ${scripts.join(', ')}`;
+  const others = left.length === 0 ? '' : `; their install scripts are not run: ${left.join(', ')}`;
+  return `${nameText(spec, plan.release)}, ${countText(plan.tarballs.length)}, ${size}${run}${others}`;
 }
 
 function installedText(spec: PackageSpec, { release, packages, bytes }: InstalledPackage): string {

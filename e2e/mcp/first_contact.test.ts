@@ -273,6 +273,34 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
     expect(await greets(next)).toBe('hello');
   });
 
+  it('says the command that runs the install scripts that it misses, and works after it', async () => {
+    const needs = 'if (!fs.existsSync(`${__dirname}/built`)) throw new Error("not built");\n';
+    const program = readFileSync(join(import.meta.dirname, 'slow_server.js'), 'utf8');
+    registry.publish({
+      manifest: {
+        name: '@acme/built',
+        version: '1.0.0',
+        bin: 'cli.js',
+        dependencies: { greeting: '1.0.0' },
+        scripts: { postinstall: "node -e \"fs.writeFileSync('built', '')\"" },
+      },
+      entries: [
+        { path: 'package/cli.js', content: program.replace('const {', `const fs = require('fs');\n${needs}const {`) },
+      ],
+    });
+    await cli('mcp', 'add', 'built', '--', 'npx', '-y', '@acme/built@1.0.0', folder);
+    const over = await client(earlierClient, '--server', 'built');
+    const fix = 'svc mcp consent built --scripts @acme/built';
+    const failed = await over.callTool('greet').then(JSON.stringify, String);
+    expect(failed).toContain(fix);
+    expect((await healthOf('built')).last_error).toContain(fix);
+    for (const open of clients.splice(0)) await open.close();
+    await cli(...fix.split(' ').slice(1), '--yes');
+    const next = await client(earlierClient, '--server', 'built');
+    expect((await next.callTool('greet')).content[0]?.text).toBe('hello');
+    await cli('mcp', 'remove', 'built');
+  });
+
   it('is whole or absent when its install is killed at any moment', async () => {
     const command = ['mcp', 'consent', 'slow', '--yes'];
     const env = { ...shellEnvironment(), ...environment() };

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ArchiveEntry, startTestRegistry, type TestRegistry, type TestRelease } from './npm_registry.ts';
+import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { PackageStore } from '../../gateway/packages/package_store.ts';
 
 // The installs of npm packages for MCP servers, with the real npm and a registry on this machine.
@@ -97,6 +98,54 @@ describe('an install', { timeout: HANGS_MS }, () => {
     const done = await install(open());
     expect(done).toMatchObject({ ok: true, value: { withScripts: ['@acme/server@1.0.0', 'greeting@1.0.0'] } });
     expect(existsSync(mark)).toBe(false);
+  });
+});
+
+/** Writes what it is given, and makes links as node-gyp does. */
+const script = (name: string) =>
+  `node -e "fs.writeFileSync('ran.json', JSON.stringify(process.env)); fs.symlinkSync('/bin/sh', 'sh')" ${name}`;
+
+const ran = (folder: string) => ({
+  server: existsSync(join(folder, 'node_modules', SPEC.name, 'ran.json')),
+  greeting: existsSync(join(folder, 'node_modules', 'greeting', 'ran.json')),
+});
+
+const withScripts = () => {
+  registry.publish(serverRelease({ scripts: { postinstall: script('server') } }));
+  registry.publish(greeting('1.0.0', { scripts: { install: script('greeting') } }));
+};
+
+describe('install scripts that a person agreed to', { timeout: HANGS_MS }, () => {
+  test('run, no other does, and they get no credential of a registry', async () => {
+    withScripts();
+    const token = plantSecret();
+    const store = open({ NPM_TOKEN: token, NODE_AUTH_TOKEN: token, npm_config__auth: token });
+    const done = await store.install(SPEC, { signal: never, tell: () => {}, scripts: ['greeting@1.0.0'] });
+    if (!done.ok) throw new Error(done.error);
+    expect(done.value).toMatchObject({ ranScripts: ['greeting@1.0.0'] });
+    expect(ran(done.value.folder)).toEqual({ server: false, greeting: true });
+    const seen = readFileSync(join(done.value.folder, 'node_modules/greeting/ran.json'), 'utf8');
+    expect(foundIn(seen, token)).toEqual([]);
+    expect(existsSync(join(done.value.folder, 'node_modules/greeting/sh'))).toBe(false);
+    expect(outputOf(done.value.program)).toBe('hello 1.0.0 a,b\n');
+  });
+
+  test('run again at a repair', async () => {
+    withScripts();
+    const store = open();
+    const first = await store.install(SPEC, { signal: never, tell: () => {}, scripts: ['@acme/server@1.0.0'] });
+    if (!first.ok) throw new Error(first.error);
+    rmSync(first.value.folder, { recursive: true });
+    const again = await install(store);
+    if (!again.ok) throw new Error(again.error);
+    expect(ran(again.value.folder)).toEqual({ server: true, greeting: false });
+  });
+
+  test('that fail install nothing', async () => {
+    registry.publish(serverRelease({ scripts: { install: 'exit 3' } }));
+    const done = await open().install(SPEC, { signal: never, tell: () => {}, scripts: ['@acme/server@1.0.0'] });
+    expect(done).toMatchObject({ ok: false, error: expect.stringContaining('could not be installed') });
+    expect(readdirSync(packagesFolder())).toEqual([]);
   });
 });
 

@@ -35,6 +35,12 @@ const FIXED = [
 /** While npm decides the dependencies, it fetches none by a URL. Later the checked lock file says what it fetches. */
 const FOR_PLANS = ['--allow-remote=none'] as const;
 
+/** `npm rebuild NAME@VERSION...`: the only run of npm that starts scripts, of the packages that it names. */
+const FOR_SCRIPTS = ['--ignore-scripts=false'] as const;
+
+/** What only a registry is told. A script gets none of it. */
+const FOR_REGISTRIES = /^(?:NPM_TOKEN|NODE_AUTH_TOKEN|npm_config_.*)$/i;
+
 const MAX_OUTPUT_CHARACTERS = 64 * 1024;
 const MAX_LINES = 3;
 const MAX_CHARACTERS = 500;
@@ -45,9 +51,9 @@ export function npmOnPath(env: Readonly<Record<string, string | undefined>>): Np
   return (args, folder, signal) => {
     if (env['PATH'] === undefined || signal.aborted) return Promise.resolve(err(NO_NPM));
     // Its own process group: what npm starts ends with it.
-    const child = spawn('npm', [...args, ...FIXED, ...(args[0] === 'install' ? FOR_PLANS : [])], {
+    const child = spawn('npm', [...args, ...FIXED, ...optionsFor(args[0])], {
       cwd: folder,
-      env: npmEnvironment(env),
+      env: environmentFor(args[0], env),
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     });
@@ -75,6 +81,19 @@ export function npmOnPath(env: Readonly<Record<string, string | undefined>>): Np
       });
     });
   };
+}
+
+function optionsFor(command: string | undefined): readonly string[] {
+  if (command === 'rebuild') return FOR_SCRIPTS;
+  return command === 'install' ? FOR_PLANS : [];
+}
+
+function environmentFor(
+  command: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const given = Object.entries(npmEnvironment(env));
+  return Object.fromEntries(command === 'rebuild' ? given.filter(([name]) => !FOR_REGISTRIES.test(name)) : given);
 }
 
 const NO_NPM = 'npm is not on the PATH; install Node.js with npm';

@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync, unlinkSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { z } from 'zod';
@@ -28,6 +28,13 @@ export function listPackageFiles(folder: string): Result<FileList, string> {
     }
   }
   return ok(found.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Removes the links that install scripts made, such as node-gyp's to the machine's Python: a package may have none. */
+export function removeStrayLinks(folder: string): void {
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    if (entry.isSymbolicLink() && basename(entry.parentPath) !== '.bin') unlinkSync(join(entry.parentPath, entry.name));
+  }
 }
 
 /**

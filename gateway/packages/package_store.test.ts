@@ -52,7 +52,7 @@ function lockOf(greeting: object = {}): string {
 const fakeNpm: Npm = (args, folder) => {
   npmCalls.push(args.join(' '));
   if (args[0] === 'install') writeFileSync(join(folder, 'package-lock.json'), lockOf());
-  else writeServer(folder);
+  else if (args[0] === 'ci') writeServer(folder);
   return Promise.resolve(ok(undefined));
 };
 
@@ -259,6 +259,48 @@ describe('a damaged package', () => {
     const { folder } = await installed();
     writeFileSync(join(folder, 'node_modules', '.cache'), 'x');
     expect(open().find(SPEC)).not.toBeNull();
+  });
+});
+
+const recordPath = () =>
+  join(packagesFolder(), readdirSync(packagesFolder()).find((name) => name.endsWith('.json')) ?? '');
+
+describe('install scripts', () => {
+  const scripted = lockOf({ hasInstallScript: true });
+  const npm: Npm = async (args, folder, signal) => {
+    const done = await fakeNpm(args, folder, signal);
+    if (args[0] === 'install') writeFileSync(join(folder, 'package-lock.json'), scripted);
+    return done;
+  };
+  const withScripts = (scripts: readonly string[]) =>
+    open(npm).install(SPEC, { signal: never, tell: () => {}, scripts });
+  test('run of the packages that the person named', async () => {
+    expect(await withScripts(['greeting@1.0.0'])).toMatchObject({
+      ok: true,
+      value: { ranScripts: ['greeting@1.0.0'] },
+    });
+    expect(npmCalls).toEqual(['install --package-lock-only', 'ci', 'rebuild greeting@1.0.0']);
+    expect(open().find(SPEC)).toMatchObject({ withScripts: ['greeting@1.0.0'], ranScripts: ['greeting@1.0.0'] });
+  });
+
+  test('of a package that has none are refused, and nothing is installed', async () => {
+    expect(await withScripts(['--foreground-scripts'])).toMatchObject({ ok: false });
+    expect([npmCalls, readdirSync(packagesFolder())]).toEqual([['install --package-lock-only'], []]);
+  });
+
+  test.each([
+    ['other scripts', (text: string) => text.replace('"names":["greeting@1.0.0"]', '"names":["@acme/server@1.0.0"]')],
+    ['other archives', (text: string) => text.replaceAll('A'.repeat(86), 'B'.repeat(86))],
+  ])('do not run at a repair if the person agreed to %s', async (_, change) => {
+    await withScripts(['greeting@1.0.0']);
+    const path = recordPath();
+    const before = readFileSync(path, 'utf8');
+    writeFileSync(path, change(before));
+    expect(readFileSync(path, 'utf8')).not.toBe(before);
+    for (const name of folders()) rmSync(join(packagesFolder(), name), { recursive: true });
+    npmCalls = [];
+    expect(await install(open(npm))).toMatchObject({ ok: true, value: { ranScripts: [] } });
+    expect(npmCalls).toEqual(['ci']);
   });
 });
 

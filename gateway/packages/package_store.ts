@@ -3,6 +3,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { canonicalJson } from '../../shared/audit/canonical_json.ts';
 import { npmSpecText } from '../../shared/mcp/npm_command.ts';
 import { type NpmLock, readNpmLock } from '../../shared/mcp/npm_lock.ts';
 import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
@@ -14,7 +15,7 @@ import { serversInUse } from '../../machine/process_records.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { type Npm, npmOnPath } from './npm_program.ts';
-import { findProgram, hasAllFiles, listPackageFiles, watchSize } from './package_folder.ts';
+import { findProgram, hasAllFiles, listPackageFiles, removeStrayLinks, watchSize } from './package_folder.ts';
 
 /**
  * The record of an installed package. Replacing this file is the one step that installs a package or replaces it: before that
@@ -32,6 +33,8 @@ const packageRecord = z.strictObject({
   bytes: z.number(),
   /** The whole lock file: a repair installs exactly this again, also if the folder is gone. */
   lock: z.string(),
+  /** The packages whose install scripts a person agreed to, and the hash of what the person agreed to. */
+  scripts: z.strictObject({ names: z.array(z.string()), consent: z.string() }).optional(),
 });
 type PackageRecord = z.output<typeof packageRecord>;
 
@@ -49,6 +52,8 @@ export interface InstalledPackage {
   readonly packages: number;
   readonly bytes: number;
   readonly withScripts: readonly string[];
+  /** Those of `withScripts` whose scripts ran. */
+  readonly ranScripts: readonly string[];
 }
 
 /** What an install would bring. */
@@ -64,6 +69,8 @@ interface InstallOptions {
   readonly plan?: PackagePlan;
   /** Installs the plan also if another release is there, which is used until the new one is whole. */
   readonly replaces?: boolean;
+  /** `name@version` of the packages whose install scripts the person agreed to; by default no script runs. */
+  readonly scripts?: readonly string[];
 }
 
 interface PackageStoreOptions {
@@ -168,8 +175,11 @@ export class PackageStore {
       const lock = kept?.lock ?? options.plan?.lock;
       const planned = lock === undefined ? await this.#resolve(spec, folder, both) : readPlan(lock, spec);
       if (!planned.ok) return planned;
+      const scripts = kept === null ? (options.scripts ?? []) : consentedScripts(kept, spec);
+      const unknown = scripts.find((name) => !planned.value.withScripts.includes(name));
+      if (unknown !== undefined) return err(`has no install scripts of ${unknown}`);
       tell(`installing ${npmSpecText(spec)}: ${countText(planned.value.tarballs.length)}`);
-      const record = await this.#fetch(spec, planned.value, folder, both);
+      const record = await this.#fetch(spec, { ...planned.value, scripts }, folder, both);
       if (!record.ok) return record;
       await writePrivateFile(join(this.#directory, `${keyOf(spec)}.json`), `${JSON.stringify(record.value)}\n`);
       const installed = this.#findWhole(record.value, spec);
@@ -185,18 +195,22 @@ export class PackageStore {
     return readPlan(readFileSync(join(folder, LOCK), 'utf8'), spec);
   }
 
-  /** Fetches exactly what the lock file says. npm compares every archive with its hash there. */
+  /** Fetches exactly what the lock file says, for which npm compares every archive with its hash, and runs the agreed scripts. */
   async #fetch(
     spec: PackageSpec,
-    plan: PackagePlan,
+    plan: PlannedScripts,
     folder: string,
     signal: AbortSignal,
   ): Promise<Result<PackageRecord, string>> {
     writeFileSync(join(folder, 'package.json'), manifestOf(spec));
     writeFileSync(join(folder, LOCK), plan.lock);
     const size = watchSize(folder, this.#options.maxBytes ?? MAX_BYTES);
-    const done = await this.#npm(['ci'], folder, AbortSignal.any([signal, size.tooLarge]));
+    const both = AbortSignal.any([signal, size.tooLarge]);
+    const fetched = await this.#npm(['ci'], folder, both);
+    const hasScripts = fetched.ok && plan.scripts.length > 0;
+    const done = hasScripts ? await this.#npm(['rebuild', ...plan.scripts], folder, both) : fetched;
     size.stop();
+    if (hasScripts) removeStrayLinks(folder);
     if (size.tooLarge.aborted) return err(`could not be installed: ${TOO_LARGE}`);
     if (!done.ok) return err(`could not be installed: ${done.error}`);
     if (readFileSync(join(folder, LOCK), 'utf8') !== plan.lock) return err('has another lock file after its install');
@@ -217,6 +231,9 @@ export class PackageStore {
       files: sha256Hex(list),
       bytes,
       lock: plan.lock,
+      ...(plan.scripts.length > 0 && {
+        scripts: { names: [...plan.scripts], consent: scriptsConsent(spec, plan.lock, plan.scripts) },
+      }),
     });
   }
 
@@ -274,6 +291,7 @@ export class PackageStore {
       packages: plan.value.tarballs.length,
       bytes: record.bytes,
       withScripts: plan.value.withScripts,
+      ranScripts: consentedScripts(record, spec),
     };
   }
 
@@ -296,6 +314,21 @@ export function countText(packages: number): string {
 function readPlan(lock: string, spec: PackageSpec): Result<PackagePlan, string> {
   const read = readNpmLock(lock, spec, PLATFORM);
   return read.ok ? ok({ ...read.value, lock }) : read;
+}
+
+interface PlannedScripts extends PackagePlan {
+  readonly scripts: readonly string[];
+}
+
+/** SHA-256 of what a person agrees to: these scripts, of archives with exactly the hashes that the lock file has. */
+function scriptsConsent(spec: PackageSpec, lock: string, names: readonly string[]): string {
+  return sha256Hex(canonicalJson({ package: npmSpecText(spec), lock: sha256Hex(lock), scripts: names }));
+}
+
+/** The scripts of a record that the person agreed to; none if the agreement was to another lock file or other scripts. */
+function consentedScripts({ scripts, lock }: PackageRecord, spec: PackageSpec): readonly string[] {
+  if (scripts === undefined) return [];
+  return scripts.consent === scriptsConsent(spec, lock, scripts.names) ? scripts.names : [];
 }
 
 function manifestOf(spec: PackageSpec): string {

@@ -90,16 +90,23 @@ export class Launcher {
     const connected = await this.#connect(request, mask, transport);
     if (!connected.ok) {
       await process.stop(0);
-      return err({
-        ...(await localFailure(process, fault.message, connected.error, mask.now)),
-        atProbe: hasEndedAtProbe(connected.error),
-      });
+      const failure = await localFailure(process, fault.message, connected.error, mask.now);
+      return err({ ...this.#explain(request, filled, failure), atProbe: hasEndedAtProbe(connected.error) });
     }
     const how = process.ended.then((ending): Failure<ServerFailureReason> => {
       if (fault.message !== null) return { reason: 'output_limit', message: fault.message };
-      return { reason: 'exited', message: describeEnd(ending, process.stderr) };
+      return this.#explain(request, filled, { reason: 'exited', message: describeEnd(ending, process.stderr) });
     });
     return ok(this.#downstream(connected.value, mask, how, () => undefined));
+  }
+
+  #explain(
+    request: LaunchRequest,
+    filled: FilledLaunch,
+    { reason, message }: Failure<ServerFailureReason>,
+  ): Failure<ServerFailureReason> {
+    const why = request.signal.aborted ? null : this.#options.local.explainFailure(request, filled);
+    return { reason, message: why === null ? message : `${message}; ${why}` };
   }
 
   async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { delimiter, dirname } from 'node:path';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
-import { readNpmCommand } from '../../shared/mcp/npm_command.ts';
+import { readNpmCommand, scriptsCommand } from '../../shared/mcp/npm_command.ts';
 import { isContainerCommand } from '../../shared/mcp/server_isolation.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -78,8 +78,7 @@ export class LocalLaunch {
     const directories = serverDirectories(mcpHome, server.id);
     for (const path of [directories.home, directories.temporary]) mkdirSync(path, { recursive: true, mode: 0o700 });
     const environment = launchEnvironment({ gateway: env, directories, own: values.env, runId });
-    const mayInstall = server.isolation === 'process' || isSealed;
-    const installed = mayInstall
+    const installed = mayInstall(server, isSealed)
       ? await this.#installed(values.command, stderr, signal)
       : ok({ command: values.command, programs: null, folder: null });
     if (!installed.ok) return installed;
@@ -101,6 +100,19 @@ export class LocalLaunch {
       stderr,
     );
     return started.ok ? started : err({ reason: 'spawn_failed', message: started.error });
+  }
+
+  /** What may have made a start fail: install scripts of its package that nobody agreed to. Null if there are none. */
+  explainFailure(
+    { server, isSealed = false }: Pick<LocalStart, 'server' | 'isSealed'>,
+    { values }: FilledLaunch,
+  ): string | null {
+    const wanted = mayInstall(server, isSealed) ? readNpmCommand(values.command) : null;
+    const found = wanted === null ? null : this.#options.packages.find(wanted.spec);
+    const missed = found === null ? [] : found.withScripts.filter((name) => !found.ranScripts.includes(name));
+    if (missed.length === 0) return null;
+    const command = scriptsCommand(server.name, missed);
+    return `install scripts of its package were not run (${missed.join(', ')}); if it needs them: ${command}`;
   }
 
   /** The command with its npm package replaced by the installed program. A missing or damaged package is installed first. */
@@ -211,6 +223,11 @@ export class LocalLaunch {
     const ids = listed.ok ? listed.value.stdout.split('\n').filter((id) => /^[0-9a-f]{12,64}$/.test(id)) : [];
     if (ids.length > 0) await docker('kill', ...ids);
   }
+}
+
+/** A container with an open network fetches its package itself. */
+function mayInstall(server: McpServer, isSealed: boolean): boolean {
+  return server.isolation === 'process' || isSealed;
 }
 
 const ENGINE_MS = 10_000;

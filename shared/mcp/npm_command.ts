@@ -22,6 +22,12 @@ export function readNpmCommand(command: readonly string[]): NpmCommand | null {
   return spec === null ? null : { spec, args: words.slice(at + 1) };
 }
 
+/** `svc mcp consent` with the install scripts of these packages (`name@version`), which it runs. */
+export function scriptsCommand(server: string, names: readonly string[]): string {
+  const packages = [...new Set(names.map((name) => name.slice(0, name.lastIndexOf('@'))))];
+  return ['svc mcp consent', server, ...packages.map((each) => `--scripts ${each}`)].join(' ');
+}
+
 /** The package as npm is asked for it; without a version it is the newest release at the time of the install. */
 export function npmSpecText({ name, version }: PackageSpec): string {
   return version === null || version === '' ? `${name}@latest` : `${name}@${version}`;

@@ -286,8 +286,8 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: packages',
     holds: 'nothing is fetched from a URL of a package before the consent',
     file: 'gateway/packages/npm_program.ts',
-    text: "args[0] === 'install' ? FOR_PLANS : []",
-    replacement: "args[0] === '' ? FOR_PLANS : []",
+    text: "command === 'install' ? FOR_PLANS : []",
+    replacement: "command === '' ? FOR_PLANS : []",
     tests: [PACKAGES],
   },
   {
@@ -329,6 +329,14 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     text: "  '--ignore-scripts',\n",
     replacement: '',
     tests: [PACKAGES],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'a repair runs only the install scripts that a person agreed to',
+    file: 'gateway/packages/package_store.ts',
+    text: 'scripts.consent === scriptsConsent(spec, lock, scripts.names) ? scripts.names : []',
+    replacement: 'scripts.names',
+    tests: [PACKAGE_STORE],
   },
   {
     row: 'MCP: packages',
