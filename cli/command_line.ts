@@ -40,25 +40,31 @@ export function collectValue(value: string, previous: readonly string[] | undefi
   return [...(previous ?? []), value];
 }
 
+/** With less room beside the options, help is not wrapped. Of 80 columns, the longest option leaves more. */
+const LEAST_HELP_COLUMN = 20;
+
 /** A command line that throws usage errors instead of exiting. The errors never quote a value, because it may be a secret. */
 export function commandLine(
   context: CliContext,
   program: Command,
   isAgent: (word: string) => boolean = () => false,
 ): CommandLine {
-  program.exitOverride().configureOutput({
-    writeOut: (text) => {
-      context.stdout.write(text);
-    },
-    writeErr: (text) => {
-      context.stderr.write(text);
-    },
-    outputError: (text, write) => write(withoutValues(text)),
-    getOutHelpWidth: () => context.stdout.columns ?? 100,
-    getErrHelpWidth: () => context.stderr.columns ?? 100,
-    getOutHasColors: () => false,
-    getErrHasColors: () => false,
-  });
+  program
+    .exitOverride()
+    .configureHelp({ minWidthToWrap: LEAST_HELP_COLUMN })
+    .configureOutput({
+      writeOut: (text) => {
+        context.stdout.write(text);
+      },
+      writeErr: (text) => {
+        context.stderr.write(text);
+      },
+      outputError: (text, write) => write(withoutValues(text)),
+      getOutHelpWidth: () => context.stdout.columns ?? 100,
+      getErrHelpWidth: () => context.stderr.columns ?? 100,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    });
   return { program, context, isAgent, exitCode: EXIT.ok };
 }
 

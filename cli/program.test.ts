@@ -9,7 +9,18 @@ function helpOf(command: Command): string[] {
   return [command.helpInformation(), ...command.commands.flatMap(helpOf)];
 }
 
+const NARROW = 80;
+const narrowHelpOf = (command: Command): string[] => {
+  command.configureOutput({ getOutHelpWidth: () => NARROW });
+  return [command.helpInformation(), ...command.commands.flatMap(narrowHelpOf)];
+};
+
 describe('of the commands', () => {
+  test('the help fits a terminal of 80 columns, but for long words', async () => {
+    const lines = (await referenceProgram()).commands.flatMap(narrowHelpOf).join('\n').split('\n');
+    expect(lines.filter((line) => line.length > NARROW && !line.startsWith('Usage:'))).toEqual([]);
+  });
+
   test.each(namesIn(whole).filter((name) => name !== 'completion'))(
     '%s loaded alone is the same as in the whole tree',
     async (name) => {

@@ -162,6 +162,13 @@ test('prints the code and fields of a refusal and exits with 1', async () => {
   expect(run).toMatchObject({ code: 1, stderr: 'svc: a binding uses it (409 secret_in_use)\n     path: is bound\n' });
 });
 
+test('says once what is wrong with the only invalid field', async () => {
+  const fields = [{ field: 'path', message: 'is too long' }];
+  const error = { code: 'invalid_input', message: 'path is too long', details: { fields } };
+  const run = await runCli(home, ['secret', 'rm', 'user/demo'], { answer: () => ({ status: 400, body: { error } }) });
+  expect(run.stderr).toBe('svc: path is too long (400 invalid_input)\n');
+});
+
 test('names the command that lists things, not the call', async () => {
   const error = { code: 'not_found', message: 'there is no personal secret "a": list them with GET /v1/secrets' };
   const run = await runCli(home, ['secret', 'rm', 'a'], { answer: () => ({ status: 404, body: { error } }) });

@@ -50,8 +50,8 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     .option('--no-default-mount', 'do not mount the working directory (at /home/agent/workspace)')
     .option('--env <name>', 'pass on a variable of your environment (repeatable)', collectValue)
     .option(
-      '--unsealed <env=vault://path,host=host,reason=text>',
-      'put a credential into the environment; recorded as unsealed (repeatable)',
+      '--unsealed <env=reference,...>',
+      'put a credential into the environment: ENV=vault://PATH,host=HOST,reason=TEXT; recorded as unsealed (repeatable)',
       collectValue,
     )
     .option('--mcp <server>', 'let the agent use this MCP server (repeatable)', collectValue)

@@ -244,6 +244,11 @@ describe('svc run', () => {
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('--json\n');
   });
 
+  test('names the agent that a mistyped command most likely means', async () => {
+    const run = await runCli(home, ['run', '--', 'cluade'], { answer: both });
+    expect([run.code, run.stderr]).toEqual([127, expect.stringContaining('Did you mean the agent claude? svc claude')]);
+  });
+
   test('ends the session if the command is not found', async () => {
     const run = await runCli(home, ['run', '--', 'no-such-command-here'], { answer: both });
     expect(run.code).toBe(127);

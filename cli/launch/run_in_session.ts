@@ -22,6 +22,8 @@ import {
   type ScreenedEnvironment,
 } from './screen_environment.ts';
 import { openSession, type OpenSession } from './session_access.ts';
+import { AGENT_TITLES } from '../agents/agent_names.ts';
+import { nearMatch } from '../../shared/model/near_match.ts';
 
 export interface RunOptions extends UseOptions {
   readonly name?: string;
@@ -109,6 +111,8 @@ export async function runInSession(
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
     call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
+    const agent = ended.code === 'ENOENT' ? nearMatch(command, Object.keys(AGENT_TITLES)) : null;
+    if (agent !== null) call.print.note(`     Did you mean the agent ${agent}? svc ${agent}`);
   }
   return { status: exitStatusOf(ended), sessionId: ended.kind === 'not_started' ? null : session.sessionId };
 }

@@ -166,7 +166,7 @@ export function errorOfReply(name: string, reply: RawReply): CliError {
   }
   const code = String(propertyOf(error, 'code'));
   const fields = propertyOf(propertyOf(error, 'details'), 'fields');
-  const lines = Array.isArray(fields) ? fields.map((field) => fieldLine(field)) : [];
+  const lines = Array.isArray(fields) ? fields.filter((field) => !repeats(message, field)).map(fieldLine) : [];
   return new CliError(
     EXIT.failed,
     `${toPrintable(inCommands(message))} (${reply.status} ${toPrintable(code)})`,
@@ -202,6 +202,11 @@ function inCommands(message: string): string {
     const command = LIST_COMMANDS[path];
     return command === undefined ? text : `\`${command}\` lists them`;
   });
+}
+
+/** The message of a call with one invalid field is often that of the field. */
+function repeats(message: string, problem: unknown): boolean {
+  return message === `${String(propertyOf(problem, 'field'))} ${String(propertyOf(problem, 'message'))}`;
 }
 
 function fieldLine(problem: unknown): string {

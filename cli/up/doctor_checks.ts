@@ -255,7 +255,13 @@ async function bindingFindings(call: Call): Promise<readonly Finding[]> {
   const stored: readonly Finding[] =
     findings.length > 0
       ? findings
-      : [{ check, level: 'ok', text: `${bindings.length}, each with a stored credential` }];
+      : [
+          {
+            check,
+            level: 'ok',
+            text: bindings.length === 0 ? 'none yet' : `${bindings.length}, each with a stored credential`,
+          },
+        ];
   const connectors = await connectorsWithSpecs(client);
   const limited = findLimitedRecords(bindings, connectors);
   return [

@@ -27,6 +27,8 @@ describe('the guide of svc up', () => {
   test('says how to stop it: Ctrl-C, or svc down if it runs in the background', () => {
     expect(guide({})).toMatch(/Ctrl-C stops it\.\n$/);
     const background = guide({ inBackground: true, homeFlag: ' --home /srv/svc' });
+    expect(background).toContain('To seal a first credential:\n');
+    expect(guide({})).toContain('To seal a first credential, in another terminal:\n');
     expect(background).toMatch(/"\.\/bin\/svc down --home \/srv\/svc" stops it\.\n$/);
   });
 });

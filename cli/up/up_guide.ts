@@ -28,7 +28,7 @@ export function formatGuide(facts: UpFacts, paint: Paint): string {
           `                 (one-time sign-in link, until ${clockTime(facts.signIn.expiresAt)})`,
         ];
   const firstSteps = [
-    'To seal a first credential, in another terminal:',
+    facts.inBackground ? 'To seal a first credential:' : 'To seal a first credential, in another terminal:',
     '',
     `  ${svc('claude')}       starts Claude Code and asks for its credential; other agents: svc agents`,
     `  ${svc('seal github')}  asks for a token, for git and gh in: svc run -- COMMAND`,

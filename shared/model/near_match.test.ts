@@ -9,6 +9,8 @@ test.each([
   ['opnai', 'openai'],
   ['poenai', 'openai'],
   ['SVC_MAX_HEADER', 'SVC_MAX_HEADERS'],
+  ['gihub', 'github-api'],
+  ['SVC_X', null],
   ['zzz', null],
   ['', null],
 ])('%j most likely means %j', (word, meant) => {

@@ -1,13 +1,17 @@
 /**
  * The candidate that a mistyped word most likely means; null if none is near. Case, `-` and `_` are ignored, and a word is
- * near a candidate if one is a prefix of the other.
+ * near a candidate if one is a prefix of the other. If none is near, a candidate such as `github-api` counts as its first part.
  */
 export function nearMatch(word: string, candidates: readonly string[]): string | null {
+  return nearestBy(plainWord, word, candidates) ?? nearestBy(firstPart, word, candidates);
+}
+
+function nearestBy(partOf: (candidate: string) => string, word: string, candidates: readonly string[]): string | null {
   const plain = plainWord(word);
   let best: string | null = null;
   let bestDistance = Math.max(1, Math.floor(plain.length / 3)) + 1;
   for (const candidate of candidates) {
-    const distance = wordDistance(plain, plainWord(candidate));
+    const distance = wordDistance(plain, partOf(candidate));
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
@@ -21,6 +25,14 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
 
 function plainWord(word: string): string {
   return word.slice(0, 64).toLowerCase().replaceAll(/[-_ ]/g, '');
+}
+
+/** A shorter part is near too many words. */
+const LEAST_PART = 4;
+
+function firstPart(candidate: string): string {
+  const [first = ''] = candidate.split('-', 1);
+  return plainWord(first.length < LEAST_PART ? candidate : first);
 }
 
 function wordDistance(word: string, candidate: string): number {
