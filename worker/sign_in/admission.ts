@@ -35,6 +35,18 @@ export function admissionProblem(
   return user.suspendedAt === null ? enterpriseProblem(enterprise, identity, how) : accountUnavailable();
 }
 
+/**
+ * The account that an identity signs in to: the first that admits it, or the first, whose refusal then answers. Null if
+ * there is no account.
+ */
+export function chooseAccount(
+  accounts: readonly Account[],
+  identity: Pick<Identity, 'email' | 'emailVerified'>,
+  how: { readonly provider: string },
+): Account | null {
+  return accounts.find((account) => admissionProblem(account, identity, how) === null) ?? accounts[0] ?? null;
+}
+
 /** Why an identity may not sign in to an enterprise; null if it may. */
 export function enterpriseProblem(
   enterprise: Account['enterprise'],

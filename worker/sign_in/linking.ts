@@ -10,9 +10,9 @@ import { type Account, findAccount } from '../store/accounts.ts';
 import { findBrowserSession } from '../store/browser_sessions.ts';
 import {
   claimVerifiedEmail,
-  findAccountByVerifiedEmail,
-  findAccountOfIdentity,
   insertIdentity,
+  listAccountsByVerifiedEmail,
+  listAccountsOfIdentity,
   guardSignedIn,
   touchIdentity,
 } from '../store/identities.ts';
@@ -135,13 +135,11 @@ async function findLinkedAccount(
   const session = await findBrowserSession(database, linker.session, nowSeconds(context));
   const account = session?.userId === linker.userId ? await findAccount(database, linker.userId) : null;
   if (account === null || account.user.suspendedAt !== null) return err(linkOver());
-  const known = await findAccountOfIdentity(database, keyOf(identity, { provider }));
-  const owner = identity.emailVerified ? await findAccountByVerifiedEmail(database, identity.email) : null;
-  for (const other of [known, owner]) {
-    if (other !== null && other.person.id !== account.person.id) return err(identityTaken());
-  }
+  const known = await listAccountsOfIdentity(database, keyOf(identity, { provider }));
+  const owned = identity.emailVerified ? await listAccountsByVerifiedEmail(database, identity.email) : [];
+  if ([...known, ...owned].some(({ person }) => person.id !== account.person.id)) return err(identityTaken());
   const problem = admissionProblem(account, identity, { provider });
-  return problem === null ? ok({ account, isKnown: known !== null }) : err(problem);
+  return problem === null ? ok({ account, isKnown: known.length > 0 }) : err(problem);
 }
 
 export function linkOver(): ApiError {

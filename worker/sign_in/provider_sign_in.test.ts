@@ -20,7 +20,7 @@ import { commit } from '../kernel/commit.ts';
 import { statement } from '../store/database.ts';
 import { signInIdentity } from './sign_in_identity.ts';
 import { CLIENT_BEGINS, finishSignIn } from './flows.ts';
-import { findAccountByVerifiedEmail } from '../store/identities.ts';
+import { listAccountsByVerifiedEmail } from '../store/identities.ts';
 
 const CALLBACK = `https://${HOST}/auth/general/callback`;
 let openId: OpenIdProvider;
@@ -446,7 +446,7 @@ describe('the code-hosting provider', () => {
       { email: 'Main@Acme.test', primary: true, verified: true },
     ];
     expect(await expectSignedIn('codehost')).toMatchObject({ email: 'main@acme.test' });
-    expect(await findAccountByVerifiedEmail(control.context.database, 'main@acme.test')).not.toBeNull();
+    expect(await listAccountsByVerifiedEmail(control.context.database, 'main@acme.test')).toHaveLength(1);
   });
 
   test.each([
@@ -467,7 +467,7 @@ describe('the code-hosting provider', () => {
   ])('signs in with a profile email that %s, as unverified', async (_, emails) => {
     codeHost.emails = emails;
     expect(await expectSignedIn('codehost')).toMatchObject({ email: 'alice@acme.test' });
-    expect(await findAccountByVerifiedEmail(control.context.database, 'alice@acme.test')).toBeNull();
+    expect(await listAccountsByVerifiedEmail(control.context.database, 'alice@acme.test')).toEqual([]);
   });
 
   test("refuses another issuer's name in the answer", async () => {

@@ -11,16 +11,16 @@ import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/
 import type { Statement } from '../store/database.ts';
 import {
   claimVerifiedEmail,
-  findAccountByVerifiedEmail,
-  findAccountOfIdentity,
   type IdentityKey,
   insertIdentity,
   isSlugTaken,
   guardJoinable,
+  listAccountsByVerifiedEmail,
+  listAccountsOfIdentity,
   touchIdentity,
 } from '../store/identities.ts';
 import { parseEmail, slugOf } from '../../shared/model/email.ts';
-import { admissionProblem, domainNotAllowed, enterpriseProblem } from './admission.ts';
+import { admissionProblem, chooseAccount, domainNotAllowed, enterpriseProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
 
@@ -40,8 +40,8 @@ export interface SignedIn {
 }
 
 /**
- * Where an identity belongs: to the account it signed in to before, to the account with its verified address, as a new
- * member to the enterprise with its domain, or to a new enterprise.
+ * Where an identity belongs: to an account of the person it signed in as before, to one of the person with its verified
+ * address, as a new member to the enterprise with its domain, or to a new enterprise.
  */
 type Destination =
   | { readonly kind: 'known' | 'joins'; readonly account: Account }
@@ -75,9 +75,11 @@ export async function signInIdentity(
 const MOVED: ApiError = apiError('conflict', 'another sign-in came first');
 
 async function findDestination(context: ServiceContext, identity: Identity, how: SignInMethod): Promise<Destination> {
-  const known = await findAccountOfIdentity(context.database, keyOf(identity, how));
+  const ofIdentity = await listAccountsOfIdentity(context.database, keyOf(identity, how));
+  const known = chooseAccount(ofIdentity, identity, how);
   if (known !== null) return { kind: 'known', account: known };
-  const owner = identity.emailVerified ? await findAccountByVerifiedEmail(context.database, identity.email) : null;
+  const ofAddress = identity.emailVerified ? await listAccountsByVerifiedEmail(context.database, identity.email) : [];
+  const owner = chooseAccount(ofAddress, identity, how);
   if (owner !== null) return { kind: 'joins', account: owner };
   const enterprise = await enterpriseFor(context, identity, how);
   return enterprise === null ? { kind: 'new', enterpriseId: freshId(context, 'ent') } : { kind: 'member', enterprise };

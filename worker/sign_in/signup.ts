@@ -7,7 +7,7 @@ import { hashPassword } from '../services/people/passwords.ts';
 import type { SignInContext } from './sign_in_context.ts';
 import { nowSeconds, nowText } from '../kernel/service_context.ts';
 import {
-  endAllSignIns,
+  endAllSignInsOfPerson,
   findPassword,
   findSignup,
   insertSignup,
@@ -101,7 +101,7 @@ export async function verifySignup(
   const before = (userId: string) => [
     setPassword(context.database, { email: row.email, hash: row.passwordHash, updatedAt: now }),
     // A browser that signed in with the previous password may not be the owner's.
-    ...(known === null ? [] : endAllSignIns(context.database, userId, now)),
+    ...(known === null ? [] : endAllSignInsOfPerson(context.database, userId, now)),
   ];
   const identity = passwordIdentity(row.email, row.displayName);
   return signInIdentity(context, identity, { provider: PASSWORD, client, before });

@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
 import { enterprises, people, users } from './tables.ts';
 
@@ -25,6 +25,16 @@ export function selectAccounts(database: Database) {
     .from(users)
     .innerJoin(people, eq(people.id, users.personId))
     .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId));
+}
+
+/** The person of a user. */
+export function personOf(userId: string): SQL<string> {
+  return sql<string>`(SELECT person_id FROM users WHERE id = ${userId})`;
+}
+
+/** The ids of the users of this user's person, itself included. */
+export function usersOfPerson(userId: string): SQL {
+  return sql`(SELECT id FROM users WHERE person_id = ${personOf(userId)})`;
 }
 
 /** The fields of a new person's user; omitted ones get their defaults. */

@@ -1,4 +1,4 @@
-import { and, eq, gt } from 'drizzle-orm';
+import { and, eq, gt, inArray, type SQL } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
 import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { browserSessions, signInLinks } from './tables.ts';
@@ -54,8 +54,8 @@ export function deleteBrowserSession(database: Database, tokenHash: string): Sta
   return database.read.delete(browserSessions).where(eq(browserSessions.tokenHash, tokenHash));
 }
 
-export function deleteSessionsOfUser(database: Database, userId: string): Statement {
-  return database.read.delete(browserSessions).where(eq(browserSessions.userId, userId));
+export function deleteSessionsOf(database: Database, userIds: SQL): Statement {
+  return database.read.delete(browserSessions).where(inArray(browserSessions.userId, userIds));
 }
 
 /** Ends all browser sessions and deletes all sign-in links. */

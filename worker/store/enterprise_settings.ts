@@ -1,8 +1,8 @@
 import { and, eq, notInArray, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { enterpriseDomains, enterpriseOidc, enterprises, identities } from './tables.ts';
-import type { EnterpriseRow } from './accounts.ts';
-import { type IdentityRow, personOf } from './identities.ts';
+import { type EnterpriseRow, personOf } from './accounts.ts';
+import type { IdentityRow } from './identities.ts';
 
 export type EnterpriseOidcRow = typeof enterpriseOidc.$inferSelect;
 

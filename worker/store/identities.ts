@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, isNull, ne, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, inArray, isNull, ne, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import {
   browserSessions,
@@ -11,25 +11,24 @@ import {
   tokenFamilies,
   users,
 } from './tables.ts';
-import { type Account, selectAccounts } from './accounts.ts';
+import { type Account, personOf, selectAccounts, usersOfPerson } from './accounts.ts';
 
 export type IdentityRow = typeof identities.$inferSelect;
 
 /** The permanent key of an identity. */
 export type IdentityKey = Pick<IdentityRow, 'provider' | 'issuer' | 'subject'>;
 
-/** The account of an identity; null if it never signed in. */
-export async function findAccountOfIdentity(database: Database, key: IdentityKey): Promise<Account | null> {
-  const rows = await selectAccounts(database)
+/** The accounts of an identity's person, the newest first; empty if the identity never signed in. */
+export async function listAccountsOfIdentity(database: Database, key: IdentityKey): Promise<Account[]> {
+  return selectAccounts(database)
     .innerJoin(identities, eq(identities.personId, users.personId))
-    .where(isIdentity(key));
-  return rows[0] ?? null;
+    .where(isIdentity(key))
+    .orderBy(desc(users.id));
 }
 
-/** The account with this address. `address` is lower-case. */
-export async function findAccountByVerifiedEmail(database: Database, address: string): Promise<Account | null> {
-  const rows = await selectAccounts(database).where(eq(people.verifiedEmail, address));
-  return rows[0] ?? null;
+/** The accounts of the person with this address, the newest first. `address` is lower-case. */
+export async function listAccountsByVerifiedEmail(database: Database, address: string): Promise<Account[]> {
+  return selectAccounts(database).where(eq(people.verifiedEmail, address)).orderBy(desc(users.id));
 }
 
 export async function isSlugTaken(database: Database, slug: string): Promise<boolean> {
@@ -107,32 +106,33 @@ export function deleteIdentity(database: Database, { id, provider, subject }: Id
   ];
 }
 
-/** Ends a user's browser and program sign-ins by a provider, except one, and the MCP clients connected in these. */
+/**
+ * Ends the browser and program sign-ins by a provider, except one, and the MCP clients connected in these, for every
+ * user of this user's person: an identity signs in to each of them.
+ */
 export function endSignInsBy(
   database: Database,
   by: { readonly userId: string; readonly provider: string; readonly except: string; readonly now: string },
 ): Statement[] {
   const { userId, provider, except, now } = by;
-  const ofBrowsers = and(eq(browserSessions.userId, userId), eq(browserSessions.provider, provider));
-  const ofPrograms = and(eq(tokenFamilies.userId, userId), eq(tokenFamilies.provider, provider));
-  const ofMcpClients = and(eq(mcpConnections.userId, userId), eq(mcpConnections.provider, provider));
+  const userIds = usersOfPerson(userId);
+  const ofBrowsers = and(inArray(browserSessions.userId, userIds), eq(browserSessions.provider, provider));
+  const ofPrograms = and(inArray(tokenFamilies.userId, userIds), eq(tokenFamilies.provider, provider));
+  const ofMcpClients = and(inArray(mcpConnections.userId, userIds), eq(mcpConnections.provider, provider));
   return [
     database.read.delete(browserSessions).where(and(ofBrowsers, ne(browserSessions.tokenHash, except))),
     database.read
       .update(tokenFamilies)
       .set({ revokedAt: now })
       .where(and(ofPrograms, ne(tokenFamilies.id, except), isNull(tokenFamilies.revokedAt))),
-    database.read.delete(deviceCodes).where(and(eq(deviceCodes.userId, userId), eq(deviceCodes.provider, provider))),
+    database.read
+      .delete(deviceCodes)
+      .where(and(inArray(deviceCodes.userId, userIds), eq(deviceCodes.provider, provider))),
     database.read
       .update(mcpConnections)
       .set({ revokedAt: now })
       .where(and(ofMcpClients, isNull(mcpConnections.revokedAt))),
   ];
-}
-
-/** The person of a user. */
-export function personOf(userId: string): SQL<string> {
-  return sql<string>`(SELECT person_id FROM users WHERE id = ${userId})`;
 }
 
 function isIdentity({ provider, issuer, subject }: IdentityKey) {

@@ -1,5 +1,6 @@
-import { and, eq, gt, sql } from 'drizzle-orm';
-import { deleteSessionsOfUser } from './browser_sessions.ts';
+import { and, eq, gt, inArray, type SQL, sql } from 'drizzle-orm';
+import { usersOfPerson } from './accounts.ts';
+import { deleteSessionsOf } from './browser_sessions.ts';
 import { type Database, guard, type Statement } from './database.ts';
 import { insertExpiring } from './expiring_rows.ts';
 import { endMcpConnectionsOf } from './mcp/mcp_connections.ts';
@@ -28,11 +29,20 @@ export function setPassword(database: Database, row: PasswordRow): Statement {
  * holder may know only the old password.
  */
 export function endAllSignIns(database: Database, userId: string, now: string): Statement[] {
+  return endSignInsOf(database, sql`(${userId})`, now);
+}
+
+/** The same for every user of this user's person: a password signs in to each of them. */
+export function endAllSignInsOfPerson(database: Database, userId: string, now: string): Statement[] {
+  return endSignInsOf(database, usersOfPerson(userId), now);
+}
+
+function endSignInsOf(database: Database, userIds: SQL, now: string): Statement[] {
   return [
-    deleteSessionsOfUser(database, userId),
-    revokeFamiliesOf(database, userId, now),
-    endMcpConnectionsOf(database, userId, now),
-    database.read.delete(deviceCodes).where(eq(deviceCodes.userId, userId)),
+    deleteSessionsOf(database, userIds),
+    revokeFamiliesOf(database, userIds, now),
+    endMcpConnectionsOf(database, userIds, now),
+    database.read.delete(deviceCodes).where(inArray(deviceCodes.userId, userIds)),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { insertExpiring } from './expiring_rows.ts';
 import { refreshTokens, tokenFamilies } from './tables.ts';
@@ -71,9 +71,9 @@ export function revokeFamily(database: Database, id: string, revokedAt: string):
 }
 
 /** Ends all families of a user. */
-export function revokeFamiliesOf(database: Database, userId: string, revokedAt: string): Statement {
+export function revokeFamiliesOf(database: Database, userIds: SQL, revokedAt: string): Statement {
   return database.read
     .update(tokenFamilies)
     .set({ revokedAt })
-    .where(and(eq(tokenFamilies.userId, userId), isNull(tokenFamilies.revokedAt)));
+    .where(and(inArray(tokenFamilies.userId, userIds), isNull(tokenFamilies.revokedAt)));
 }

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { insertExpiring } from '../expiring_rows.ts';
 import { mcpCodes, mcpConnections, mcpRefreshTokens } from '../tables.ts';
@@ -136,9 +136,9 @@ export function endMcpConnection(database: Database, id: string, revokedAt: stri
 }
 
 /** Ends all connections of a user. */
-export function endMcpConnectionsOf(database: Database, userId: string, revokedAt: string): Statement {
+export function endMcpConnectionsOf(database: Database, userIds: SQL, revokedAt: string): Statement {
   return database.read
     .update(mcpConnections)
     .set({ revokedAt })
-    .where(and(eq(mcpConnections.userId, userId), isNull(mcpConnections.revokedAt)));
+    .where(and(inArray(mcpConnections.userId, userIds), isNull(mcpConnections.revokedAt)));
 }
