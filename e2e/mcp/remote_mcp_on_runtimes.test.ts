@@ -5,6 +5,7 @@ import { Secret } from '../../shared/model/secret.ts';
 import { mcpTokens } from '../../shared/wire/mcp/mcp_clients.ts';
 import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 import { openDatabase } from '../../worker/store/database.ts';
+import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { PUBLIC_URL, signInBrowser } from '../runtimes/hosted_users.ts';
 import { addUser, startInProcess } from '../runtimes/in_process.ts';
 import {
@@ -64,7 +65,7 @@ describe('a remote MCP server for each person', () => {
     ['Node', startOnNode],
     ['Deno', startOnDeno],
     ['workerd', startHostedOnWorkerd],
-  ] as const)('connects a client on %s, which lists its tools', async (_, start) => {
+  ] as const)('connects a client on %s, which lists its tools and runs an operation', async (_, start) => {
     const server = await startLibsqlServer();
     stops.push(() => server.stop());
     const database = { url: server.url };
@@ -80,6 +81,9 @@ describe('a remote MCP server for each person', () => {
     const gone = { name: 'gone', mode: 'remote', url: 'https://gone.invalid/mcp', owner: 'personal' };
     const added = await send('/v1/mcp-servers', { method: 'POST', headers: ofBrowser, body: JSON.stringify(gone) });
     expect(added.status).toBe(201);
+    const spec = JSON.stringify(ITEMS_SPEC);
+    const installed = await send('/v1/connectors?owner=personal', { method: 'POST', headers: ofBrowser, body: spec });
+    expect(installed.status).toBe(201);
 
     const registration = { method: 'POST', body: JSON.stringify({ redirect_uris: [REDIRECT] }) };
     const { client_id: clientId } = registered.parse(await (await send('/oauth/register', registration)).json());
@@ -109,7 +113,11 @@ describe('a remote MCP server for each person', () => {
         new StreamableHTTPClientTransport(new URL(`${PUBLIC_URL}/mcp`), { fetch: send, authProvider }),
       );
       const listed = await client.listTools();
-      expect(listed.tools).toEqual([]);
+      expect(listed.tools.map(({ name }) => name)).toEqual(
+        ['create-item', 'delete-item', 'get-item'].map((name) => `svc_run__acme_items__${name}`),
+      );
+      const called = await client.callTool({ name: 'svc_run__acme_items__get-item', arguments: { id: 'a1' } });
+      expect([called.isError, JSON.stringify(called)]).toEqual([true, expect.stringContaining('binding_required')]);
       expect(listed['_meta']).toMatchObject({ 'svc/unavailable': { gone: expect.stringContaining('gone.invalid') } });
       await client.close();
     }

@@ -34,9 +34,13 @@ export function callSummary({ name, description }: McpServer, tool: string, args
   const more = entries.length > MOST_NAMES ? [`${entries.length - MOST_NAMES} more`] : [];
   const told = entries.length === 0 ? 'without arguments' : `with ${[...named, ...more].join(', ')}`;
   const what = description === '' ? '' : ` (${description.slice(0, 80)})`;
-  const asks = client === undefined ? '' : `MCP client ${quoteText(client)}, as it calls itself: `;
-  const line = `${asks}MCP server ${name}${what}: tool ${quoteText(tool)} ${told}`;
+  const line = `${whoAsks(client)}MCP server ${name}${what}: tool ${quoteText(tool)} ${told}`;
   return toShownLine(line, MOST_CHARACTERS);
+}
+
+/** Names the remote client that asks, as the beginning of a line; empty for none. */
+export function whoAsks(client: string | undefined): string {
+  return client === undefined ? '' : toShownLine(`MCP client ${quoteText(client)}, as it calls itself:`, 200) + ' ';
 }
 
 function quoteText(text: string): string {

@@ -1,14 +1,8 @@
 import { z } from 'zod';
-import { graphqlWords } from '../../shared/connect/graphql_operation.ts';
-import { operationInputs } from '../../shared/connect/input_schema.ts';
-import {
-  type InstalledConnector,
-  type Operation,
-  operationHosts,
-  runnableOperations,
-} from '../../shared/model/connector.ts';
+import { listOperations } from '../../shared/operation_tools/list_operations.ts';
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ListedOperation, operationsReply } from '../../shared/wire/connectors/connector_operations.ts';
+import type { operationsReply } from '../../shared/wire/connectors/connector_operations.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError } from './local_error.ts';
 import { sha256 } from '../../machine/sha256.ts';
@@ -57,31 +51,5 @@ function listOf(installed: readonly InstalledConnector[]): OperationList {
   const connectors = installed.toSorted((a, b) => (a.spec.fqn < b.spec.fqn ? -1 : 1));
   const facts = connectors.map(({ id, contentHash }) => `${id} ${contentHash}`);
   const etag = `"${sha256(facts.join('\n')).toString('base64url')}"`;
-  return { etag, body: () => ({ items: connectors.flatMap((connector) => listOperations(connector)) }) };
-}
-
-/** A caller that runs it by name has to know which documents it accepts. */
-function describe({ description, graphql }: Operation): string {
-  if (graphql === undefined) return description;
-  const words = `Its GraphQL document: ${graphqlWords(graphql)}.`;
-  return description === '' ? words : `${description}\n\n${words}`;
-}
-
-function listOperations({ spec }: InstalledConnector): ListedOperation[] {
-  return runnableOperations(spec).map((operation) => {
-    const { schema, inputNames, hostProperty } = operationInputs(spec, operation);
-    return {
-      connector_fqn: spec.fqn,
-      connector_title: spec.title,
-      operation: operation.name,
-      summary: operation.summary,
-      description: describe(operation),
-      effect: operation.effect,
-      approval: operation.approval,
-      hosts: [...operationHosts(spec, operation)],
-      input_schema: { ...schema },
-      input_names: { ...inputNames },
-      host_property: hostProperty,
-    };
-  });
+  return { etag, body: () => ({ items: connectors.flatMap(({ spec }) => listOperations(spec)) }) };
 }

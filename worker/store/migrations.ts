@@ -485,4 +485,12 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX identities_by_person ON identities (person_id)`,
     ],
   },
+  {
+    number: 28,
+    name: 'MCP clients that may run operations',
+    statements: [
+      // 0: the person was asked about servers only, as by a worker of an earlier version.
+      `ALTER TABLE mcp_connections ADD COLUMN has_operations INTEGER NOT NULL DEFAULT 0 CHECK (has_operations IN (0, 1))`,
+    ],
+  },
 ];

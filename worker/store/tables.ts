@@ -483,6 +483,8 @@ export const mcpConnections = sqliteTable('mcp_connections', {
   lastUsedAt: text('last_used_at'),
   expiresAt: integer('expires_at').notNull(),
   revokedAt: text('revoked_at'),
+  /** Whether the person agreed to the operations of connectors too. */
+  hasOperations: integer('has_operations', { mode: 'boolean' }).notNull(),
 });
 
 export const mcpCodes = sqliteTable('mcp_codes', {

@@ -28,9 +28,10 @@ export function clientConsentPage({ client, redirectUri, action, served }: Conse
       ])}
       <h2>What it gets</h2>
       ${describeServed(served)}
+      <p>The operations of your connectors and of those of your enterprise, also of those that are installed later.</p>
       <p>
-        It acts as you, with the credentials that are stored for these servers. It does not see the credentials. Tools
-        that you do not allow stay refused, and those that need an approval still wait for it.
+        It acts as you, with the credentials that are stored for these servers and connectors. It does not see the
+        credentials. Tools that you do not allow stay refused, and those that need an approval still wait for it.
       </p>
       <p class="quiet small">
         It gets nothing else of this account, and ends after 90 days. You can disconnect it under Sign-ins and tokens.

@@ -4,7 +4,8 @@ import { MCP_SCOPE } from '../../../shared/wire/mcp/mcp_clients.ts';
 import { jsonCostProblem } from '../../../shared/wire/json_scan.ts';
 import { endOfWait } from '../../kernel/lifetime.ts';
 import { VERSION } from '../../services/people/account.ts';
-import { callServedTool, listServedTools, type ServedRequest } from '../../services/mcp/served/served_tools.ts';
+import type { ServedRequest } from '../../services/mcp/served/served_request.ts';
+import { callServedTool, listServedTools } from '../../services/mcp/served/served_tools.ts';
 import { authenticateMcpClient, type McpClientCall } from '../../tokens/mcp/mcp_connections.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { resourceMetadataUrl } from './oauth_endpoints.ts';
@@ -26,8 +27,8 @@ export const postMcp = whereServed(async (c, publicUrl) => {
   if (!slot.ok) return refuse(c, 429, slot.error.message);
   try {
     const signal = endOfWait(c.req.raw, context);
-    const { caller, clientId, clientName } = call;
-    return await answerMessage(c, body, { context, caller, clientId, clientName, signal });
+    const { caller, clientId: id, clientName: name, connectionId, hasOperations } = call;
+    return await answerMessage(c, body, { context, caller, client: { id, name, connectionId }, hasOperations, signal });
   } finally {
     slot.value();
   }
@@ -88,7 +89,7 @@ async function answerMessage(c: AppContext, body: unknown, request: ServedReques
 }
 
 const INSTRUCTIONS =
-  'Tools of several remote MCP servers, each named <server>__<tool>. A server that cannot be reached, or that waits for a credential, is left out; _meta["svc/unavailable"] of the list says why.';
+  'Tools of several remote MCP servers, each named <server>__<tool>, and operations of connectors, each named svc_run__<connector>__<operation>. A server that cannot be reached, or that waits for a credential, is left out; _meta["svc/unavailable"] of the list says why.';
 
 interface Problems {
   /** The error for a tool that does not exist. */

@@ -24,6 +24,7 @@ import { type ApprovalSubject, subjectEventData, subjectFields } from './approva
 import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { sha256Hex } from '../../kernel/encoding.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
@@ -42,6 +43,17 @@ export interface Asker {
   readonly userId: string;
   readonly enterpriseId: string;
   readonly sidecarId: string | null;
+}
+
+/**
+ * The fingerprint of a request that a connected MCP client makes: an approval for one client covers no other, which would get
+ * what its person allowed the first one.
+ */
+export async function fingerprintFor(
+  client: { readonly connectionId: string } | null,
+  fingerprint: string,
+): Promise<string> {
+  return client === null ? fingerprint : sha256Hex(`${client.connectionId}\n${fingerprint}`);
 }
 
 /** Limits the list that a person has to read, if an agent keeps requesting. */
@@ -75,14 +87,14 @@ export async function askApproval(
   });
 }
 
-/** Why no further request may wait; null if one may. A request that the user runs here has no session. */
+/** Why no further request may wait; null if one may. A request that the user runs here has no session; that of an MCP client has its connection. */
 async function fullList(
   { database }: ServiceContext,
   { userId, sidecarId }: Asker,
   { sessionId }: AskedRequest,
 ): Promise<ApiError | null> {
   if ((await countPending(database, userId)) >= MOST_PENDING) return tooMany(`${MOST_PENDING} requests`);
-  if (sidecarId === null) return null;
+  if (sidecarId === null && sessionId === null) return null;
   const ofSession = await countPending(database, userId, { sidecarId, sessionId });
   return ofSession >= MOST_PENDING_OF_SESSION ? tooMany(`${MOST_PENDING_OF_SESSION} requests of this session`) : null;
 }

@@ -15,6 +15,16 @@ export interface RunSubject {
   readonly args: Readonly<Record<string, unknown>>;
   /** The caller's name for the tool that it runs the operation for. */
   readonly tool: string | undefined;
+  /** The connected MCP client that runs it; null if the user does. */
+  readonly client: RunClient | null;
+}
+
+/** A connected MCP client that runs an operation. */
+export interface RunClient {
+  readonly id: string;
+  readonly connectionId: string;
+  /** Its own name for itself. */
+  readonly name: string;
 }
 
 /** The outcome of a run. */
@@ -53,6 +63,7 @@ export function runEventData(subject: RunSubject, outcome: RunOutcome): AuditEve
     'svc.connector.version': connector.spec.version,
     'svc.connector.operation': operation.name,
     ...(subject.tool !== undefined && { 'svc.connector.tool': subject.tool }),
+    ...(subject.client !== null && { 'svc.mcp.client': subject.client.id }),
     'svc.connector.credential_ref': formatVaultReference(connector.credential.path),
     ...(Object.keys(fields).length > 0 && { 'svc.connector.fields': toWellFormed(fields) }),
     ...(approvalId !== null && { 'svc.approval.id': approvalId }),

@@ -16,15 +16,16 @@ import { connectorAccess } from './connector_access.ts';
 import { callUpstream } from './connector_call.ts';
 import { credentialProblem } from './connector_problems.ts';
 import { toInstalled } from './connector_records.ts';
-import { runEventData, type RunOutcome, type RunSubject } from './connector_run_event.ts';
+import { type RunClient, runEventData, type RunOutcome, type RunSubject } from './connector_run_event.ts';
 import { toBase64, randomToken } from '../../kernel/encoding.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { requestFingerprint } from '../../../shared/connect/request_fingerprint.ts';
+import { whoAsks } from '../../../shared/mcp/call_summary.ts';
 import { requestSummary } from '../../../shared/connect/request_summary.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
 import { connectorSubject } from '../approvals/approval_subject.ts';
-import { askApproval } from '../approvals/approvals.ts';
+import { askApproval, fingerprintFor } from '../approvals/approvals.ts';
 
 /** A run of an existing operation. From here on the run is audited, whatever its outcome. */
 interface Run extends RunSubject {
@@ -41,10 +42,11 @@ export async function runOperation(
   context: ServiceContext,
   caller: Caller,
   request: RunRequest,
+  client: RunClient | null = null,
 ): Promise<Result<RunReply, ApiError>> {
-  const run = await recognise(context, caller, request);
-  if (!run.ok) return run;
-  const recorded = attemptAndRecord(context, caller, run.value);
+  const found = await recognise(context, caller, request);
+  if (!found.ok) return found;
+  const recorded = attemptAndRecord(context, caller, { ...found.value, client });
   // A platform may drop the request when its client disconnects, but not the record of what was sent.
   context.defer('a run of an operation', () => recorded);
   return recorded;
@@ -61,16 +63,28 @@ async function attemptAndRecord(
   return outcome.result.ok ? ok(toReply(run, audited.value, outcome.result.value)) : outcome.result;
 }
 
-async function recognise(context: ServiceContext, caller: Caller, request: RunRequest): Promise<Result<Run, ApiError>> {
+async function recognise(
+  context: ServiceContext,
+  caller: Caller,
+  request: RunRequest,
+): Promise<Result<Omit<Run, 'client'>, ApiError>> {
   const rows = await findConnectorsNamed(context.database, visibleOwners(caller), request.connector_fqn);
-  const active = rows.filter(({ connector }) => connector.activatedAt !== null);
-  const named = active.length > 0 ? active : rows;
-  const row = named.find(({ connector }) => connector.ownerId === caller.userId) ?? named[0];
-  if (row === undefined) return err(noConnector());
+  const row = chooseConnector(caller, rows);
+  if (row === null) return err(noConnector());
   const connector = toInstalled(row);
   const operation = runnableOperations(connector.spec).find(({ name }) => name === request.operation);
   if (operation === undefined) return err(noOperation(connector, request));
   return ok({ row, connector, operation, args: request.args, host: request.host, tool: request.tool });
+}
+
+/** Of the connectors with one name, the one that is run: an active one if there is one, and the caller's own first. Null for none. */
+export function chooseConnector<T extends WithCredential<ConnectorRow>>(
+  caller: Pick<Caller, 'userId'>,
+  rows: readonly T[],
+): T | null {
+  const active = rows.filter(({ connector }) => connector.activatedAt !== null);
+  const named = active.length > 0 ? active : rows;
+  return named.find(({ connector }) => connector.ownerId === caller.userId) ?? named[0] ?? null;
 }
 
 /** No approval is requested before there is a credential that the approved request can use. */
@@ -86,7 +100,12 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   const { document } = confirmed.value;
   const missing = credentialProblem(run.row);
   if (missing !== null) return { parts, document, approvalId: null, result: err(missing) };
-  const approval = await approvalOf(context, caller, { row: run.row.connector, match: confirmed.value, parts });
+  const approval = await approvalOf(context, caller, {
+    row: run.row.connector,
+    match: confirmed.value,
+    parts,
+    client: run.client,
+  });
   if (!approval.ok) return { parts, document, approvalId: null, result: approval };
   const approvalId = approval.value?.id ?? null;
   const held = approvalProblem(approval.value);
@@ -172,6 +191,7 @@ interface RequestToApprove {
   readonly row: ConnectorRow;
   readonly match: ConnectorOperation;
   readonly parts: OperationRequestParts;
+  readonly client: RunClient | null;
 }
 
 /**
@@ -181,17 +201,18 @@ interface RequestToApprove {
 async function approvalOf(
   context: ServiceContext,
   caller: Caller,
-  { row, match, parts }: RequestToApprove,
+  { row, match, parts, client }: RequestToApprove,
 ): Promise<Result<ApprovalRow | null, ApiError>> {
   const { connector, operation, document } = match;
   if (operation.approval === 'none') return ok(null);
   const body = new TextEncoder().encode(parts.body ?? '');
+  const summary = requestSummary(connector, operation, { ...parts, bodyBytes: body.length, document });
   const asked = {
     requestId: randomToken(),
     subject: connectorSubject(row, operation.name),
-    fingerprint: await fingerprintOf(connector, operation, parts, body),
-    summary: requestSummary(connector, operation, { ...parts, bodyBytes: body.length, document }).toWellFormed(),
-    sessionId: null,
+    fingerprint: await fingerprintFor(client, await fingerprintOf(connector, operation, parts, body)),
+    summary: whoAsks(client?.name) + summary.toWellFormed(),
+    sessionId: client?.connectionId ?? null,
   };
   return askApproval(context, { ...caller, sidecarId: null }, asked);
 }

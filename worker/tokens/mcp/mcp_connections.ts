@@ -76,6 +76,7 @@ export async function connectMcpClient(
       lastUsedAt: null,
       expiresAt: now + CODE_SECONDS,
       revokedAt: null,
+      hasOperations: true,
     };
     const validUntil = now + CODE_SECONDS;
     const row = { codeHash, connectionId: connection.id, redirectUri, challenge, usedAt: null };
@@ -195,6 +196,8 @@ export interface McpClientCall {
   readonly clientId: string;
   /** Its own name for itself. */
   readonly clientName: string;
+  /** Whether the person agreed to the operations of connectors too. */
+  readonly hasOperations: boolean;
   /** The origin of the web pages that are this client's. */
   readonly redirectOrigin: string;
 }
@@ -209,8 +212,8 @@ export async function authenticateMcpClient(context: TokenContext, token: string
   const account = await findAccount(context.database, connection.userId);
   if (account === null || account.user.suspendedAt !== null) return null;
   const { id: userId, enterpriseId, role } = account.user;
-  const { id: connectionId, clientId, clientName, redirectOrigin } = connection;
-  return { caller: { userId, enterpriseId, role }, connectionId, clientId, clientName, redirectOrigin };
+  const { id: connectionId, clientId, clientName, redirectOrigin, hasOperations } = connection;
+  return { caller: { userId, enterpriseId, role }, connectionId, clientId, clientName, redirectOrigin, hasOperations };
 }
 
 const claimsOfToken = z.object({ sub: id('usr'), connection: id('mcc'), client_id: z.string() });

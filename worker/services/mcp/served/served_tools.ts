@@ -10,28 +10,18 @@ import type { AuditEventData, McpOutcome } from '../../../../shared/model/audit_
 import { MAX_TOOLS_OF_SERVER } from '../../../../shared/model/mcp_tool.ts';
 import { errorCode } from '../../../../shared/model/error_code.ts';
 import { err, ok, type Result } from '../../../../shared/model/result.ts';
-import type { Caller } from '../../../kernel/caller.ts';
 import { commit } from '../../../kernel/commit.ts';
 import { randomToken, sha256Hex } from '../../../kernel/encoding.ts';
 import { controlChain } from '../../../kernel/policy_change.ts';
-import type { ServiceContext } from '../../../kernel/service_context.ts';
 import { isWorthRetrying } from '../../../kernel/is_worth_retrying.ts';
 import { toolSubject } from '../../approvals/approval_subject.ts';
-import { askApproval } from '../../approvals/approvals.ts';
+import { askApproval, fingerprintFor } from '../../approvals/approvals.ts';
 import { keepReviewed } from '../mcp_tools.ts';
+import { CONNECTOR_TOOL_PREFIX } from '../../../../shared/operation_tools/connector_tool.ts';
+import type { ServedCall, ServedRequest, ServedResult } from './served_request.ts';
+import { callServedOperation, listServedOperations } from './served_operations.ts';
 import { describeServerError, openServer, type OpenServer } from './open_server.ts';
 import { listServedServers, type ServedServer } from './served_servers.ts';
-
-/** A client's request at the MCP server of a person. */
-export interface ServedRequest {
-  readonly context: ServiceContext;
-  readonly caller: Caller;
-  /** The client that a person connected, for the audit log. */
-  readonly clientId: string;
-  /** Its own name for itself. */
-  readonly clientName: string;
-  readonly signal: AbortSignal;
-}
 
 interface ServedTools {
   readonly tools: readonly Tool[];
@@ -43,11 +33,14 @@ interface ServedTools {
 const LIST_MS = 20_000;
 const MAX_PAGES = 20;
 
-/** The tools of the caller's remote servers, as `<server>__<tool>`. Tools that the policy denies are left out. */
+/** The tools of the caller's remote servers, as `<server>__<tool>`, and the operations of its connectors. Tools that the policy denies are left out. */
 export async function listServedTools(request: ServedRequest): Promise<ServedTools> {
-  const served = await listServedServers(request.context, request.caller);
+  const [served, ofConnectors] = await Promise.all([
+    listServedServers(request.context, request.caller),
+    listServedOperations(request),
+  ]);
   const listed = await Promise.all(served.map(async (each) => [each.name, await listIsolated(request, each)] as const));
-  const tools = listed.flatMap(([, result]) => (result.ok ? result.value : []));
+  const tools = [...ofConnectors, ...listed.flatMap(([, result]) => (result.ok ? result.value : []))];
   const failed = listed.flatMap(([name, result]) => (result.ok ? [] : [[name, result.error] as const]));
   return { tools: tools.toSorted((a, b) => (a.name < b.name ? -1 : 1)), unavailable: Object.fromEntries(failed) };
 }
@@ -131,23 +124,12 @@ async function namesOf(
   return tools.map((tool) => ({ name: formatToolName(server, tool.name, (text) => hashes.get(text) ?? ''), tool }));
 }
 
-/** A client's call of a tool. */
-interface ServedCall {
-  readonly name: string;
-  readonly args: Readonly<Record<string, unknown>>;
-}
-
-/** The result with the output schema that the tool declares; null if there is no such tool. A refusal is a result. */
-interface ServedResult {
-  readonly result: CallToolResult;
-  readonly outputSchema: Tool['outputSchema'];
-}
-
 /**
- * Calls a tool of one of the caller's servers. Only a listed tool can be called. Each call is in the audit log before its
+ * Calls a tool of one of the caller's servers or connectors. Only a listed tool can be called. Each call is in the audit log before its
  * result is returned.
  */
 export async function callServedTool(request: ServedRequest, call: ServedCall): Promise<ServedResult | null> {
+  if (call.name.startsWith(CONNECTOR_TOOL_PREFIX)) return callServedOperation(request, call);
   const prefix = splitToolName(call.name)?.server;
   const servers = await listServedServers(request.context, request.caller);
   const served = servers.find(({ name }) => name === prefix);
@@ -221,9 +203,9 @@ async function findDenial(
     {
       requestId: randomToken(),
       subject: toolSubject(row, server.version, tool.name),
-      fingerprint: await sha256Hex(callText(server, tool.name, args)),
-      summary: callSummary(server, tool.name, args, request.clientName),
-      sessionId: null,
+      fingerprint: await fingerprintFor(request.client, await sha256Hex(callText(server, tool.name, args))),
+      summary: callSummary(server, tool.name, args, request.client.name),
+      sessionId: request.client.connectionId,
     },
   );
   if (!asked.ok) return { reason: 'approval_required', message: asked.error.message };
@@ -269,7 +251,7 @@ function isResult(value: unknown): value is CallToolResult {
 }
 
 async function record(
-  { context, caller, clientId }: ServedRequest,
+  { context, caller, client }: ServedRequest,
   { served: { row, server }, tool }: FoundTool,
   type: 'mcp.tool.called' | 'mcp.tool.denied',
   about: AuditEventData,
@@ -280,7 +262,7 @@ async function record(
     ...(row.registryId !== null && { 'svc.mcp.registry_id': row.registryId }),
     ...(server.version !== null && { 'svc.mcp.version': server.version }),
     'svc.mcp.tool': tool.name,
-    'svc.mcp.client': clientId,
+    'svc.mcp.client': client.id,
     ...about,
   };
   const events = [{ type, actor: caller.userId, data }];

@@ -1,17 +1,35 @@
-import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { propertyOfField } from '../../shared/connect/input_schema.ts';
-import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
-import type { RunReply } from '../../shared/wire/connectors/connectors.ts';
-import type { ListedOperation } from '../../shared/wire/connectors/connector_operations.ts';
-import type { LocalApiFailure } from '../sidecar/local_api.ts';
-import { parseJson } from '../../shared/model/json.ts';
+import { propertyOfField } from '../connect/input_schema.ts';
+import { jsonCostProblem } from '../wire/json_scan.ts';
+import type { RunReply } from '../wire/connectors/connectors.ts';
+import type { ListedOperation } from '../wire/connectors/connector_operations.ts';
+import { parseJson } from '../model/json.ts';
+
+/** Why an operation was not run. */
+export interface ToolProblem {
+  readonly code: string;
+  readonly message: string;
+  readonly details?: unknown;
+}
+
+type Block =
+  | { type: 'text'; text: string }
+  | { type: 'image' | 'audio'; mimeType: string; data: string }
+  | { type: 'resource'; resource: { uri: string; mimeType: string; blob: string } };
+
+/** The result of a tool (revision 2025-11-25, Tools). */
+type ToolResult = {
+  content: Block[];
+  isError?: boolean;
+  structuredContent?: Record<string, unknown>;
+  _meta?: Record<string, unknown>;
+};
 
 /** The upstream's answer as a tool result. An error status becomes a tool error with the upstream's text. */
-export function resultOfReply(reply: RunReply): CallToolResult {
+export function resultOfReply(reply: RunReply): ToolResult {
   const { upstream_status: status } = reply;
   const failed = status >= 400;
-  const bytes = Buffer.from(reply.body_base64, 'base64');
+  const bytes = fromBase64(reply.body_base64);
   const structured = failed ? null : jsonObject(reply.content_type, bytes);
   const body = bytes.length === 0 ? [] : [bodyBlock(reply, bytes)];
   const note = failed || body.length === 0 ? [textBlock(`The upstream answered ${status}.`)] : [];
@@ -24,7 +42,7 @@ export function resultOfReply(reply: RunReply): CallToolResult {
 }
 
 /** A refusal of the sidecar with its fix. */
-export function resultOfFailure(operation: ListedOperation, problem: LocalApiFailure): CallToolResult {
+export function resultOfFailure(operation: ListedOperation, problem: ToolProblem): ToolResult {
   const error = { code: problem.code, message: problem.message, details: problem.details };
   return {
     isError: true,
@@ -37,7 +55,7 @@ const fieldsOf = z.object({ fields: z.array(z.object({ field: z.string(), messag
 const approvalOf = z.object({ approval_id: z.string().regex(/^[a-z]{3}_[0-9A-Za-z]{1,64}$/) });
 
 /** Names each argument as the caller knows it. */
-function problemText(operation: ListedOperation, { code, message, details }: LocalApiFailure): string {
+function problemText(operation: ListedOperation, { code, message, details }: ToolProblem): string {
   const fields = code === 'invalid_args' ? fieldsOf.safeParse(details) : null;
   if (fields?.success !== true || fields.data.fields.length === 0) return `${code}: ${message}`;
   const inputs = { inputNames: operation.input_names, hostProperty: operation.host_property };
@@ -45,13 +63,13 @@ function problemText(operation: ListedOperation, { code, message, details }: Loc
   return ['invalid_args: these arguments are invalid:', ...lines].join('\n');
 }
 
-function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: LocalApiFailure): string {
+function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: ToolProblem): string {
   const approval = approvalOf.safeParse(details).data?.approval_id;
   switch (code) {
     case 'approval_required':
       return approval === undefined
-        ? 'The call is not approved yet. A person can approve it: svc approvals list. Then repeat the same call.'
-        : `The call is not approved yet. A person can approve it: svc approvals approve ${approval}. Then repeat the same call.`;
+        ? 'The call is not approved yet. A person can approve it: svc approvals list, or the page Approvals of the console. Then repeat the same call.'
+        : `The call is not approved yet. A person can approve it: svc approvals approve ${approval}, or the page Approvals of the console. Then repeat the same call.`;
     case 'approval_denied':
       return 'A person has denied this call. Do not repeat it unless told to.';
     case 'binding_required':
@@ -67,21 +85,21 @@ function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: L
 
 const MEDIA = /^(image|audio)\/[a-z0-9.+-]+$/;
 
-function bodyBlock({ content_type: type, audit_id: id }: RunReply, bytes: Buffer): ContentBlock {
+function bodyBlock({ content_type: type, audit_id: id, body_base64: base64 }: RunReply, bytes: Uint8Array): Block {
   const mimeType = mediaType(type);
   const media = mimeType === 'image/svg+xml' ? undefined : MEDIA.exec(mimeType)?.[1];
-  if (media === 'image' || media === 'audio') return { type: media, mimeType, data: bytes.toString('base64') };
+  if (media === 'image' || media === 'audio') return { type: media, mimeType, data: base64 };
   const text = utf8(bytes);
   if (text !== null) return textBlock(text);
   const resource = {
     uri: `svc-reply:${id}`,
     mimeType: mimeType || 'application/octet-stream',
-    blob: bytes.toString('base64'),
+    blob: base64,
   };
   return { type: 'resource', resource };
 }
 
-function jsonObject(contentType: string, bytes: Buffer): Record<string, unknown> | null {
+function jsonObject(contentType: string, bytes: Uint8Array): Record<string, unknown> | null {
   if (!/^[a-z0-9.+-]+\/(?:[a-z0-9.+-]+\+)?json$/.test(mediaType(contentType))) return null;
   const text = utf8(bytes);
   const value = text === null || jsonCostProblem(text) !== null ? null : parseJson(text);
@@ -92,8 +110,12 @@ function mediaType(contentType: string): string {
   return (contentType.split(';')[0] ?? '').trim().toLowerCase();
 }
 
+function fromBase64(text: string): Uint8Array {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
 /** Null if the bytes are not text. */
-function utf8(bytes: Buffer): string | null {
+function utf8(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -101,6 +123,6 @@ function utf8(bytes: Buffer): string | null {
   }
 }
 
-function textBlock(text: string): ContentBlock {
+function textBlock(text: string): Block {
   return { type: 'text', text };
 }

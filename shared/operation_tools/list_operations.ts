@@ -1,0 +1,31 @@
+import { type ConnectorSpec, type Operation, operationHosts, runnableOperations } from '../model/connector.ts';
+import type { ListedOperation } from '../wire/connectors/connector_operations.ts';
+import { graphqlWords } from '../connect/graphql_operation.ts';
+import { operationInputs } from '../connect/input_schema.ts';
+
+/** The operations of a connector that a program can run by name. */
+export function listOperations(spec: ConnectorSpec): ListedOperation[] {
+  return runnableOperations(spec).map((operation) => {
+    const { schema, inputNames, hostProperty } = operationInputs(spec, operation);
+    return {
+      connector_fqn: spec.fqn,
+      connector_title: spec.title,
+      operation: operation.name,
+      summary: operation.summary,
+      description: describe(operation),
+      effect: operation.effect,
+      approval: operation.approval,
+      hosts: [...operationHosts(spec, operation)],
+      input_schema: { ...schema },
+      input_names: { ...inputNames },
+      host_property: hostProperty,
+    };
+  });
+}
+
+/** A caller that runs it by name has to know which documents it accepts. */
+function describe({ description, graphql }: Operation): string {
+  if (graphql === undefined) return description;
+  const words = `Its GraphQL document: ${graphqlWords(graphql)}.`;
+  return description === '' ? words : `${description}\n\n${words}`;
+}
