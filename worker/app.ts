@@ -11,8 +11,10 @@ import { getProviders } from './routes/auth/auth_methods.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth/auth_password.ts';
 import {
   getAuditAnchors,
+  getAuditChain,
   getAuditEvents,
   getAuditHeads,
+  getAuditStatement,
   getAuditStream,
   getAuditVerification,
   postAuditHeadsCheck,
@@ -207,6 +209,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/audit-events', getAuditEvents],
   ['get', '/v1/audit-events/stream', getAuditStream],
   ['get', '/v1/audit-events/verify', getAuditVerification],
+  ['get', '/v1/audit-events/statement', getAuditStatement],
+  ['get', '/v1/audit-events/chains/{writer}', getAuditChain],
   ['get', '/v1/audit-events/heads', getAuditHeads],
   ['get', '/v1/audit-events/heads/anchors', getAuditAnchors],
   ['post', '/v1/audit-events/heads/check', postAuditHeadsCheck],

@@ -7,6 +7,8 @@ import {
   type AuditVerification,
 } from '../../shared/wire/audit_events.ts';
 import { controlClient } from '../clients.ts';
+import { addAuditExportCommand } from './audit_export.ts';
+import { verifyFile } from './audit_file.ts';
 import { addHeadsCommands, compareHeads } from './audit_heads.ts';
 import { addPruneCommand } from './audit_prune.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
@@ -32,6 +34,8 @@ interface ListOptions extends FilterOptions {
 }
 interface VerifyOptions {
   readonly against?: string;
+  readonly file?: string;
+  readonly key?: string;
 }
 interface TailOptions extends FilterOptions {
   readonly backlog: string;
@@ -58,9 +62,15 @@ export function addAuditCommands(line: CommandLine): void {
     .option(
       '--against <file>',
       'also compare with heads that `svc audit heads` exported earlier; any text that contains them',
+    )
+    .option('--file <file>', 'check a file of `svc audit export` instead; no control plane is needed')
+    .option(
+      '--key <key>',
+      "with --file: the control plane's public key, the x of control_plane_key in svc audit heads --json",
     );
   handle<VerifyOptions>(line, verify, verifyChains);
   addHeadsCommands(line, audit);
+  addAuditExportCommand(line, audit);
   addPruneCommand(line, audit);
 }
 
@@ -214,8 +224,13 @@ function printEvent(call: Call<TailOptions>, data: string): void {
 }
 
 async function verifyChains(call: Call<VerifyOptions>): Promise<number> {
+  const { against, file, key } = call.options;
+  if (file !== undefined && against !== undefined) {
+    throw new CliError(EXIT.usage, 'use --file or --against: --against compares the log of the control plane');
+  }
+  if (file === undefined && key !== undefined) throw new CliError(EXIT.usage, '--key is for --file');
+  if (file !== undefined) return verifyFile(call, file);
   const client = controlClient(call.context, call.options);
-  const { against } = call.options;
   const compared = against === undefined ? null : await compareHeads(call, client, against);
   const result = await client.call('GET', '/v1/audit-events/verify', auditVerification, { timeoutMs: 10 * 60_000 });
   const value = compared === null ? result : { ...result, against: compared.value };

@@ -113,6 +113,30 @@ describe('svc audit prune', () => {
     });
   });
 
+  test('leaves a log whose export is checked without a control plane', async () => {
+    await recordOld(fileUrl());
+    const control = await keepRunning(startNodeAt(home));
+    const settings = { SVC_CONTROL_URL: control.url };
+    expect((await runSvc(home, ['audit', 'prune', '--older-than', '30d'], settings)).exitCode).toBe(0);
+    expect((await call(control, 'POST', '/v1/secrets', { path: 'user/new', value: 'v' })).status).toBe(201);
+    const exported = await runSvc(home, ['audit', 'export'], settings);
+    expect([exported.exitCode, exported.stderr]).toEqual([0, expect.stringContaining('exported 2 events in 1 chains')]);
+    await control.stop();
+    const file = join(home, 'audit.ndjson');
+    const verify = async (text: string) => {
+      await writeFile(file, text);
+      return runSvc(home, ['audit', 'verify', '--file', file], { SVC_CONTROL_URL: 'http://127.0.0.1:9' });
+    };
+    expect(await verify(exported.stdout)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining(`ok: 2 events in 1 chains`),
+    });
+    expect(await verify(exported.stdout.replace('control.audit.pruned', 'control.audit.listed'))).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringContaining(`broken\twrong_hash at event ${OLD_SECRETS + 1} of ent_`),
+    });
+  });
+
   test('a new master key reseals the beginnings of the chains', async () => {
     await recordOld(fileUrl());
     const before = await keepRunning(startNodeAt(home));

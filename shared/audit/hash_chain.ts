@@ -4,13 +4,19 @@ import { canonicalJson } from './canonical_json.ts';
 /** The "hash before" of a chain's first event. */
 export const CHAIN_START = '0'.repeat(64);
 
-/** An event with its position in its writer's chain, before its own hash. */
-interface ChainedEvent extends AuditEvent {
+/** An event's position in its writer's chain. */
+interface ChainPlace {
   readonly writer: string;
   readonly sequence: number;
   readonly previous_hash: string;
   readonly received_at: string;
 }
+
+/** An event with its position, before its own hash. */
+type ChainedEvent = AuditEvent & ChainPlace;
+
+/** An event with its hash, also of a type that this version does not know. */
+export type HashedEvent = ChainPlace & { readonly hash: string };
 
 /** The end of a chain. */
 export interface ChainHead {
@@ -20,7 +26,7 @@ export interface ChainHead {
 export const EMPTY_CHAIN: ChainHead = { sequence: 0, hash: CHAIN_START };
 
 /** The hash of an event: SHA-256, in hex, over its canonical JSON, including the hash before it. */
-async function eventHash(event: ChainedEvent): Promise<string> {
+async function eventHash(event: ChainPlace): Promise<string> {
   const bytes = new TextEncoder().encode(canonicalJson(event));
   const digest = await crypto.subtle.digest('SHA-256', bytes);
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -49,10 +55,7 @@ export async function chainEvents(
 }
 
 /** Why an event cannot follow `head`, or null. The event's own `hash` is the stored one. */
-export async function chainBreak(
-  head: ChainHead,
-  event: ChainedEvent & { readonly hash: string },
-): Promise<ChainBreak | null> {
+export async function chainBreak(head: ChainHead, event: HashedEvent): Promise<ChainBreak | null> {
   if (event.sequence !== head.sequence + 1) return 'missing_event';
   if (event.previous_hash !== head.hash) return 'wrong_previous_hash';
   const { hash, ...hashed } = event;

@@ -161,6 +161,16 @@ export const auditStreamQuery = z.strictObject({
 });
 export type AuditStreamQuery = z.output<typeof auditStreamQuery>;
 
+/** `GET /v1/audit-events/chains/{writer}`: the events of one chain, oldest first. */
+export const auditChainParams = z.strictObject({ writer: short });
+export const auditChainQuery = z.strictObject({
+  limit: pageQuery.limit,
+  /** Only events after this number. */
+  after: z.coerce.number().int().min(0).default(0),
+});
+export type AuditChainQuery = z.output<typeof auditChainQuery>;
+export const auditChainPage = z.object({ items: z.array(storedAuditEvent) }).meta({ id: 'AuditChainPage' });
+
 /** Where a chain is broken. */
 const brokenChain = z.object({
   writer: z.string(),

@@ -89,6 +89,35 @@ export const auditHeadsReply = z
   .meta({ id: 'AuditHeads' });
 export type AuditHeadsReply = z.infer<typeof auditHeadsReply>;
 
+/** The type of a statement's JWS. */
+export const AUDIT_STATEMENT_TYP = 'svc-audit-statement+jws';
+
+/** A chain as it is at some time: the events after its beginning, up to its head. */
+const statedChain = auditHead.extend({
+  /** The last removed event; number 0 and 64 zeros if none was removed. */
+  beginning: auditHead.omit({ writer: true }),
+});
+
+/** The signed content of a statement: every chain of an enterprise. */
+export const auditStatement = z.object({
+  control_plane_id: id('cpl'),
+  enterprise_id: id('ent'),
+  taken_at: time,
+  chains: z.array(statedChain),
+});
+export type AuditStatement = z.output<typeof auditStatement>;
+
+/** `GET /v1/audit-events/statement`. */
+export const auditStatementReply = z
+  .object({
+    /** The public key that verifies `signed` (RFC 8037). */
+    control_plane_key: z.object({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string() }),
+    /** A JWS (RFC 7515, compact) of {@link auditStatement}. */
+    signed: z.string(),
+  })
+  .meta({ id: 'AuditStatement' });
+export type AuditStatementReply = z.infer<typeof auditStatementReply>;
+
 export const MAX_CHECKED_HEADS = 1_000;
 
 /** `POST /v1/audit-events/heads/check`: the standing of heads that were exported earlier. */

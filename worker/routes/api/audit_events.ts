@@ -1,5 +1,8 @@
 import { ok } from '../../../shared/model/result.ts';
 import {
+  auditChainPage,
+  auditChainParams,
+  auditChainQuery,
   auditEventsPage,
   auditEventsQuery,
   auditPruneInput,
@@ -7,11 +10,17 @@ import {
   auditStreamQuery,
   auditVerification,
 } from '../../../shared/wire/audit_events.ts';
-import { auditAnchors, auditHeadsCheck, auditHeadsChecked, auditHeadsReply } from '../../../shared/wire/audit_heads.ts';
+import {
+  auditAnchors,
+  auditHeadsCheck,
+  auditHeadsChecked,
+  auditHeadsReply,
+  auditStatementReply,
+} from '../../../shared/wire/audit_heads.ts';
 import { describeAnchors } from '../../services/audit/audit_anchors.ts';
-import { checkHeads, exportHeads } from '../../services/audit/audit_heads.ts';
+import { checkHeads, exportHeads, stateChains } from '../../services/audit/audit_heads.ts';
 import { pruneAudit } from '../../services/audit/audit_pruning.ts';
-import { type Arrival, followAudit, listAuditPage } from '../../services/audit/audit_log.ts';
+import { type Arrival, followAudit, listAuditPage, listChainEvents } from '../../services/audit/audit_log.ts';
 import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import type { Leave } from '../../kernel/open_calls.ts';
 import { verifyAudit } from '../../services/audit/audit_verification.ts';
@@ -43,6 +52,27 @@ export const getAuditHeads = forUser({
   replies: { 200: auditHeadsReply },
   async handle({ context, who }) {
     return ok({ status: 200, json: await exportHeads(context, who) });
+  },
+});
+
+export const getAuditStatement = forUser({
+  summary: 'Get a signed statement of every chain of the audit log',
+  description:
+    'It says where each chain begins and ends. With it, exported events are verified without the control plane: svc audit export.',
+  replies: { 200: auditStatementReply },
+  async handle({ context, who }) {
+    return jsonReply(await stateChains(context, who));
+  },
+});
+
+export const getAuditChain = forUser({
+  summary: 'List the events of one chain of the audit log, oldest first',
+  description: 'The writer is a sidecar, or for the chain of the control plane the enterprise.',
+  params: auditChainParams,
+  query: auditChainQuery,
+  replies: { 200: auditChainPage },
+  async handle({ context, who, params, query }) {
+    return jsonReply(await listChainEvents(context, who, params.writer, query));
   },
 });
 

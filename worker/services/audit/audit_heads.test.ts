@@ -8,6 +8,8 @@ import {
   auditHeadsChecked,
   auditHeadsPayload,
   auditHeadsReply,
+  auditStatement,
+  auditStatementReply,
   exportedHead,
   writeKnownHeads,
 } from '../../../shared/wire/audit_heads.ts';
@@ -124,6 +126,39 @@ describe('exported heads', () => {
     expect(foreign).toMatchObject({ ok: false, heads: [{ standing: 'missing' }] });
     await sql('DELETE FROM audit_heads WHERE writer = ?', writer());
     expect(await check([ownOf(heads)])).toMatchObject({ heads: [{ standing: 'missing' }] });
+  });
+});
+
+const state = () => parseReply(auditStatementReply, control.asUser('GET', '/v1/audit-events/statement'));
+
+describe('the statement of the chains', () => {
+  test('is signed, and says where each chain begins and ends', async () => {
+    control.clock.ms += 10 * 24 * 3_600_000;
+    await send(2);
+    const before = new Date(control.clock.now() - 24 * 3_600_000).toISOString();
+    expect((await control.asUser('POST', '/v1/audit-events/prune', { before })).status).toBe(200);
+    const { signed, control_plane_key: jwk } = await state();
+    const { payload, protectedHeader } = await compactVerify(signed, await importJWK(jwk, 'EdDSA'));
+    expect(protectedHeader.typ).toBe('svc-audit-statement+jws');
+    const { chains } = auditStatement.parse(JSON.parse(new TextDecoder().decode(payload)));
+    const { heads } = await exportHeads();
+    expect(chains.map(({ writer: of, sequence, hash }) => ({ writer: of, sequence, hash }))).toEqual(
+      heads.map(({ writer: of, sequence, hash }) => ({ writer: of, sequence, hash })),
+    );
+    expect(chains.find((chain) => chain.writer === writer())).toMatchObject({
+      sequence: 6,
+      beginning: { sequence: 4 },
+    });
+  });
+
+  test('is refused while a beginning has no valid seal', async () => {
+    control.clock.ms += 10 * 24 * 3_600_000;
+    await send(1);
+    const before = new Date(control.clock.now() - 24 * 3_600_000).toISOString();
+    await control.asUser('POST', '/v1/audit-events/prune', { before });
+    await sql('UPDATE audit_beginnings SET sequence = 3 WHERE writer = ?', writer());
+    const reply = await control.asUser('GET', '/v1/audit-events/statement');
+    expect([reply.status, await reply.text()]).toEqual([409, expect.stringContaining('is not sealed')]);
   });
 });
 

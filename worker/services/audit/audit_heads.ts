@@ -1,12 +1,16 @@
+import type { StatedChain } from '../../../shared/audit/chain_walk.ts';
 import { CHAIN_START } from '../../../shared/audit/hash_chain.ts';
 import { ok, err, type Result } from '../../../shared/model/result.ts';
 import {
   AUDIT_HEAD_TYP,
   AUDIT_HEADS_TYP,
+  AUDIT_STATEMENT_TYP,
   type AuditHead,
   type AuditHeadsChecked,
   type AuditHeadsPayload,
   type AuditHeadsReply,
+  type AuditStatement,
+  type AuditStatementReply,
   type ExportedHead,
   type HeadStanding,
   isGoodStanding,
@@ -100,6 +104,33 @@ export async function exportHeads(
     taken_at: takenAt,
     heads: await Promise.all(heads.map((head) => signHead(context, head, takenAt))),
   };
+}
+
+/** A signed statement of every chain of the caller's enterprise: what an exported log is compared with. */
+export async function stateChains(
+  context: ServiceContext,
+  { enterpriseId }: Pick<Caller, 'enterpriseId'>,
+): Promise<Result<AuditStatementReply, ApiError>> {
+  const { id, publicKey } = context.controlPlane;
+  const takenAt = nowText(context);
+  const chains: StatedChain[] = [];
+  for (const head of await listHeads(context.database, enterpriseId)) {
+    const begun = await readBeginning(context, head.writer);
+    if (!begun.ok) {
+      const message = `the beginning of the chain of ${head.writer} is not sealed: look at it with svc audit verify`;
+      return err(apiError('conflict', message));
+    }
+    // Pruning may have passed this head since it was read.
+    const { start: beginning } = begun.value;
+    chains.push(
+      beginning.sequence > head.sequence
+        ? { ...beginning, writer: head.writer, beginning }
+        : { ...headOf(head), beginning },
+    );
+  }
+  const statement: AuditStatement = { control_plane_id: id, enterprise_id: enterpriseId, taken_at: takenAt, chains };
+  const signed = await context.controlPlane.sign(AUDIT_STATEMENT_TYP, statement);
+  return ok({ control_plane_key: publicKey, signed });
 }
 
 /** A head, signed by the control plane with the time when it was the end of its chain. */

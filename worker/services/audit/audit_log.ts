@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { AUDIT_EVENT_TYPES } from '../../../shared/model/audit_event.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import type { AuditEventsQuery, AuditStreamQuery, StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import type {
+  AuditChainQuery,
+  AuditEventsQuery,
+  AuditStreamQuery,
+  StoredAuditEvent,
+} from '../../../shared/wire/audit_events.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import {
@@ -9,7 +14,9 @@ import {
   type AuditEventRow,
   type AuditFilter,
   findEvent,
+  findHead,
   listArrivals,
+  listChain,
   listEvents,
 } from '../../store/audit/audit_events.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -57,6 +64,19 @@ export async function getAuditEvent(
   return row === null
     ? err(apiError('not_found', 'there is no such event: it may have been removed'))
     : ok(toStoredEvent(row));
+}
+
+/** The events of one chain of the caller's enterprise, oldest first. Refuses with `not_found`. */
+export async function listChainEvents(
+  context: ServiceContext,
+  { enterpriseId }: Pick<Caller, 'enterpriseId'>,
+  writer: string,
+  { after, limit }: AuditChainQuery,
+): Promise<Result<{ items: StoredAuditEvent[] }, ApiError>> {
+  const head = await findHead(context.database, writer);
+  if (head?.enterpriseId !== enterpriseId) return err(apiError('not_found', 'there is no such chain of audit events'));
+  const rows = await listChain(context.database, writer, { after, limit });
+  return ok({ items: rows.map((row) => toStoredEvent(row)) });
 }
 
 /** An event as it arrived, and the stream position after it. */
