@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { completionNodes, completionScript, SHELLS } from './completion.ts';
+import { fileURLToPath } from 'node:url';
 import { referenceProgram } from './reference/reference_program.ts';
+import { loadServices } from './seal/services.ts';
 
 const program = await referenceProgram();
 
@@ -47,6 +49,22 @@ describe('completion', () => {
     expect(bashOffers('audit', 'list', '--h')).toEqual(['--host', '--help', '--home']);
   });
 
+  test('bash offers options after a dash, or where nothing else can follow', () => {
+    expect(bashOffers('binding', '')).toContain('add');
+    expect(bashOffers('binding', '').filter((word) => word.startsWith('-'))).toEqual([]);
+    expect(bashOffers('binding', 'list', '')).toContain('--json');
+  });
+
+  test('bash offers the values that an option has with any command', () => {
+    expect(bashOffers('launch', '--egress', '').toSorted()).toEqual(['open', 'sealed', 'sealed,public']);
+  });
+
+  test('bash offers each service that can be sealed', () => {
+    const services = loadServices(fileURLToPath(new URL('..', import.meta.url))).map(({ name }) => name);
+    expect(bashOffers('seal', '').toSorted()).toEqual(services.toSorted());
+    expect(bashOffers('seal', 'gith')).toEqual(['github']);
+  });
+
   test('bash completes what is stored', () => {
     const svc = `svc() { case "$*" in
       'secret list') printf 'vault://user/github\\tpersonal\\nvault://user/npm\\tpersonal\\n' ;;
@@ -59,6 +77,7 @@ describe('completion', () => {
     expect(bashOffersWith(svc, 'secret', 'rm', 'user/')).toEqual(['user/github', 'user/npm']);
     expect(bashOffersWith(svc, 'binding', 'rm', '')).toContain('api.github.com');
     expect(bashOffersWith(svc, 'sessions', 'stop', 'ses')).toEqual(['ses_1']);
+    expect(bashOffersWith(svc, 'audit', 'list', '--session', '')).toEqual(['ses_1']);
     expect(bashOffersWith(svc, 'binding', 'add', 'x', '--credential', 'user/g')).toEqual(['user/github']);
     expect(bashOffersWith(svc, 'binding', 'add', '--from', 'git')).toEqual(['github-cli']);
     for (const command of ['run', 'launch', 'login']) expect(bashOffersWith(svc, command, 'cl')).toEqual(['claude']);

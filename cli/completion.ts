@@ -30,7 +30,12 @@ const LISTED: Readonly<Record<string, string>> = {
   'binding add --credential': 'secret list',
   'run --use': 'secret list',
   'launch --use': 'secret list',
+  'run --mcp': 'mcp list',
+  'launch --mcp': 'mcp list',
   'explain --use': 'secret list',
+  'audit list --session': 'sessions list',
+  'audit tail --session': 'sessions list',
+  'allow --from-session': 'sessions list',
   'sessions show': 'sessions list',
   'sessions stop': 'sessions list',
   'sessions resume': 'sessions list',
@@ -46,10 +51,17 @@ const LISTED: Readonly<Record<string, string>> = {
   launch: 'agents list',
   login: 'agents list',
   'login --secret': 'secret list',
+  'connector install --secret': 'secret list',
+  'connector credential set --secret': 'secret list',
   run: 'agents list',
 };
 /** Fixed words that can follow, besides what is listed, where others are possible too. */
-const WORDS: Readonly<Record<string, string>> = { login: 'gh', 'login --as': 'account key subscription' };
+const WORDS: Readonly<Record<string, string>> = {
+  login: 'gh',
+  'login --as': 'account key subscription',
+  explain: 'GET HEAD POST PUT PATCH DELETE',
+  seal: 'anthropic aws bitbucket cloudflare docker gemini github gitlab jira linear notion npm openai pypi sentry slack stripe',
+};
 
 interface Offered {
   readonly after: string;
@@ -124,8 +136,12 @@ export function completionScript(program: Command, shell: Shell): string {
   return shell === 'zsh' ? zshScript(nodes) : fishScript(nodes);
 }
 
-function wordsAfter(node: CompletionNode): string {
-  return [...node.commands.map((command) => command.name), ...node.options.flatMap((option) => option.names)].join(' ');
+function commandsAfter(node: CompletionNode): string {
+  return node.commands.map((command) => command.name).join(' ');
+}
+
+function optionsAfter(node: CompletionNode): string {
+  return node.options.flatMap((option) => option.names).join(' ');
 }
 
 /** `case` arms from a command path to what may follow it. */
@@ -133,13 +149,13 @@ function caseArms(nodes: readonly CompletionNode[], arm: (node: CompletionNode) 
   return nodes.map((node) => `    '${node.path.join(' ')}') ${arm(node)} ;;`).join('\n');
 }
 
-/** `case` arms from an option to its values. */
+/** `case` arms from an option to its values, those of every command that has it. */
 function choiceArms(nodes: readonly CompletionNode[], arm: (choices: string) => string): string {
-  const seen = new Map<string, string>();
+  const seen = new Map<string, readonly string[]>();
   for (const option of nodes.flatMap((node) => node.options).filter(({ takesValue }) => takesValue)) {
-    for (const name of option.names) seen.set(name, option.choices.join(' '));
+    for (const name of option.names) seen.set(name, [...(seen.get(name) ?? []), ...option.choices]);
   }
-  return [...seen].map(([name, choices]) => `    ${name}) ${arm(choices)} ;;`).join('\n');
+  return [...seen].map(([name, choices]) => `    ${name}) ${arm([...new Set(choices)].join(' '))} ;;`).join('\n');
 }
 
 /** Shell code that collects the commands typed so far into `typed`; words after an option that takes a value are not commands. */
@@ -151,7 +167,7 @@ function pathLoop(nodes: readonly CompletionNode[]): string {
 function bashScript(nodes: readonly CompletionNode[]): string {
   return `# svc completion for bash: svc completion bash > ~/.local/share/bash-completion/completions/svc
 _svc() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} typed='' word i
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} typed='' commands='' options='' word i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
@@ -168,12 +184,17 @@ ${OFFERED_OPTIONS.map((each) => `    '${each.after}') COMPREPLY=($(compgen -W "$
 ${choiceArms(nodes, (choices) => (choices === '' ? 'COMPREPLY=($(compgen -f -- "$cur")); return' : `COMPREPLY=($(compgen -W '${choices}' -- "$cur")); return`))}
   esac
   case $typed in
-${caseArms(nodes, (node) => `COMPREPLY=($(compgen -W '${wordsAfter(node)}' -- "$cur"))`)}
+${caseArms(nodes, (node) => `commands='${commandsAfter(node)}' options='${optionsAfter(node)}'`)}
   esac
-  [[ $cur == -* ]] && return
+  if [[ $cur == -* ]]; then
+    COMPREPLY=($(compgen -W "$options" -- "$cur"))
+    return
+  fi
+  COMPREPLY=($(compgen -W "$commands" -- "$cur"))
   case $typed in
 ${OFFERED_COMMANDS.map((each) => `    '${each.after}') COMPREPLY+=($(compgen -W "${offer(each, inBash)}" -- "$cur")) ;;`).join('\n')}
   esac
+  if [[ -z $cur && \${#COMPREPLY[@]} -eq 0 ]]; then COMPREPLY=($(compgen -W "$options")); fi
 }
 _svc_list() { svc "$@" ${LIST_PIPE}; }
 complete -F _svc svc
@@ -181,16 +202,15 @@ complete -F _svc svc
 }
 
 function zshScript(nodes: readonly CompletionNode[]): string {
-  const describeNode = (node: CompletionNode): string =>
-    [
-      ...node.commands.map(({ name, description }) => zshWord(name, description)),
-      ...node.options.flatMap((option) => option.names.map((name) => zshWord(name, option.description))),
-    ].join(' ');
+  const commandsOf = (node: CompletionNode): string =>
+    node.commands.map(({ name, description }) => zshWord(name, description)).join(' ');
+  const optionsOf = (node: CompletionNode): string =>
+    node.options.flatMap((option) => option.names.map((name) => zshWord(name, option.description))).join(' ');
   return `#compdef svc
 # svc completion for zsh: svc completion zsh > a folder of $fpath, as _svc
 _svc() {
   local typed='' word i
-  local -a found
+  local -a found options
   for ((i = 2; i < CURRENT; i++)); do
     word=\${words[i]}
     if [[ $word == -- ]]; then
@@ -206,11 +226,16 @@ ${OFFERED_OPTIONS.map((each) => `    '${each.after}') compadd -- ${offer(each, i
 ${choiceArms(nodes, (choices) => (choices === '' ? '_files; return' : `compadd -- ${choices}; return`))}
   esac
   case $typed in
-${caseArms(nodes, (node) => `found=(${describeNode(node)})`)}
+${caseArms(nodes, (node) => `found=(${commandsOf(node)}) options=(${optionsOf(node)})`)}
   esac
+  if [[ \${words[CURRENT]} == -* ]]; then
+    _describe -o 'option' options
+    return
+  fi
   case $typed in
 ${OFFERED_COMMANDS.map((each) => `    '${each.after}') found+=(${offer(each, inZsh)}) ;;`).join('\n')}
   esac
+  if [[ -z \${words[CURRENT]} && \${#found} -eq 0 ]]; then found=($options); fi
   _describe 'svc' found
 }
 _svc_list() { svc "$@" ${LIST_PIPE}; }
