@@ -36,7 +36,7 @@ describe('bin/svc', () => {
     fakeNode(locked, 'v24.1.0');
     fakeNode(onPath, 'v26.0.0');
     const args = ['run', '--', 'a b', '', '$HOME'];
-    expect(svc(...args)).toEqual(['v24.1.0', join(root, 'cli', 'main.ts'), ...args]);
+    expect(svc(...args)).toEqual(['v24.1.0', '--min-semi-space-size=4', join(root, 'cli', 'main.ts'), ...args]);
   });
 
   test.each(['v22.18.0', 'v23.10.0', 'v24.0.0', 'v100.2.3'])('starts %s on PATH without flags', (version) => {

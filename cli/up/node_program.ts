@@ -31,7 +31,9 @@ const SHOWN_LINES = 5;
  */
 export function startNodeProgram(program: NodeProgram): ProgramHandle {
   const imports = program.preloaded === null ? [] : ['--import', pathToFileURL(program.preloaded).href];
-  const child = spawn(process.execPath, [...process.execArgv, ...imports, program.file, ...program.args], {
+  // bin/svc gives a command room for its start; a program that keeps running would keep it too.
+  const flags = process.execArgv.filter((flag) => !flag.startsWith('--min-semi-space-size='));
+  const child = spawn(process.execPath, [...flags, ...imports, program.file, ...program.args], {
     env: program.env,
     stdio: ['ignore', 'pipe', 'pipe', ...(program.inherited ?? [])],
     detached: true,
