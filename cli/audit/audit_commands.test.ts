@@ -80,6 +80,12 @@ describe('svc audit list', () => {
     expect(run.stdout).toContain('binding_injected');
   });
 
+  test('cuts nothing on a terminal of 80 columns that has room for it', async () => {
+    const run = await runCli(home, ['audit', 'list'], { answer: list, terminal: true, columns: 80 });
+    expect(run.stdout).toContain('api.example.com/items');
+    expect(run.stdout).not.toContain('…');
+  });
+
   test('prints one line for an event', async () => {
     const run = await runCli(home, ['audit', 'list'], { answer: list });
     expect(run.stdout).toBe(

@@ -172,21 +172,31 @@ async function listEvents(call: Call<ListOptions>): Promise<undefined> {
   });
   const { columns = WIDE_TERMINAL } = context.stdout;
   const isNarrow = call.print.person && columns < WIDE_TERMINAL;
-  call.print.rows({ items }, items, isNarrow ? narrowColumns(columns) : COLUMNS, 'No matching events.');
+  call.print.rows({ items }, items, isNarrow ? narrowColumns(columns, items) : COLUMNS, 'No matching events.');
 }
 
-/** Columns of at most this width together: the target gives way, then the result. */
-function narrowColumns(width: number): readonly Column<EventRow>[] {
-  const fixed = '01-01 12:00:00'.length + 'foreign_credential_kept'.length + 'OPTIONS'.length + 4 * 2;
+const LONGEST_EVENT = 'foreign_credential_kept'.length;
+
+/** Columns of at most this width together: the target gives way, then the result, and each takes what the others leave. */
+function narrowColumns(width: number, rows: readonly EventRow[]): readonly Column<EventRow>[] {
+  const widths = new Map(NARROW_COLUMNS.map((column) => [column.title, widestOf(column, rows)]));
+  const widthOf = (title: string): number => Math.min(LONGEST_EVENT, widths.get(title) ?? 0);
+  const fixed = widthOf('TIME') + widthOf('EVENT') + widthOf('METHOD') + 4 * 2;
   const rest = Math.max(24, width - fixed);
+  const [target, reason] = [widths.get('TARGET') ?? 0, widths.get('RESULT') ?? 0];
+  const result = Math.min(reason, Math.max(Math.floor(rest * 0.4), rest - target));
   const shares = new Map([
-    ['TARGET', Math.ceil(rest * 0.6)],
-    ['RESULT', Math.floor(rest * 0.4)],
+    ['TARGET', rest - result],
+    ['RESULT', result],
   ]);
   return NARROW_COLUMNS.map((column) => {
-    const most = shares.get(column.title) ?? 23;
+    const most = shares.get(column.title) ?? LONGEST_EVENT;
     return { ...column, cell: (row) => cutCell(column.cell(row), most) };
   });
+}
+
+function widestOf({ title, cell }: Column<EventRow>, rows: readonly EventRow[]): number {
+  return rows.reduce((widest, row) => Math.max(widest, Array.from(toPrintable(cell(row))).length), title.length);
 }
 
 function cutCell(text: string, most: number): string {

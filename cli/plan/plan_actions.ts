@@ -19,7 +19,8 @@ export interface InitOptions {
 }
 
 /** The tags of `svc image build` in the documentation, which most people type as they are. */
-const USUAL_IMAGES = ['my-agent', 'agent-tools:1'];
+const DOCUMENTED_IMAGE = 'agent-tools:1';
+const USUAL_IMAGES = ['my-agent', DOCUMENTED_IMAGE];
 
 export async function initPlan(call: Call<InitOptions>): Promise<undefined> {
   const { plan } = planPaths(call);
@@ -29,7 +30,8 @@ export async function initPlan(call: Call<InitOptions>): Promise<undefined> {
     ]);
   }
   const name = basename(resolve(call.context.workingDirectory, plan, '..')).toLowerCase();
-  const { image = await usualImage(call) } = call.options;
+  const usual = call.options.image === undefined ? await usualImage(call) : null;
+  const image = call.options.image ?? usual ?? DOCUMENTED_IMAGE;
   if (!/^[\w./:@-]{1,255}$/.test(image)) throw new CliError(EXIT.usage, '--image is not the name of an image');
   writeWhole(call, plan, planTemplate(/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name) ? name : 'my-plan', image));
   call.print.data(
@@ -37,15 +39,18 @@ export async function initPlan(call: Call<InitOptions>): Promise<undefined> {
     () =>
       `wrote ${plan} for the image ${image}: edit it, then run \`svc plan freeze${plan === 'plan.yaml' ? '' : ` ${plan}`}\`\n`,
   );
+  if (call.options.image === undefined && usual === null) {
+    call.print.note(`svc: there is no such image on this machine yet: svc image build --base node:24 --tag ${image}`);
+  }
 }
 
-/** The usual image that this machine has; without an engine, or without one, the last, whose comment says how to make it. */
-async function usualImage(call: Call): Promise<string> {
+/** The usual image that this machine has; null without one, or without an engine. */
+async function usualImage(call: Call): Promise<string | null> {
   const runtime = await openDockerRuntime(call.context.env);
   if (runtime.ok) {
     for (const image of USUAL_IMAGES) if ((await runtime.value.inspectImage(image)).ok) return image;
   }
-  return USUAL_IMAGES.at(-1) ?? '';
+  return null;
 }
 
 export async function freezeCommand(call: Call): Promise<undefined> {
