@@ -37,6 +37,15 @@ export async function removeUnusedPackages(call: Call, servers: readonly McpServ
   await storeOf(call).keepOnly(specs);
 }
 
+/** What to say about a newer release of a server's package that did not start here; null if there is none. */
+export function failedReleaseText(call: Call, server: McpServer): string | null {
+  const command = server.mode === 'local' ? readNpmCommand(server.command) : null;
+  const failed = command === null ? null : storeOf(call).findFailed(command.spec);
+  if (command === null || failed === null) return null;
+  const { release, used, why } = failed;
+  return `${server.name} uses ${command.spec.name}@${used}, because ${release} did not start: ${why}`;
+}
+
 function storeOf({ context, options }: Call): PackageStore {
   const { env, npm } = context;
   const mcpHome = join(homeOf(context, options), 'mcp');
@@ -138,6 +147,9 @@ export async function updatePackage(call: Call<{ readonly yes?: boolean }>, serv
   print.note(toPrintable(`installed ${installedText(spec, done.value)}`));
   noteScripts({ print }, name, done.value);
   print.note(`A running ${name} keeps the earlier release until it is started again.`);
+  const { previousRelease, release } = done.value;
+  if (previousRelease !== null)
+    print.note(toPrintable(`If ${release} does not start, ${previousRelease} is used again.`));
   return undefined;
 }
 

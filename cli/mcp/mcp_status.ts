@@ -4,6 +4,7 @@ import { logsReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
+import { failedReleaseText } from './mcp_package.ts';
 import { reachText } from './mcp_isolation.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
@@ -23,6 +24,10 @@ export async function showStatus(call: Call): Promise<undefined> {
   call.print.rows({ items }, servers, COLUMNS, 'No MCP servers: svc mcp add NAME -- COMMAND');
   for (const { name, unchecked } of items) {
     for (const reason of unchecked) call.print.warn(toPrintable(`${name} ${reason}`));
+  }
+  for (const { server } of servers) {
+    const failed = failedReleaseText(call, server);
+    if (failed !== null) call.print.warn(toPrintable(failed));
   }
   if (!call.print.person) return;
   if (wanted !== undefined) for (const known of servers) call.print.note(toPrintable(isolationText(known)));

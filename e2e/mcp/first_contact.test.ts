@@ -123,6 +123,24 @@ describe('the example of the documents, from an empty cache', { timeout: HANGS_M
 
 const tools = async (over: TestClient) => (await over.listTools()).map(({ name }) => name);
 
+const greeted = async () => {
+  const over = await client(earlierClient, '--server', 'newer');
+  const [said] = (await over.callTool('greet')).content;
+  await over.close();
+  return said?.text;
+};
+
+const statusText = async () => {
+  const done = await svc.cli(['mcp', 'status', 'newer'], { env: environment(), timeoutMs: HANGS_MS });
+  return done.stdout + done.stderr;
+};
+
+const publishNewer = (version: string, content: string) =>
+  registry.publish({
+    manifest: { name: '@acme/newer', version, bin: 'cli.js', dependencies: { greeting: '1.0.0' } },
+    entries: [{ path: 'package/cli.js', content }],
+  });
+
 describe('a server from a package', { timeout: HANGS_MS }, () => {
   let folder: string;
   const place = (name: string) => join(folder, name);
@@ -299,6 +317,23 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
     const next = await client(earlierClient, '--server', 'built');
     expect((await next.callTool('greet')).content[0]?.text).toBe('hello');
     await cli('mcp', 'remove', 'built');
+  });
+
+  it('goes back to the release before if a newer one does not start, and says so', async () => {
+    const program = readFileSync(join(import.meta.dirname, 'slow_server.js'), 'utf8');
+    publishNewer('1.0.0', program);
+    await cli('mcp', 'add', 'newer', '--', 'npx', '-y', '@acme/newer', folder);
+    expect(await greeted()).toBe('hello');
+    publishNewer('2.0.0', `${program.split('\n')[0]}\nthrow new Error('no such option');\n`);
+    await cli('mcp', 'update', 'newer', '--newest', '--yes');
+    expect(await greeted()).toBe('hello');
+    const failed = 'newer uses @acme/newer@1.0.0, because 2.0.0 did not start: it ended';
+    expect(await statusText()).toContain(failed);
+    publishNewer('3.0.0', program.replace('text(greeting)', "text(greeting + ' 3')"));
+    await cli('mcp', 'update', 'newer', '--newest', '--yes');
+    expect(await greeted()).toBe('hello 3');
+    expect(await statusText()).not.toContain('did not start');
+    await cli('mcp', 'remove', 'newer');
   });
 
   it('is whole or absent when its install is killed at any moment', async () => {

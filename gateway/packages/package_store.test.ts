@@ -336,6 +336,46 @@ describe('a newer release', () => {
     expect(folders()).toHaveLength(1);
   });
 
+  test('is used from now on once it has started', async () => {
+    await install(open(), LATEST);
+    await replace(newest);
+    await open().sweep();
+    expect(folders()).toHaveLength(2);
+    const found = open().find(LATEST);
+    expect(found).toMatchObject({ release: '1.1.0', previousRelease: '1.0.0' });
+    await open().keepStarted(LATEST, join(packagesFolder(), 'another'));
+    expect(open().find(LATEST)).toMatchObject({ previousRelease: '1.0.0' });
+    await open().keepStarted(LATEST, found?.folder ?? '');
+    expect(open().find(LATEST)).toMatchObject({ release: '1.1.0', previousRelease: null });
+    expect(await open().goBack(LATEST, found?.folder ?? '', 'it ended')).toBeNull();
+  });
+
+  test('gives way to the earlier one if it does not start, until it is installed again', async () => {
+    await install(open(), LATEST);
+    await replace(newest);
+    const { folder } = open().find(LATEST) ?? { folder: '' };
+    expect(await open().goBack(LATEST, join(packagesFolder(), 'another'), 'it ended')).toBeNull();
+    const failed = { release: '1.1.0', used: '1.0.0', why: 'it ended' };
+    expect(await open().goBack(LATEST, folder, 'it ended')).toEqual(failed);
+    expect(open().find(LATEST)).toMatchObject({ release: '1.0.0', previousRelease: null });
+    expect(open().findFailed(LATEST)).toEqual(failed);
+    await replace(newest);
+    expect(open().findFailed(LATEST)).toBeNull();
+    expect(open().find(LATEST)).toMatchObject({ release: '1.1.0', previousRelease: '1.0.0' });
+  });
+
+  test('does not give way to a damaged one, and keeps the one before through a repair', async () => {
+    const first = await install(open(), LATEST);
+    if (!first.ok) throw new Error(first.error);
+    await replace(newest);
+    const { folder } = open().find(LATEST) ?? { folder: '' };
+    rmSync(join(folder, 'node_modules'), { recursive: true });
+    expect(await install(open(), LATEST)).toMatchObject({ ok: true, value: { previousRelease: '1.0.0' } });
+    rmSync(join(first.value.folder, 'node_modules'), { recursive: true });
+    const repaired = open().find(LATEST)?.folder ?? '';
+    expect(await open().goBack(LATEST, repaired, 'it ended')).toBeNull();
+  });
+
   test('is not removed by the repair of the earlier one', async () => {
     await install(open(), LATEST);
     await replace(newest);

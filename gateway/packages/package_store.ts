@@ -21,7 +21,7 @@ import { findProgram, hasAllFiles, listPackageFiles, removeStrayLinks, watchSize
  * The record of an installed package. Replacing this file is the one step that installs a package or replaces it: before that
  * rename the earlier folder is used, after it the new one.
  */
-const packageRecord = z.strictObject({
+const releaseRecord = z.strictObject({
   version: z.literal(1),
   spec: z.string(),
   release: z.string(),
@@ -36,6 +36,13 @@ const packageRecord = z.strictObject({
   /** The packages whose install scripts a person agreed to, and the hash of what the person agreed to. */
   scripts: z.strictObject({ names: z.array(z.string()), consent: z.string() }).optional(),
 });
+const packageRecord = releaseRecord.extend({
+  /** The release before this one, which has not started yet: it is used again if this one does not start. */
+  previous: releaseRecord.optional(),
+  /** A newer release that did not start, and why. */
+  failed: z.strictObject({ release: z.string(), why: z.string() }).optional(),
+});
+type ReleaseRecord = z.output<typeof releaseRecord>;
 type PackageRecord = z.output<typeof packageRecord>;
 
 const fileList = z.array(z.tuple([z.string(), z.number()]));
@@ -54,11 +61,20 @@ export interface InstalledPackage {
   readonly withScripts: readonly string[];
   /** Those of `withScripts` whose scripts ran. */
   readonly ranScripts: readonly string[];
+  /** The release to go back to if this one does not start; null once it has started. */
+  readonly previousRelease: string | null;
 }
 
 /** What an install would bring. */
 export interface PackagePlan extends Pick<NpmLock, 'release' | 'withScripts' | 'tarballs'> {
   readonly lock: string;
+}
+
+interface FailedRelease {
+  readonly release: string;
+  readonly why: string;
+  /** The release that is used. */
+  readonly used: string;
 }
 
 interface InstallOptions {
@@ -89,6 +105,8 @@ const LOCK = 'package-lock.json';
 const INSTALL_MS = 600_000;
 /** The registry's word about the size of an archive is a stranger's, and says nothing about what is in it. */
 const MAX_BYTES = 2 * 1024 * 1024 * 1024;
+/** Of the reason why a release did not start, which a server's output is part of. */
+const MAX_WHY_CHARACTERS = 500;
 const TOO_LARGE = 'it is larger than an install may be';
 const PLATFORM = { os: process.platform, cpu: process.arch };
 
@@ -141,6 +159,34 @@ export class PackageStore {
     return installed;
   }
 
+  /** A newer release of a package that did not start, so that the earlier one is used. */
+  findFailed(spec: PackageSpec): FailedRelease | null {
+    const record = this.#read(spec);
+    return record?.failed === undefined ? null : { ...record.failed, used: record.release };
+  }
+
+  /** The release in this folder has started: it is not replaced by the one before any more. */
+  async keepStarted(spec: PackageSpec, folder: string): Promise<void> {
+    const record = this.#read(spec);
+    if (record?.previous === undefined || join(this.#directory, record.folder) !== folder) return;
+    const { previous: _previous, ...kept } = record;
+    await this.#write(spec, kept);
+  }
+
+  /** The release in this folder has not started: uses the one before again. Null if there is none, or it is not whole. */
+  async goBack(spec: PackageSpec, folder: string, why: string): Promise<FailedRelease | null> {
+    const record = this.#read(spec);
+    if (record?.previous === undefined || join(this.#directory, record.folder) !== folder) return null;
+    if (this.#findWhole(record.previous, spec) === null) return null;
+    const failed = { release: record.release, why: why.slice(0, MAX_WHY_CHARACTERS) };
+    await this.#write(spec, { ...record.previous, failed });
+    return { ...failed, used: record.previous.release };
+  }
+
+  #write(spec: PackageSpec, record: PackageRecord): Promise<void> {
+    return writePrivateFile(join(this.#directory, `${keyOf(spec)}.json`), `${JSON.stringify(record)}\n`);
+  }
+
   /** Removes every package but those of existing servers. */
   async keepOnly(specs: readonly PackageSpec[]): Promise<void> {
     if (lstatSync(this.#directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
@@ -163,7 +209,10 @@ export class PackageStore {
 
   #isUsed(folder: string): boolean {
     const records = readdirSync(this.#directory).filter((name) => name.endsWith('.json'));
-    return records.some((name) => this.#readFile(name)?.folder === folder);
+    return records.some((name) => {
+      const record = this.#readFile(name);
+      return record?.folder === folder || record?.previous?.folder === folder;
+    });
   }
 
   async #install(spec: PackageSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
@@ -181,10 +230,21 @@ export class PackageStore {
       tell(`installing ${npmSpecText(spec)}: ${countText(planned.value.tarballs.length)}`);
       const record = await this.#fetch(spec, { ...planned.value, scripts }, folder, both);
       if (!record.ok) return record;
-      await writePrivateFile(join(this.#directory, `${keyOf(spec)}.json`), `${JSON.stringify(record.value)}\n`);
-      const installed = this.#findWhole(record.value, spec);
+      const previous = this.#previousOf(spec, record.value);
+      const written = { ...record.value, ...(previous !== undefined && { previous }) };
+      await this.#write(spec, written);
+      const installed = this.#findWhole(written, spec);
       return installed === null ? err('cannot be used after its install') : ok(installed);
     });
+  }
+
+  /** What a new record goes back to: the last release that started, unless it is the same one. */
+  #previousOf(spec: PackageSpec, { lock }: ReleaseRecord): ReleaseRecord | undefined {
+    const before = this.#read(spec);
+    if (before === null) return undefined;
+    const { previous, failed: _failed, ...own } = before;
+    const started = previous ?? own;
+    return started.lock === lock || this.#findWhole(started, spec) === null ? undefined : started;
   }
 
   /** Lets npm decide the dependencies, which fetches only descriptions, and checks the result. */
@@ -201,7 +261,7 @@ export class PackageStore {
     plan: PlannedScripts,
     folder: string,
     signal: AbortSignal,
-  ): Promise<Result<PackageRecord, string>> {
+  ): Promise<Result<ReleaseRecord, string>> {
     writeFileSync(join(folder, 'package.json'), manifestOf(spec));
     writeFileSync(join(folder, LOCK), plan.lock);
     const size = watchSize(folder, this.#options.maxBytes ?? MAX_BYTES);
@@ -292,6 +352,7 @@ export class PackageStore {
       bytes: record.bytes,
       withScripts: plan.value.withScripts,
       ranScripts: consentedScripts(record, spec),
+      previousRelease: record.previous?.release ?? null,
     };
   }
 
@@ -326,7 +387,7 @@ function scriptsConsent(spec: PackageSpec, lock: string, names: readonly string[
 }
 
 /** The scripts of a record that the person agreed to; none if the agreement was to another lock file or other scripts. */
-function consentedScripts({ scripts, lock }: PackageRecord, spec: PackageSpec): readonly string[] {
+function consentedScripts({ scripts, lock }: ReleaseRecord, spec: PackageSpec): readonly string[] {
   if (scripts === undefined) return [];
   return scripts.consent === scriptsConsent(spec, lock, scripts.names) ? scripts.names : [];
 }

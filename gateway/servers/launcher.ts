@@ -66,7 +66,24 @@ export class Launcher {
     return this.#remote({ ...request, isLegacy }, filled.value);
   }
 
+  /** A newer release of a package that does not start is replaced by the one before, which is started then. */
   async #local(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
+    const { local } = this.#options;
+    const trial = local.findTrial(request, filled);
+    const launched = await this.#localOfAnyRevision(request, filled);
+    if (trial === null) return launched;
+    if (launched.ok) {
+      await local.keepStarted(trial);
+      return launched;
+    }
+    if (request.signal.aborted || !BY_RELEASE.has(launched.error.reason)) return launched;
+    const back = await local.goBack(trial, launched.error.message);
+    if (back === null) return launched;
+    request.stderr.write(Buffer.from(`svc: ${back}\n`));
+    return this.#localOfAnyRevision(request, filled);
+  }
+
+  async #localOfAnyRevision(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
     const first = await this.#localOnce(request, filled);
     // A server that ends when asked for its revision speaks an earlier one, or is broken: the next start shows which.
     const again = !first.ok && first.error.atProbe && !request.isLegacy && !request.signal.aborted;
@@ -199,6 +216,15 @@ export class Launcher {
 function consentHashOf(server: McpServer): string | null {
   return needsConsent(server) ? sha256Hex(consentText(server)) : null;
 }
+
+/** Why a start failed, where another release of the same package may do better. */
+const BY_RELEASE: ReadonlySet<ServerFailureReason> = new Set([
+  'spawn_failed',
+  'start_timeout',
+  'handshake_failed',
+  'exited',
+  'output_limit',
+]);
 
 class StartTimeout extends Error {
   constructor(ms: number) {

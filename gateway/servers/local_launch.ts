@@ -3,6 +3,7 @@ import { delimiter, dirname } from 'node:path';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { readNpmCommand, scriptsCommand } from '../../shared/mcp/npm_command.ts';
 import { isContainerCommand } from '../../shared/mcp/server_isolation.ts';
+import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
@@ -37,7 +38,7 @@ interface LocalLaunchOptions {
   readonly guard: ProcessGuard;
   readonly records: ProcessRecords;
   readonly images: RuntimeImages;
-  readonly packages: Pick<PackageStore, 'find' | 'install'>;
+  readonly packages: Pick<PackageStore, 'find' | 'install' | 'keepStarted' | 'goBack'>;
   /** The machine's engine as `unix://...`, or why there is none. */
   readonly findEngine: () => Promise<Result<string, string>>;
   /** For servers in containers with a closed network; null if there are none. */
@@ -113,6 +114,29 @@ export class LocalLaunch {
     if (missed.length === 0) return null;
     const command = scriptsCommand(server.name, missed);
     return `install scripts of its package were not run (${missed.join(', ')}); if it needs them: ${command}`;
+  }
+
+  /** The release of its npm package that has not started yet on this machine, if there is one to go back to. */
+  findTrial(
+    { server, isSealed = false }: Pick<LocalStart, 'server' | 'isSealed'>,
+    { values }: FilledLaunch,
+  ): Trial | null {
+    const wanted = mayInstall(server, isSealed) ? readNpmCommand(values.command) : null;
+    const found = wanted === null ? null : this.#options.packages.find(wanted.spec);
+    if (wanted === null || found === null || found.previousRelease === null) return null;
+    return { spec: wanted.spec, folder: found.folder };
+  }
+
+  async keepStarted({ spec, folder }: Trial): Promise<void> {
+    // It is kept at the next start: a full disk must not end a server that runs.
+    await this.#options.packages.keepStarted(spec, folder).catch(() => undefined);
+  }
+
+  /** Uses the release before again; null if that is not possible. The text is for a person. */
+  async goBack({ spec, folder }: Trial, why: string): Promise<string | null> {
+    const back = await this.#options.packages.goBack(spec, folder, why).catch(() => null);
+    if (back === null) return null;
+    return `${spec.name}@${back.release} did not start, so ${back.used} is used again: ${back.why}`;
   }
 
   /** The command with its npm package replaced by the installed program. A missing or damaged package is installed first. */
@@ -231,6 +255,12 @@ function mayInstall(server: McpServer, isSealed: boolean): boolean {
 }
 
 const ENGINE_MS = 10_000;
+
+/** A newer release of a package, before its first start. */
+interface Trial {
+  readonly spec: PackageSpec;
+  readonly folder: string;
+}
 
 interface InstalledCommand {
   readonly command: readonly string[];
