@@ -89,8 +89,8 @@ beforeAll(async () => {
   });
   const identityId = freshId(control.context, 'idn');
   await client.execute({
-    sql: `INSERT INTO identities (id, provider, issuer, subject, person_id, email, email_verified, created_at, last_sign_in_at)
-      VALUES (?, 'general', 'https://id.example.test', ?, (SELECT person_id FROM users WHERE id = ?), ?, 0, ?, ?)`,
+    sql: `INSERT INTO identities (id, provider, issuer, subject, user_id, email, email_verified, created_at, last_sign_in_at)
+      VALUES (?, 'general', 'https://id.example.test', ?, ?, ?, 0, ?, ?)`,
     args: [
       identityId,
       PLANTED,

@@ -336,8 +336,8 @@ describe('removing a way to sign in', () => {
     const id = `idn_${'0'.repeat(26)}`;
     const now = '2026-01-01T00:00:00.000Z';
     await client.execute({
-      sql: `INSERT INTO identities (id, provider, issuer, subject, person_id, email, email_verified, created_at, last_sign_in_at)
-        VALUES (?, 'password', 'svc', 'alice@acme.test', (SELECT person_id FROM users WHERE id = ?), 'alice@acme.test', 1, ?, ?)`,
+      sql: `INSERT INTO identities (id, provider, issuer, subject, user_id, email, email_verified, created_at, last_sign_in_at)
+        VALUES (?, 'password', 'svc', 'alice@acme.test', ?, 'alice@acme.test', 1, ?, ?)`,
       args: [id, await userId(alice), now, now],
     });
     const others = ['alice@acme.test', 'other@acme.test'].map((email) => `('${email}', 'hash', '${now}')`);

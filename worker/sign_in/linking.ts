@@ -115,7 +115,7 @@ async function decide(context: ServiceContext, offer: Offer): Promise<Result<Cha
       value: null,
     });
   }
-  const row = newIdentity(context, identity, offer, account.person.id);
+  const row = newIdentity(context, identity, offer, { userId: linker.userId, personId: account.person.id });
   const isFirst = emailVerified && account.person.verifiedEmail === null;
   const claimed = isFirst ? [claimVerifiedEmail(context.database, account.person.id, email)] : [];
   const data = { 'svc.control.resource': row.id, 'svc.control.provider': provider };

@@ -12,6 +12,7 @@ import type { Statement } from '../store/database.ts';
 import {
   claimVerifiedEmail,
   type IdentityKey,
+  type IdentityRow,
   insertIdentity,
   isSlugTaken,
   guardJoinable,
@@ -144,7 +145,7 @@ function join(
 ): Promise<Change<SignedIn>> {
   const statements = [
     ...guardJoinable(user.id, identity.email),
-    insertIdentity(context.database, newIdentity(context, identity, how, person.id)),
+    insertIdentity(context.database, newIdentity(context, identity, how, { userId: user.id, personId: person.id })),
   ];
   return planSignIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });
 }
@@ -163,7 +164,7 @@ async function addMember(
   const statements = [
     ...domainStillOf(domain, enterprise.id),
     ...insertUser(context.database, { person, user }),
-    insertIdentity(context.database, newIdentity(context, identity, how, person.id)),
+    insertIdentity(context.database, newIdentity(context, identity, how, { userId: user.id, personId: person.id })),
   ];
   const events = [draft('control.user.created', user.id, how)];
   return ok(await planSignIn(context, user.id, how, { statements, events }));
@@ -181,7 +182,7 @@ async function createAccount(
   const enterprise = { id: enterpriseId, slug, name, billingEmail: identity.email, createdAt };
   const statements = [
     ...insertAccount(context.database, { person, user, enterprise }),
-    insertIdentity(context.database, newIdentity(context, identity, how, person.id)),
+    insertIdentity(context.database, newIdentity(context, identity, how, { userId: user.id, personId: person.id })),
   ];
   const created: AuditDraft = {
     ...draft('control.enterprise.created', userId, how),
@@ -255,11 +256,16 @@ export function keyOf({ issuer, subject }: Identity, { provider }: ByProvider): 
 }
 
 /** The row of an identity that is added to a person. */
-export function newIdentity(context: ServiceContext, identity: Identity, how: ByProvider, personId: string) {
+export function newIdentity(
+  context: ServiceContext,
+  identity: Identity,
+  how: ByProvider,
+  to: Pick<IdentityRow, 'userId' | 'personId'>,
+) {
   const now = nowText(context);
   const { email, emailVerified } = identity;
   const id = freshId(context, 'idn');
-  return { id, ...keyOf(identity, how), personId, email, emailVerified, createdAt: now, lastSignInAt: now };
+  return { id, ...keyOf(identity, how), ...to, email, emailVerified, createdAt: now, lastSignInAt: now };
 }
 
 const MAX_NAME = 200;

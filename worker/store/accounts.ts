@@ -40,7 +40,7 @@ export function usersOfPerson(userId: string): SQL {
 /** The fields of a new person's user; omitted ones get their defaults. */
 interface NewUser {
   readonly person: typeof people.$inferInsert;
-  readonly user: Omit<typeof users.$inferInsert, 'personId'>;
+  readonly user: Omit<typeof users.$inferInsert, 'personId' | 'verifiedEmail'>;
 }
 
 /** The same with its own enterprise. */

@@ -67,7 +67,7 @@ export function claimVerifiedEmail(database: Database, personId: string, address
 export function guardJoinable(userId: string, address: string): Statement[] {
   return guard(
     sql`EXISTS (SELECT 1 FROM users JOIN people ON people.id = users.person_id
-      WHERE users.id = ${userId} AND verified_email = ${address} AND suspended_at IS NULL)`,
+      WHERE users.id = ${userId} AND people.verified_email = ${address} AND suspended_at IS NULL)`,
   );
 }
 

@@ -142,11 +142,45 @@ describe('migrations', () => {
       { user: 'usr_1', email: 'shown@acme.test', verified: 'alice@acme.test', identity: 'idn_1' },
       { user: 'usr_2', email: 'shown@acme.test', verified: null, identity: 'idn_2' },
     ]);
-    const again = (person: string): string =>
-      `INSERT INTO users (id, enterprise_id, display_name, role, created_at, person_id)
-        VALUES ('usr_3', 'ent_1', 'U', 'member', '${NOW}', ${person})`;
-    await expect(client.execute(again('NULL'))).rejects.toThrow('a user without a person');
-    await expect(client.execute(again(`'per_1'`))).rejects.toThrow('UNIQUE constraint failed');
+    client.close();
+  });
+
+  test('let a worker of the previous version add people, sign them in and see those of this version', async () => {
+    const client = open();
+    await migrate(client, NOW);
+    const user = (id: string, person: string, address: string): string =>
+      `INSERT INTO users (id, enterprise_id, display_name, role, created_at, person_id, verified_email)
+        VALUES ('usr_${id}', 'ent_${id}', 'U', 'member', '${NOW}', ${person}, ${address})`;
+    const people = `INSERT INTO people (id, verified_email, created_at)
+      VALUES ('per_new', 'new@acme.test', '${NOW}'), ('per_late', NULL, '${NOW}')`;
+    await client.batch([
+      ...['1', '2', '3', '4', '5'].map(
+        (id) => `INSERT INTO enterprises (id, slug, name, created_at) VALUES ('ent_${id}', '${id}', 'E', '${NOW}')`,
+      ),
+      user('1', 'NULL', `'old@acme.test'`),
+      user('2', 'NULL', 'NULL'),
+      `UPDATE users SET verified_email = 'claimed@acme.test' WHERE id = 'usr_2'`,
+      `INSERT INTO identities (provider, issuer, subject, user_id, email, email_verified, created_at, last_sign_in_at, id)
+        VALUES ('codehost', 'i', '1', 'usr_1', 'e', 1, '${NOW}', '${NOW}', 'idn_1')`,
+      people,
+      user('3', `'per_new'`, 'NULL'),
+      user('4', `'per_new'`, 'NULL'),
+      user('5', `'per_late'`, 'NULL'),
+      `UPDATE people SET verified_email = 'late@acme.test' WHERE id = 'per_late'`,
+    ]);
+    const { rows } = await client.execute(
+      `SELECT users.id || ' ' || person_id || ' ' || coalesce(users.verified_email, '-') || ' ' || people.verified_email AS line
+        FROM users JOIN people ON people.id = users.person_id ORDER BY users.id`,
+    );
+    expect(rows.map(({ line }) => line)).toEqual([
+      'usr_1 per_1 old@acme.test old@acme.test',
+      'usr_2 per_2 claimed@acme.test claimed@acme.test',
+      'usr_3 per_new new@acme.test new@acme.test',
+      'usr_4 per_new - new@acme.test',
+      'usr_5 per_late late@acme.test late@acme.test',
+    ]);
+    const identity = await client.execute('SELECT person_id FROM identities');
+    expect(identity.rows).toMatchObject([{ person_id: 'per_1' }]);
     client.close();
   });
 

@@ -467,22 +467,33 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE users ADD COLUMN person_id TEXT REFERENCES people (id)`,
       `UPDATE users SET person_id = 'per_' || substr(id, 5)`,
       `CREATE UNIQUE INDEX users_by_person ON users (person_id, enterprise_id)`,
-      `DROP INDEX users_by_verified_email`,
-      `ALTER TABLE users DROP COLUMN verified_email`,
-      // A column that is added to a table cannot be NOT NULL.
-      `CREATE TRIGGER users_are_people BEFORE INSERT ON users WHEN NEW.person_id IS NULL
-        BEGIN SELECT RAISE(ABORT, 'a user without a person'); END`,
-      `CREATE TABLE identities_of_people (
-        provider TEXT NOT NULL, issuer TEXT NOT NULL, subject TEXT NOT NULL, person_id TEXT NOT NULL REFERENCES people (id),
-        email TEXT NOT NULL, email_verified INTEGER NOT NULL, created_at TEXT NOT NULL, last_sign_in_at TEXT NOT NULL,
-        id TEXT NOT NULL UNIQUE, PRIMARY KEY (provider, issuer, subject)) STRICT`,
-      `INSERT INTO identities_of_people (provider, issuer, subject, person_id, email, email_verified, created_at,
-        last_sign_in_at, id)
-        SELECT provider, issuer, subject, 'per_' || substr(user_id, 5), email, email_verified, created_at, last_sign_in_at, id
-        FROM identities`,
-      `DROP TABLE identities`,
-      `ALTER TABLE identities_of_people RENAME TO identities`,
+      `ALTER TABLE identities ADD COLUMN person_id TEXT REFERENCES people (id)`,
+      `UPDATE identities SET person_id = 'per_' || substr(user_id, 5)`,
       `CREATE INDEX identities_by_person ON identities (person_id)`,
+      // A worker of an earlier version that still runs adds users and identities without a person, and reads and sets the
+      // address of the user. A person's first user has the person's address.
+      `CREATE TRIGGER user_without_person AFTER INSERT ON users WHEN NEW.person_id IS NULL
+        BEGIN
+          INSERT INTO people (id, verified_email, created_at)
+            VALUES ('per_' || substr(NEW.id, 5), NEW.verified_email, NEW.created_at);
+          UPDATE users SET person_id = 'per_' || substr(NEW.id, 5) WHERE id = NEW.id;
+        END`,
+      `CREATE TRIGGER identity_without_person AFTER INSERT ON identities WHEN NEW.person_id IS NULL
+        BEGIN UPDATE identities SET person_id = (SELECT person_id FROM users WHERE id = NEW.user_id) WHERE id = NEW.id; END`,
+      `CREATE TRIGGER user_address_to_person AFTER UPDATE OF verified_email ON users WHEN NEW.verified_email IS NOT NULL
+        BEGIN
+          UPDATE people SET verified_email = NEW.verified_email WHERE id = NEW.person_id AND verified_email IS NULL;
+        END`,
+      `CREATE TRIGGER person_address_to_new_user AFTER INSERT ON users WHEN NEW.person_id IS NOT NULL
+        BEGIN
+          UPDATE users SET verified_email = (SELECT verified_email FROM people WHERE id = NEW.person_id)
+            WHERE id = NEW.id AND NOT EXISTS (SELECT 1 FROM users WHERE person_id = NEW.person_id AND id <> NEW.id);
+        END`,
+      `CREATE TRIGGER person_address_to_user AFTER UPDATE OF verified_email ON people
+        BEGIN
+          UPDATE users SET verified_email = NEW.verified_email
+            WHERE id = (SELECT min(id) FROM users WHERE person_id = NEW.id);
+        END`,
     ],
   },
   {

@@ -49,6 +49,8 @@ export const users = sqliteTable('users', {
   policyVersion: integer('policy_version').notNull().default(0),
   createdAt: text('created_at').notNull(),
   suspendedAt: text('suspended_at'),
+  /** The person's, for workers of an earlier version. Triggers keep it; nothing else may use it. */
+  verifiedEmail: text('verified_email'),
 });
 
 export const secrets = sqliteTable('secrets', {
@@ -182,6 +184,8 @@ export const identities = sqliteTable(
     provider: text('provider').notNull(),
     issuer: text('issuer').notNull(),
     subject: text('subject').notNull(),
+    /** The user that it was added to, for workers of an earlier version. Nothing else may use it. */
+    userId: text('user_id').notNull(),
     personId: text('person_id').notNull(),
     email: text('email').notNull(),
     emailVerified: integer('email_verified', { mode: 'boolean' }).notNull(),
