@@ -101,7 +101,9 @@ export interface UpstreamStreams {
   readonly hasRoom: boolean;
   /** How long a request may wait for a stream. */
   readonly mostWaitMs: number;
-  /** Waits until {@link hasRoom} may have changed, the client has left, or the time is over. */
+  /** Whether it takes WebSockets (RFC 8441 section 3); null until it has told its settings. */
+  readonly takesWebSockets: boolean | null;
+  /** Waits until {@link hasRoom} or {@link takesWebSockets} may have changed, the client has left, or the time is over. */
   waitForRoom(ms: number, client: Connection | null): Promise<void>;
   /** Sends a request's head; `isWhole` if it has no body. Null if the session has ended. */
   open(head: RequestHead, isWhole: boolean): UpstreamStream | null;
@@ -119,6 +121,8 @@ export interface UpstreamStream extends Connection {
   readonly lostWithSession: boolean;
   /** Finishes the request with trailers: header lines, each with its CRLF, and the names of those that are never indexed. */
   end(trailers?: string, unindexed?: readonly string[]): void;
+  /** Resets the stream with a code; by default that of a request that is no longer wanted. */
+  destroy(code?: number): void;
 }
 
 /** The fields of a head of HTTP/2. */
@@ -144,6 +148,8 @@ export interface UpstreamLanes {
   dial(lane: string, credential: object | null): Promise<Result<Leased, Refusal>>;
   /** Returns a connection after an exchange that left it reusable. */
   give(lane: string, connection: Connection): void;
+  /** Calls back once when an upstream session is known to take WebSockets. Lanes of HTTP/1.1 never do. */
+  onWebSockets(listener: () => void): void;
 }
 
 /** What a new tunnel asks of its upstream. */

@@ -113,7 +113,12 @@ const LOOK_AGAIN_MS = 10;
 export type MarkedHeaders = IncomingHttpHeaders & { readonly [sensitiveHeaders]?: readonly string[] };
 
 /** The code that a message is cut off with. */
-export const { NGHTTP2_CANCEL: CANCEL, NGHTTP2_INTERNAL_ERROR: INTERNAL_ERROR, NGHTTP2_NO_ERROR: NO_ERROR } = constants;
+export const {
+  NGHTTP2_CANCEL: CANCEL,
+  NGHTTP2_INTERNAL_ERROR: INTERNAL_ERROR,
+  NGHTTP2_NO_ERROR: NO_ERROR,
+  NGHTTP2_PROTOCOL_ERROR: PROTOCOL_ERROR,
+} = constants;
 
 /** A piece that is smaller than this part of its buffer is copied, because it would keep all of the buffer. */
 const KEPT_PART = 1 / 4;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
-import type { DataPlane } from '../testing/data_plane.ts';
+import type { DataPlane, StreamHandler } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { startDataPlane } from '../testing/data_plane.ts';
 import {
@@ -210,6 +210,40 @@ describe('a request that could be read in two ways is refused or reset, and its 
       expect([first === '200', ended]).toEqual([false, isGoodServed ? 1 : 0]);
     },
   );
+});
+
+const recordAndAnswer: StreamHandler = (stream, list) => {
+  seen.push(list);
+  stream.respond({ ':status': 200 });
+  stream.end('hi');
+};
+
+describe('an extended CONNECT in a tunnel whose upstream takes WebSockets', () => {
+  const CONNECT: Pairs = [...replaced(':method', 'CONNECT'), [':protocol', 'websocket']];
+  const lacking = (name: string): Pairs => CONNECT.filter(([own]) => own !== name);
+
+  beforeEach(async () => {
+    await plane.streamUpstream(HOST, recordAndAnswer, ['h2'], { enableConnectProtocol: true });
+  });
+
+  test.each<readonly [string, Pairs]>([
+    ['no :scheme', lacking(':scheme')],
+    ['no :path', lacking(':path')],
+    ['no :authority', lacking(':authority')],
+    ['neither :scheme nor :path', lacking(':scheme').filter(([name]) => name !== ':path')],
+    ['no :protocol', lacking(':protocol')],
+    ['no :method', lacking(':method')],
+    ['two :protocol', [...CONNECT, [':protocol', 'websocket']]],
+    ['an empty :protocol', [...lacking(':protocol'), [':protocol', '']]],
+    ['a :protocol with a line break', [...lacking(':protocol'), [':protocol', 'websocket\r\nx: y']]],
+    ['a :protocol after a header', [...lacking(':protocol'), ['x-a', 'b'], [':protocol', 'websocket']]],
+  ])('that has %s ends its stream alone', async (_what, list) => {
+    plane.policy.use([bearerBinding(HOST)]);
+    const { first, isGoodServed, goaway } = await send(head(list, 0));
+    expect(first).toMatch(/^(?:400|reset|another status)$/);
+    expect([isGoodServed, goaway]).toEqual([true, null]);
+    expect(seen.map((received) => received.includes('/good'))).toEqual([true]);
+  });
 });
 
 describe('a header that nghttp2 drops reaches nobody', () => {

@@ -3,7 +3,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
 import type { ReplyHead } from '../../shared/net/http/http1_head.ts';
 import { formatReplyHead } from '../../shared/net/http/http1_head.ts';
-import { parseReplyFields } from '../../shared/net/http/http2_head.ts';
+import { isWebSocketConnect, parseReplyFields } from '../../shared/net/http/http2_head.ts';
 import { type Refusal, refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { ReceivedFields, UpstreamStream, UpstreamStreams } from '../ports.ts';
@@ -22,17 +22,20 @@ export async function attemptStream(
   session: UpstreamStreams,
   context: ForwardContext,
 ): Promise<Result<Reply, AttemptFailure>> {
-  const { body, lane } = outgoing;
+  const { body, lane, upgrade } = outgoing;
+  const isConnect = isWebSocketConnect(outgoing.head);
   const hasNone = body.kind === 'bytes' ? body.chunks.length === 0 : body.framing.kind === 'none';
   const until = performance.now() + session.mostWaitMs;
-  while (!session.hasRoom) {
+  while (!isReady(session, isConnect)) {
     // What waited together is woken together, and the first of them takes the stream: each looks again.
     await session.waitForRoom(until - performance.now(), context.client);
     if (context.client?.closed === true || performance.now() >= until) return err({ stale: false, refusal: NO_STREAM });
   }
+  if (isConnect && session.takesWebSockets !== true) return err({ stale: false, refusal: NO_WEB_SOCKETS });
   const lapsed = context.inForce?.() ?? null;
   if (lapsed !== null) return err({ stale: false, refusal: lapsed });
-  const upstream = session.open(outgoing.head, hasNone);
+  const isWebSocket = isConnect && upgrade !== 'none';
+  const upstream = session.open(outgoing.head, hasNone && !isWebSocket);
   if (upstream === null) {
     const ended = failClosedEarly('it takes no more requests on this connection');
     return err({ ...ended.error, isUntouched: true });
@@ -40,10 +43,20 @@ export async function attemptStream(
   const requestBody = hasNone ? 'sent' : sendBody(context.client, upstream, body);
   endWithClient(context.client, upstream, requestBody);
   const reply = await whileInForce(upstream, context, readReply(upstream, outgoing, context));
+  if (reply.ok && isConnect && isSuccess(reply.value.head)) {
+    return ok({ ...reply.value, upstream, lane, requestBody, webSocket: upstream });
+  }
+  // Any other reply is one to a request without a body.
+  if (isWebSocket) upstream.end();
   if (reply.ok) return ok({ ...reply.value, upstream, lane, requestBody });
   upstream.destroy();
   const refused = await refusalOfBody(requestBody);
   return refused === null ? reply : err({ stale: false, refusal: refused });
+}
+
+/** Whether the session takes the request now, or never will. */
+function isReady({ hasRoom, takesWebSockets }: UpstreamStreams, isConnect: boolean): boolean {
+  return hasRoom && !(isConnect && takesWebSockets === null);
 }
 
 /** A client that leaves before it has everything ends its request upstream. */
@@ -54,6 +67,28 @@ function endWithClient(client: Connection | null, upstream: UpstreamStream, sent
     if (!isSent || !upstream.finished) upstream.destroy();
   });
 }
+
+const NO_WEB_SOCKETS = refusal(
+  'upstream_unreachable',
+  'the upstream takes no WebSockets on this connection of HTTP/2; open one over HTTP/1.1',
+);
+
+function isSuccess({ status }: ReplyHead): boolean {
+  return status >= 200 && status < 300;
+}
+
+/**
+ * Why a success is no opened WebSocket (RFC 8441 section 5). The frames of a credentialed one are searched, and a page would not
+ * be read as frames: what describes a body is refused.
+ */
+function webSocketProblem({ status, fields }: ReplyHead, { upgrade, credential }: Outgoing): string | null {
+  if (upgrade === 'none') return 'it opens a WebSocket unasked';
+  if (credential === null) return null;
+  const isPage = status !== 200 || fields.some(({ name }) => OF_A_BODY.has(name));
+  return isPage ? 'it opens a WebSocket with a reply that has a body' : null;
+}
+
+const OF_A_BODY: ReadonlySet<string> = new Set(['content-length', 'content-type', 'content-encoding']);
 
 const NO_STREAM = refusal(
   'upstream_unreachable',
@@ -128,9 +163,15 @@ type ReadReply = Pick<Reply, 'head' | 'raw' | 'framing'>;
 
 async function readReply(
   upstream: UpstreamStream,
-  { head: { method }, credential, body }: Outgoing,
+  outgoing: Outgoing,
   context: ForwardContext,
 ): Promise<Result<ReadReply, AttemptFailure>> {
+  const {
+    head: { method },
+    credential,
+    body,
+  } = outgoing;
+  const isConnect = isWebSocketConnect(outgoing.head);
   let interimBytes = 0;
   const next = async (): Promise<Result<ReadReply, AttemptFailure>> => {
     const received = await upstream.nextHead();
@@ -144,6 +185,8 @@ async function readReply(
     if (isInterim) interimBytes += received.list.reduce((bytes, text) => bytes + text.length, 0);
     if (interimBytes > context.maxHeadBytes)
       return invalidReply(`its interim heads are larger than ${context.maxHeadBytes} bytes`);
+    const problem = isConnect && isSuccess(head.value) ? webSocketProblem(head.value, outgoing) : null;
+    if (problem !== null) return invalidReply(problem);
     // Only the search for a credential reads the head as text.
     const raw = credential === null ? NO_BYTES : Buffer.from(formatReplyHead(head.value), 'latin1');
     return ok({ head: head.value, raw, framing: framingOf(head.value, method, received) });

@@ -6,7 +6,7 @@ import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
 import { requestFraming } from '../../shared/net/http/http1_framing.ts';
 import type { RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { FieldList, Http2HeadLimits } from '../../shared/net/http/http2_head.ts';
-import { isAuthorityField, parseRequestFields } from '../../shared/net/http/http2_head.ts';
+import { isAuthorityField, isWebSocketConnect, parseRequestFields } from '../../shared/net/http/http2_head.ts';
 import { fieldValues, parseRequestHead, skipEmptyLine } from '../../shared/net/http/http1_head.ts';
 import type { Authority } from '../../shared/net/host.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
@@ -88,7 +88,8 @@ export function parseStreamRequest(
   if (!target.ok) return invalid(target.error.message);
   const authority = hostHeader(withoutSameHost(head.value), host);
   if (!authority.ok) return authority;
-  const framing = isWhole ? NO_BODY : UNTIL_END;
+  // What follows the head of a WebSocket is no body: nothing reads it before the upstream has answered.
+  const framing = isWhole || isWebSocketConnect(head.value) ? NO_BODY : UNTIL_END;
   return ok({ head: head.value, raw: null, framing, target: target.value, authority: authority.value });
 }
 

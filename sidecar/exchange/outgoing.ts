@@ -5,7 +5,7 @@ import { err, type Result } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
-import type { UpstreamLanes } from '../ports.ts';
+import type { UpstreamLanes, UpstreamStream } from '../ports.ts';
 import type { InForce } from './in_force.ts';
 import type { BodyEnd } from './stream_body.ts';
 
@@ -15,7 +15,7 @@ export interface Outgoing {
   /** The bytes of the head as received, if it goes out unchanged. */
   readonly raw: Buffer | null;
   readonly body: OutgoingBody;
-  /** The protocol to which a 101 may switch the connection. */
+  /** The protocol to which a 101 may switch the connection; in HTTP/2, what a stream may become. */
   readonly upgrade: 'none' | 'websocket' | 'any';
   /** The upstream connection of the tunnel that carries it. */
   readonly lane: string;
@@ -37,6 +37,8 @@ export interface Reply {
   readonly upstream: Connection;
   readonly lane: string;
   readonly requestBody: BodyEnd | Promise<BodyEnd>;
+  /** A stream of HTTP/2 that is a WebSocket from now on. */
+  readonly webSocket?: UpstreamStream;
 }
 
 export interface ForwardContext {

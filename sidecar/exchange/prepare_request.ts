@@ -1,6 +1,7 @@
 import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
 import type { HeaderField, RequestHead } from '../../shared/net/http/http1_head.ts';
 import { connectionTokens, fieldValues, headerField } from '../../shared/net/http/http1_head.ts';
+import { isWebSocketConnect } from '../../shared/net/http/http2_head.ts';
 import type { Incoming } from './incoming.ts';
 
 /** Hop-by-hop headers (RFC 9110 section 7.6.1) and the proxy's own, which are never forwarded with a credential. */
@@ -43,8 +44,9 @@ export function prepareCredentialedRequest(incoming: Incoming, host: string): Ou
   return { method: head.method, target: originForm(incoming), host, fields };
 }
 
-/** True for a WebSocket opening handshake (RFC 6455 section 4.1) that offers no other protocol. */
+/** True for a WebSocket opening handshake (RFC 6455 section 4.1, RFC 8441 section 5) that offers no other protocol. */
 export function isWebSocketUpgrade(head: RequestHead): boolean {
+  if (head.version === '2') return isWebSocketConnect(head);
   return head.method === 'GET' && namesOnlyWebSocket(head.fields) && connectionTokens(head.fields).has('upgrade');
 }
 
@@ -72,9 +74,14 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   return headerField('Accept-Encoding', readableCodings(field.value));
 }
 
-/** HTTP/2 has no Connection header. `te: trailers` is for the upstream itself; a Host says what the `:authority` does. */
-function keepStreamField(field: HeaderField, { fields }: RequestHead): HeaderField | null {
-  if (field.name === 'te') return field;
+/**
+ * HTTP/2 has no Connection header. `te: trailers` is for the upstream itself; a Host says what the `:authority` does. What is
+ * named `upgrade` is the `:protocol` of a WebSocket.
+ */
+function keepStreamField(field: HeaderField, head: RequestHead): HeaderField | null {
+  const { fields } = head;
+  if (field.name === 'te' || field.name === 'upgrade') return field;
+  if (field.name === 'sec-websocket-extensions' && isWebSocketConnect(head)) return null;
   if (field.name === 'host' && field !== fields[0] && fields[0]?.name === 'host') return null;
   return keepField(field, NONE_NOMINATED, false);
 }

@@ -126,7 +126,12 @@ export interface DataPlane {
   /** A new TLS upstream that chooses HTTP/2, and whose frames are the handler's. */
   frameUpstream(host: string, handler: (socket: TLSSocket) => void): Promise<void>;
   /** A new TLS upstream over HTTP/2, and over HTTP/1.1 too if `versions` says so. */
-  streamUpstream(host: string, handler: StreamHandler, versions?: readonly string[]): Promise<void>;
+  streamUpstream(
+    host: string,
+    handler: StreamHandler,
+    versions?: readonly string[],
+    settings?: Settings,
+  ): Promise<void>;
   /** Dials a host at a port of this machine. */
   pin(host: string, port: number): void;
   /** Delays the handshake of connections to an existing upstream until they are released. */
@@ -281,8 +286,8 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
-    async streamUpstream(host, handler, versions = ['h2']) {
-      const server = await streamServer(upstreamCa, host, handler, versions);
+    async streamUpstream(host, handler, versions = ['h2'], settings = {}) {
+      const server = await streamServer(upstreamCa, host, handler, versions, settings);
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
@@ -388,7 +393,7 @@ function translatingServer(authority: Authority, certified: string, handler: Ups
     const lose = (): void => session.destroy();
     handler(asSocket(new StreamServer(stream, fields, lose)), lose);
   };
-  return streamServer(authority, certified, handleStream, ['h2', 'http/1.1'], (socket) =>
+  return streamServer(authority, certified, handleStream, ['h2', 'http/1.1'], {}, (socket) =>
     handler(socket, () => socket.destroy()),
   );
 }
@@ -422,6 +427,7 @@ async function streamServer(
   host: string,
   handler: StreamHandler,
   versions: readonly string[],
+  settings: Settings,
   otherwise: (socket: TLSSocket) => void = (socket) => socket.destroy(),
 ): Promise<Server> {
   const leaf = await upstreamLeaf(authority, host);
@@ -429,7 +435,7 @@ async function streamServer(
   const server = createTlsServer(options, (socket) => {
     socket.on('error', () => undefined);
     if (socket.alpnProtocol !== 'h2') return otherwise(socket);
-    const session = performServerHandshake(socket, LAX);
+    const session = performServerHandshake(socket, { ...LAX, settings });
     session.on('error', () => undefined);
     session.on(
       'stream',

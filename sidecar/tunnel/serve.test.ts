@@ -90,6 +90,7 @@ function lanes(): ServedTunnel['lanes'] {
     dial,
     take: dial,
     give: (_lane, connection) => connection.destroy(),
+    onWebSockets: () => undefined,
     close: () => own.forEach((upstream) => upstream.destroy()),
   };
 }

@@ -46,6 +46,10 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
   }, limits.idleTunnelSeconds);
   idle.start();
   session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+  // Only then, because a client that may not ask opens a connection of HTTP/1.1 for its WebSockets (RFC 8441 section 3).
+  tunnel.lanes.onWebSockets(() => {
+    if (!session.closed && !session.destroyed) session.settings({ enableConnectProtocol: true });
+  });
   // Its streams are lost with it, which is what their exchanges see.
   session.on('error', () => undefined);
   session.on('stream', (stream: ServerHttp2Stream, headers: MarkedHeaders, flags: number, fields: FieldList) => {

@@ -76,6 +76,8 @@ export class TunnelLanes implements UpstreamLanes {
     connection.onClosed(() => this.#open.delete(connection));
   }
 
+  onWebSockets(): void {}
+
   give(lane: string, connection: Connection): void {
     if (!isIdle(connection)) return connection.destroy();
     this.#idle.get(lane)?.destroy();

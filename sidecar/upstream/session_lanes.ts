@@ -34,6 +34,8 @@ export class SessionLanes implements UpstreamLanes {
   readonly #pending = new Set<Dialling<unknown>>();
   #early: Result<UpstreamSession, Refusal> | null;
   #closed = false;
+  #takesWebSockets = false;
+  #onWebSockets: (() => void) | null = null;
 
   /** Calls `isPublicOnly` before each dial. `early`: the result of a dial that was made before the first request. */
   constructor(
@@ -65,6 +67,11 @@ export class SessionLanes implements UpstreamLanes {
   }
 
   give(): void {}
+
+  onWebSockets(listener: () => void): void {
+    if (this.#takesWebSockets) listener();
+    else this.#onWebSockets = listener;
+  }
 
   /** Drops every session, also pending ones: the tunnel has ended. */
   close(): void {
@@ -114,6 +121,11 @@ export class SessionLanes implements UpstreamLanes {
 
   #keep(session: UpstreamSession): void {
     this.#open.add(session);
+    session.onWebSockets(() => {
+      this.#takesWebSockets = true;
+      this.#onWebSockets?.();
+      this.#onWebSockets = null;
+    });
     session.onClosed(() => this.#open.delete(session));
   }
 }

@@ -1,4 +1,4 @@
-import type { ClientHttp2Session, ClientHttp2Stream, ClientSessionOptions } from 'node:http2';
+import type { ClientHttp2Session, ClientHttp2Stream, ClientSessionOptions, Settings } from 'node:http2';
 import { connect, constants, sensitiveHeaders } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 
@@ -31,6 +31,8 @@ export class UpstreamSession {
   #openStreams = 0;
   #goaway: Goaway | null = null;
   #waiters: (() => void)[] = [];
+  #takesWebSockets: boolean | null = null;
+  #onWebSockets: (() => void) | null = null;
 
   /** The socket is connected and verified, and nothing was read from it. */
   constructor(socket: TLSSocket, host: string, { maxHeadBytes, maxHeaders, connectTimeoutSeconds }: SessionLimits) {
@@ -56,7 +58,7 @@ export class UpstreamSession {
       this.#goaway = { code, lastStreamId };
       this.#wake();
     });
-    this.#session.on('remoteSettings', this.#wake);
+    this.#session.on('remoteSettings', this.#readSettings);
     this.#session.on('close', this.#wake);
   }
 
@@ -70,8 +72,28 @@ export class UpstreamSession {
     return !this.isUsable || this.#openStreams < (this.#session.remoteSettings.maxConcurrentStreams ?? 1);
   }
 
+  /** Whether it takes WebSockets (RFC 8441 section 3); null until it has told its settings. */
+  get takesWebSockets(): boolean | null {
+    return this.#takesWebSockets ?? (this.isUsable ? null : false);
+  }
+
+  /** Calls back once when it is known to take WebSockets, at once if it is. There is one listener. */
+  onWebSockets(listener: () => void): void {
+    if (this.#takesWebSockets === true) listener();
+    else this.#onWebSockets = listener;
+  }
+
+  readonly #readSettings = ({ enableConnectProtocol }: Settings): void => {
+    this.#takesWebSockets = enableConnectProtocol === true;
+    if (this.#takesWebSockets) {
+      this.#onWebSockets?.();
+      this.#onWebSockets = null;
+    }
+    this.#wake();
+  };
+
   /**
-   * Waits until {@link hasRoom} may have changed, the client has left, or the time is over; at least for a turn, so that streams
+   * Waits until {@link hasRoom} or {@link takesWebSockets} may have changed, the client has left, or the time is over; at least for a turn, so that streams
    * that were reset in one turn count as open at once.
    */
   async waitForRoom(ms: number, client: Connection | null): Promise<void> {

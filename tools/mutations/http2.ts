@@ -223,7 +223,7 @@ export const HTTP2_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a request waits for a stream outside the library',
     file: 'sidecar/exchange/forward_stream.ts',
-    text: 'while (!session.hasRoom) {',
+    text: 'while (!isReady(session, isConnect)) {',
     replacement: 'while (session === null) {',
     tests: [UPSTREAM],
   },

@@ -17,6 +17,9 @@ const LENGTH_IN_2_BYTES = 126;
 const LENGTH_IN_8_BYTES = 127;
 const FIRST_CONTROL_OPCODE = 0x8;
 const CLOSE_OPCODE = 0x8;
+const LAST_CONTROL_OPCODE = 0xa;
+const TEXT_OPCODE = 0x1;
+const BINARY_OPCODE = 0x2;
 
 /** The largest payload of a control frame (RFC 6455 section 5.5). */
 export const MOST_CONTROL_BYTES = 125;
@@ -41,6 +44,14 @@ export function readFrameHeader(header: readonly number[]): FrameHeader {
     payloadLength:
       extended === 0 ? length : header.slice(2, 2 + extended).reduce((total, byte) => total * 256 + byte, 0),
   };
+}
+
+/** Whether the first frame of a WebSocket without extensions can start with this byte. No printable character does. */
+export function startsFrame(byte: number): boolean {
+  const opcode = byte & OPCODE;
+  const isMessage = opcode === TEXT_OPCODE || opcode === BINARY_OPCODE;
+  const isWholeControl = (byte & FIN) !== 0 && opcode >= FIRST_CONTROL_OPCODE && opcode <= LAST_CONTROL_OPCODE;
+  return (byte & RESERVED) === 0 && (isMessage || isWholeControl);
 }
 
 /** A server's frame, which is not masked: its header in the shortest form, then its payload. */

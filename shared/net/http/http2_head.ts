@@ -21,7 +21,8 @@ export interface Http2HeadLimits {
 }
 
 const AUTHORITY_LINE = ':authority: ';
-const REQUEST_PSEUDO: ReadonlySet<string> = new Set([':method', ':scheme', ':authority', ':path']);
+const PROTOCOL_LINE = ':protocol: ';
+const REQUEST_PSEUDO: ReadonlySet<string> = new Set([':method', ':scheme', ':authority', ':path', ':protocol']);
 /** RFC 9113 section 8.2.2. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   'connection',
@@ -36,7 +37,8 @@ const LINE_COST_BYTES = 4;
 
 /**
  * Reads a request. Its `:authority` becomes the first field, named `host`, and its `:path` the target. `neverIndexed` are the
- * names that the client marked as never indexed (RFC 7541 section 6.2.3).
+ * names that the client marked as never indexed (RFC 7541 section 6.2.3). An extended CONNECT for a WebSocket (RFC 8441 section
+ * 5) becomes what it stands for: a GET whose last field, named `upgrade`, is its `:protocol`.
  */
 export function parseRequestFields(
   list: FieldList,
@@ -46,10 +48,12 @@ export function parseRequestFields(
   const pseudo = readPseudoFields(list);
   if (!pseudo.ok) return pseudo;
   const { ':method': method, ':path': target, ':scheme': scheme, ':authority': authority } = pseudo.value.values;
+  const { ':protocol': protocol } = pseudo.value.values;
   if (method === undefined || target === undefined || scheme !== 'https') {
     return invalid('a request has :method, :path and the :scheme https');
   }
-  if (method === 'CONNECT') return invalid('CONNECT is not supported inside a tunnel');
+  const unsupported = protocolProblem(method, protocol, authority);
+  if (unsupported !== null) return invalid(unsupported);
   if (method === '' || !isAllOfClass(method, TOKEN_TEXT)) return invalid('the :method is not a token');
   if (target === '' || !isAllOfClass(target, TARGET_TEXT))
     return invalid('the :path has characters that it cannot have');
@@ -61,7 +65,38 @@ export function parseRequestFields(
   if (lengths.length > 1 || lengths.some(({ value }) => !REQUEST_LENGTH.test(value)))
     return invalid('a content-length is sent once, as plain decimal digits');
   if (authority !== undefined) fields.value.unshift(authorityField(authority));
-  return ok({ method, target, version: '2', fields: fields.value, pseudo: pseudo.value.order, neverIndexed });
+  if (protocol !== undefined) {
+    // A gateway would pass it on in HTTP/1.1, where the first bytes of the WebSocket would be a body.
+    if (lengths.length > 0) return invalid('a WebSocket has no content-length');
+    fields.value.push({ name: 'upgrade', line: PROTOCOL_LINE + protocol, value: protocol });
+  }
+  const asDecided = protocol === undefined ? method : 'GET';
+  return ok({
+    method: asDecided,
+    target,
+    version: '2',
+    fields: fields.value,
+    pseudo: pseudo.value.order,
+    neverIndexed,
+  });
+}
+
+/** A CONNECT without a protocol is one to a proxy, and only a WebSocket is known to stay with its host. */
+function protocolProblem(method: string, protocol: string | undefined, authority: string | undefined): string | null {
+  if (protocol === undefined) return method === 'CONNECT' ? 'CONNECT is not supported inside a tunnel' : null;
+  if (method !== 'CONNECT') return 'a :protocol is sent with the :method CONNECT';
+  if (protocol !== 'websocket') return 'the only :protocol that is supported is websocket';
+  return authority === undefined ? 'an extended CONNECT has an :authority' : null;
+}
+
+/** Whether a head of HTTP/2 asks for a WebSocket, by an extended CONNECT (RFC 8441 section 4). */
+export function isWebSocketConnect({ version, fields }: RequestHead): boolean {
+  return version === '2' && fields.some(isProtocolField);
+}
+
+/** HTTP/2 has no Upgrade header, so nothing else can be read as one. */
+function isProtocolField({ line }: HeaderField): boolean {
+  return line.startsWith(PROTOCOL_LINE);
 }
 
 /** Reads a reply, also an interim one. `neverIndexed`: see {@link parseRequestFields}. */
@@ -88,14 +123,16 @@ export function parseReplyFields(
 /** The field list of a request. Fields without an `:authority` among them keep their `host`. */
 export function requestFieldList({ method, target, fields, pseudo = DEFAULT_PSEUDO }: RequestHead): string[] {
   const authority = fields.find(isAuthorityField);
+  const protocol = fields.find(isProtocolField);
   const list: string[] = [];
   for (const name of pseudo) {
-    if (name === ':method') list.push(name, method);
+    if (name === ':method') list.push(name, protocol === undefined ? method : 'CONNECT');
+    else if (name === ':protocol') list.push(...(protocol === undefined ? [] : [name, protocol.value]));
     else if (name === ':path') list.push(name, target);
     else if (name === ':scheme') list.push(name, 'https');
     else if (authority !== undefined) list.push(':authority', authority.value);
   }
-  for (const field of fields) if (field !== authority) pushField(list, field);
+  for (const field of fields) if (field !== authority && field !== protocol) pushField(list, field);
   return list;
 }
 
@@ -119,7 +156,7 @@ export function authorityField(value: string): HeaderField {
 
 /** Whether a field is the `:authority` of a request of HTTP/2. */
 export function isAuthorityField({ line }: HeaderField): boolean {
-  return line.startsWith(':');
+  return line.startsWith(AUTHORITY_LINE);
 }
 
 /** The fields of an interim reply. node:http2 takes these by name only, so duplicates become neighbours. */
