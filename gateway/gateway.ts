@@ -1,4 +1,4 @@
-import type { LoggingLevel, LoggingMessageNotificationParams } from '@modelcontextprotocol/server';
+import type { LoggingLevel, LoggingMessageNotificationParams, Prompt } from '@modelcontextprotocol/server';
 import { randomUUID } from 'node:crypto';
 import { Audience } from './fronts/audience.ts';
 import { CallRegistry, HeldCalls } from './routing/call_registry.ts';
@@ -55,14 +55,16 @@ export class Gateway {
     this.version = version;
     this.limits = limits;
     this.#held = new HeldCalls(limits.inputMs + HELD_LONGER_MS);
-    const reviews = new ToolReviews({ ports, onWaiting: () => this.fleet.noteChanged() });
+    const onWaiting = (): void => this.fleet.noteChanged();
+    const reviews = new ToolReviews({ kind: 'tool', ports, onWaiting });
+    const promptReviews = new ToolReviews<Prompt>({ kind: 'prompt', ports, onWaiting });
     this.fleet = new Fleet({
       ports,
       launcher,
       limits,
       only: options.only ?? null,
       pause,
-      noteOf: (server) => reviews.noteOf(server),
+      noteOf: (server) => reviews.noteOf(server) ?? promptReviews.noteOf(server),
       eventsOf: (serverId) => this.#eventsOf(serverId),
       onConnection: (serverId) => this.#onConnection(serverId),
       onServers: () => this.#listsChanged(null),
@@ -85,7 +87,7 @@ export class Gateway {
       links: this.resources.links,
       reviews,
     });
-    this.prompts = new PromptRouter({ fleet, catalog, forwarder, limits });
+    this.prompts = new PromptRouter({ fleet, catalog, forwarder, limits, reviews: promptReviews });
     this.subscriptions = new ResourceSubscriptions(fleet, (key, uri) => this.audience.find(key)?.resourceUpdated(uri));
     this.#unwatch = sources.map((source) => source.watch(() => this.audience.listChanged('tools', null)));
   }

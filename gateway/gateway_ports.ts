@@ -1,3 +1,4 @@
+import type { ReviewedKind } from '../shared/model/mcp_tool.ts';
 import type { McpOutcome } from '../shared/model/audit_event.ts';
 import type { McpHealthState, McpServer } from '../shared/model/mcp_server.ts';
 import type { Result } from '../shared/model/result.ts';
@@ -30,8 +31,8 @@ export interface GatewayPorts {
   isAccepting(): boolean;
   /** Reports the state of all servers, on each change and at least once a minute. */
   reportHealth(states: readonly ServerHealth[]): void;
-  /** Reports tools that nobody has reviewed yet. Resolves once the list of servers that {@link watchServers} reports has the outcome. */
-  reportTools(server: McpServer, tools: readonly ToolDefinition[]): Promise<Result<null, string>>;
+  /** Reports tools or prompts that nobody has reviewed yet. Resolves once the list of servers that {@link watchServers} reports has the outcome. */
+  reportTools(server: McpServer, kind: ReviewedKind, tools: readonly ToolDefinition[]): Promise<Result<null, string>>;
   readonly clock: Clock;
 }
 
@@ -45,6 +46,8 @@ export interface GatewayServer {
   readonly credentials?: string;
   /** The hashes of the tools that may be listed and called. Null if the control plane does not keep them: every tool may be. */
   readonly reviewed?: readonly string[] | null;
+  /** The kinds of what `reviewed` has; every other kind may be listed. By default tools. */
+  readonly reviewedKinds?: readonly string[];
   /** The only hosts that its container may reach; null or absent: its network is not closed. */
   readonly allowedHosts?: readonly string[] | null;
 }

@@ -328,6 +328,7 @@ const earlier: Answer = (call) => {
 
 describe('svc mcp tools', () => {
   const reviewed: McpToolRecord = {
+    kind: 'tool',
     name: 'read',
     hash: 'a'.repeat(64),
     state: 'reviewed',
@@ -350,6 +351,14 @@ describe('svc mcp tools', () => {
   };
   const fresh: McpToolRecord = { ...changed, name: 'pay', hash: 'c'.repeat(64), before: null, destructive: true };
   const answer = control([server], [changed, fresh, reviewed]);
+
+  test('names prompts as such, which no rule is about', async () => {
+    const prompt = { ...reviewed, kind: 'prompt', name: 'ask' };
+    const items = [{ ...changed, kind: 'prompt' }, prompt];
+    const { stdout } = await run(['tools', 'files'], { answer: control([server], items) });
+    expect(stdout).toContain('  prompt read: waits for a look\n  prompt ask: accepted\n');
+    expect(stdout).toContain('prompt read has changed\n');
+  });
 
   test('shows what waits with its differences, its warnings and the command that accepts it', async () => {
     const { stdout, stderr, code } = await run(['tools', 'files'], { answer });

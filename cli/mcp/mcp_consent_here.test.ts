@@ -101,6 +101,7 @@ class Machine {
       missing: [],
       credentials: '',
       reviewed: null,
+      reviewed_kinds: ['tool'],
       allowed_hosts: null,
       refused_hosts: [],
       health,

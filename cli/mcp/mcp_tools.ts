@@ -5,7 +5,7 @@ import { withChoice } from '../../shared/mcp/tool_policy.ts';
 import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
 import { showHidden, toPrintable } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
-import { type McpToolRecord, mcpToolsReply } from '../../shared/wire/mcp/mcp_tools.ts';
+import { type McpToolRecord, mcpToolsReply, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -117,20 +117,22 @@ async function acceptTools(
   const body = { hashes: waiting.map(({ hash }) => hash) };
   const accepted = await client.call('POST', `/v1/mcp-servers/${id}/tools/accept`, mcpToolsReply, { body });
   await serversAfterChange(call);
-  print.data(accepted, () => `accepted ${waiting.map((tool) => toPrintable(tool.name)).join(', ')}\n`);
+  print.data(accepted, () => `accepted ${waiting.map((tool) => toPrintable(nameOfRecord(tool))).join(', ')}\n`);
   return undefined;
 }
 
-function toolLine({ name, state, choice, destructive }: McpToolRecord): string {
-  const words = state === 'waiting' ? 'waits for a look' : choice;
-  return `  ${toPrintable(name)}: ${words}${destructive ? ' (the server calls it destructive)' : ''}\n`;
+function toolLine(tool: McpToolRecord): string {
+  const { kind, state, choice, destructive } = tool;
+  const words = state === 'waiting' ? 'waits for a look' : kind === 'tool' ? choice : 'accepted';
+  return `  ${toPrintable(nameOfRecord(tool))}: ${words}${destructive ? ' (the server calls it destructive)' : ''}\n`;
 }
 
 /**
  * A waiting tool for a person: all that differs from its reviewed form, or all of a new one, and what to be careful about.
  * Nothing is cut: a definition that is too long to be looked at is never offered.
  */
-function waitingView({ name, before, definition, marks }: McpToolRecord): string {
+function waitingView(tool: McpToolRecord): string {
+  const { name, before, definition, marks } = tool;
   const what = before === null ? 'is new' : 'has changed';
   const differences = toolDifferences(before ?? { name }, definition);
   const lines = differences.flatMap(({ where, before: old, after }) => [
@@ -139,7 +141,7 @@ function waitingView({ name, before, definition, marks }: McpToolRecord): string
     ...(after === null ? [] : textLines('+ ', after)),
   ]);
   const warnings = marks.map(({ mark, where }) => `  ! it ${MARK_WORDS[mark]}: ${toPrintable(where)}`);
-  return [`${toPrintable(name)} ${what}`, ...lines, ...warnings].map((line) => `${line}\n`).join('');
+  return [`${toPrintable(nameOfRecord(tool))} ${what}`, ...lines, ...warnings].map((line) => `${line}\n`).join('');
 }
 
 function textLines(sign: string, text: string): readonly string[] {

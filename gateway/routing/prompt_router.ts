@@ -4,6 +4,7 @@ import {
   type GetPromptResult,
   type InputRequiredResult,
   type ListPromptsResult,
+  type Prompt,
   ProtocolError,
   ProtocolErrorCode,
 } from '@modelcontextprotocol/server';
@@ -16,6 +17,7 @@ import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { maskError } from '../servers/mask_error.ts';
 import { pageOf, sortBy } from './page.ts';
+import type { ToolReviews } from './tool_reviews.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
@@ -27,6 +29,7 @@ interface PromptRouterOptions {
   readonly catalog: ServerCatalog;
   readonly forwarder: Forwarder;
   readonly limits: GatewayLimits;
+  readonly reviews: Pick<ToolReviews<Prompt>, 'offer' | 'mayCall' | 'show'>;
 }
 
 /** A prompt of a server, with the server's own name for it. */
@@ -44,11 +47,15 @@ export class PromptRouter {
   }
 
   async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListPromptsResult> {
-    const { catalog, limits } = this.#options;
+    const { catalog, limits, reviews } = this.#options;
     const listings = await catalog.listAll('prompts', caller, signal);
-    const prompts = listings.flatMap(({ name, items }) =>
-      items.map((prompt) => ({ ...prompt, name: formatToolName(name, prompt.name, sha256Hex) })),
+    const offered = await Promise.all(
+      listings.map(async ({ supervised, name, items }) => {
+        const prompts = await reviews.offer(supervised, items);
+        return prompts.map((item) => ({ ...reviews.show(item), name: formatToolName(name, item.name, sha256Hex) }));
+      }),
     );
+    const prompts = offered.flat();
     const page = pageOf(
       sortBy(prompts, ({ name }) => name),
       ({ name }) => name,
@@ -106,12 +113,17 @@ export class PromptRouter {
   }
 
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
-    const { fleet, catalog, limits } = this.#options;
+    const { fleet, catalog, limits, reviews } = this.#options;
     await waitUnlessAborted(fleet.listed, AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]));
     const supervised = fleet.findByToolName(name, caller);
     const listing = supervised === null ? null : await catalog.listOne('prompts', supervised, signal);
     const prompt = listing?.items.find((item) => formatToolName(listing.name, item.name, sha256Hex) === name);
-    if (supervised !== null && prompt !== undefined) return { supervised, prompt: prompt.name };
+    if (supervised !== null && listing !== null && prompt !== undefined) {
+      if (await reviews.mayCall(supervised, prompt, listing.items)) return { supervised, prompt: prompt.name };
+      const command = `svc mcp tools ${supervised.server.name}`;
+      const message = `this prompt is new or has changed, and waits until a person has looked at it: ${command}`;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+    }
     const shown = JSON.stringify(name.slice(0, 128));
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${shown}`);
   }

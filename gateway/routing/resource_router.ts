@@ -20,6 +20,7 @@ import { pageOf, sortBy } from './page.ts';
 import { qualifyUri, readQualifiedUri } from './qualified_uri.ts';
 import { type Claimant, ResourceClaims } from './resource_claims.ts';
 import type { ServerCatalog } from './server_catalog.ts';
+import { withMarks } from './tool_reviews.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 
 interface ResourceRouterOptions {
@@ -51,7 +52,8 @@ export class ResourceRouter {
     const all = claims.listings.flatMap(({ name, items }) => items.map((item) => ({ name, item })));
     const page = this.#page(all, ({ name, item }) => `${item.uri} ${name}`, cursor);
     const shown = page.items.map(({ name, item }): Resource => {
-      return claims.isContested(item.uri) ? { ...item, uri: qualifyUri(name, item.uri) } : item;
+      const marked = withMarks(item);
+      return claims.isContested(item.uri) ? { ...marked, uri: qualifyUri(name, item.uri) } : marked;
     });
     return { resources: shown, ...nextOf(page.nextCursor) };
   }
@@ -67,7 +69,7 @@ export class ResourceRouter {
       for (const item of items) if (!byTemplate.has(item.uriTemplate)) byTemplate.set(item.uriTemplate, item);
     }
     const page = this.#page([...byTemplate.values()], ({ uriTemplate }) => uriTemplate, cursor);
-    return { resourceTemplates: [...page.items], ...nextOf(page.nextCursor) };
+    return { resourceTemplates: page.items.map(withMarks), ...nextOf(page.nextCursor) };
   }
 
   async read(uri: string, request: ClientRequest): Promise<ReadResourceResult | InputRequiredResult> {

@@ -1,7 +1,7 @@
-import type { Tool } from '@modelcontextprotocol/client';
+import type { Prompt, Tool } from '@modelcontextprotocol/client';
 import { describe, expect, test } from 'vitest';
 import { sha256Hex } from '../../machine/sha256.ts';
-import { toolText } from '../../shared/mcp/tools/tool_definition.ts';
+import { hashedText, toolText } from '../../shared/mcp/tools/tool_definition.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { MAX_REPORT_BYTES, MAX_TOOLS_OF_SERVER } from '../../shared/model/mcp_tool.ts';
 import { err, ok } from '../../shared/model/result.ts';
@@ -25,9 +25,10 @@ class Bench {
 
   constructor() {
     this.reviews = new ToolReviews({
+      kind: 'tool',
       ports: {
         clock: { now: () => this.now },
-        reportTools: (_server, tools) => {
+        reportTools: (_server, _kind, tools) => {
           if (this.isDown) return Promise.resolve(err('down for the test'));
           this.reports.push(tools.map(({ name }) => name));
           if (this.reports.length === 1) this.accepted = tools.map((tool) => sha256Hex(toolText(tool) ?? ''));
@@ -43,6 +44,7 @@ class Bench {
     const reviewed = () => this.reviewed;
     return {
       server: localServer({ name: 'demo' }),
+      reviewedKinds: ['tool'],
       get reviewed() {
         return reviewed();
       },
@@ -214,4 +216,20 @@ test('a result with a warning keeps its text and gets its marks', () => {
   const plain = { content: [{ type: 'text', text: 'Issue 7.' }] };
   expect(withResultMarks(plain)).toBe(plain);
   expect(withResultMarks({ content: 'odd' })).toEqual({ content: 'odd' });
+});
+
+test('prompts are offered as they are until the control plane keeps them, and never by the hash of a tool', () => {
+  const prompt = { name: 'ask', description: 'Asks.' };
+  const text = toolText(prompt) ?? '';
+  const reviews = new ToolReviews<Prompt>({
+    kind: 'prompt',
+    ports: { clock: { now: () => 0 }, reportTools: () => Promise.resolve(ok(null)) },
+    onWaiting: () => undefined,
+  });
+  const isReviewed = (reviewed: readonly string[], reviewedKinds: readonly string[]) =>
+    reviews.isReviewed({ server: localServer(), current: {}, reviewed, reviewedKinds }, prompt);
+  expect(isReviewed([], ['tool'])).toBe(true);
+  expect(isReviewed([], ['tool', 'prompt', 'later'])).toBe(false);
+  expect(isReviewed([sha256Hex(text)], ['tool', 'prompt'])).toBe(false);
+  expect(isReviewed([sha256Hex(hashedText('prompt', text))], ['tool', 'prompt'])).toBe(true);
 });

@@ -1,10 +1,10 @@
-import type { Tool } from '@modelcontextprotocol/client';
+import type { Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { hasWarning, markText } from '../../shared/mcp/tools/text_marks.ts';
-import { readMembers, toolText } from '../../shared/mcp/tools/tool_definition.ts';
+import { hashedText, readMembers, toolText } from '../../shared/mcp/tools/tool_definition.ts';
 import { marksOf, markTool } from '../../shared/mcp/tools/tool_marks.ts';
-import { MAX_REPORT_BYTES, MAX_TOOLS_OF_SERVER } from '../../shared/model/mcp_tool.ts';
+import { MAX_REPORT_BYTES, MAX_TOOLS_OF_SERVER, type ReviewedKind } from '../../shared/model/mcp_tool.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
 
@@ -12,6 +12,7 @@ import type { GatewayPorts } from '../gateway_ports.ts';
 export const MARKS_META = 'svc/marks';
 
 interface ToolReviewsOptions {
+  readonly kind: ReviewedKind;
   readonly ports: Pick<GatewayPorts, 'reportTools' | 'clock'>;
   /** Called when the number of waiting tools of a server has changed. */
   readonly onWaiting: () => void;
@@ -22,6 +23,8 @@ interface ReviewedServer {
   readonly server: McpServer;
   /** The hashes of the tools that may be listed and called; null: all. */
   readonly reviewed: readonly string[] | null;
+  /** The kinds of what `reviewed` has; every other kind may be listed. */
+  readonly reviewedKinds: readonly string[];
   /** Its connection, if it runs. */
   readonly current: object | null;
 }
@@ -34,26 +37,26 @@ const REPORTS_MS = 600_000;
 const MAX_REMEMBERED = 4 * MAX_TOOLS_OF_SERVER;
 
 /**
- * Which tools of a list may be offered: those whose every word somebody has accepted. Tools that are new or have changed are
+ * Which tools (or prompts) of a list may be offered: those whose every word somebody has accepted. Those that are new or have changed are
  * reported to the control plane, where they wait for a person.
  */
-export class ToolReviews {
+export class ToolReviews<T extends Tool | Prompt = Tool> {
   readonly #options: ToolReviewsOptions;
-  readonly #hashes = new WeakMap<Tool, { readonly hash: string | null }>();
+  readonly #hashes = new WeakMap<T, { readonly hash: string | null }>();
   readonly #sets = new WeakMap<readonly string[], ReadonlySet<string>>();
   readonly #reporting = new Map<string, Promise<void>>();
   readonly #reportedAt = new Map<string, number>();
   readonly #sentAt = new Map<string, number[]>();
   readonly #waiting = new Map<string, number>();
-  readonly #marked = new WeakMap<Tool, Tool>();
+  readonly #marked = new WeakMap<T, T>();
 
   constructor(options: ToolReviewsOptions) {
     this.#options = options;
   }
 
   /** The tools of a list that may be offered, after unknown ones were reported. */
-  async offer(supervised: ReviewedServer, tools: readonly Tool[]): Promise<readonly Tool[]> {
-    if (supervised.reviewed === null) return tools;
+  async offer(supervised: ReviewedServer, tools: readonly T[]): Promise<readonly T[]> {
+    if (this.#reviewedBy(supervised) === null) return tools;
     // What an earlier run listed is no news.
     if (supervised.current !== null) await this.#report(supervised, tools);
     const offered = tools.filter((tool) => this.isReviewed(supervised, tool));
@@ -65,19 +68,19 @@ export class ToolReviews {
   }
 
   /** As {@link offer}, for one tool of a list. */
-  async mayCall(supervised: ReviewedServer, tool: Tool, listed: readonly Tool[]): Promise<boolean> {
+  async mayCall(supervised: ReviewedServer, tool: T, listed: readonly T[]): Promise<boolean> {
     return this.isReviewed(supervised, tool) || (await this.offer(supervised, listed)).includes(tool);
   }
 
-  isReviewed(supervised: ReviewedServer, tool: Tool): boolean {
-    const { reviewed } = supervised;
+  isReviewed(supervised: ReviewedServer, tool: T): boolean {
+    const reviewed = this.#reviewedBy(supervised);
     if (reviewed === null) return true;
     const hash = this.#hashOf(tool);
     return hash !== null && this.#reviewedOf(reviewed).has(hash);
   }
 
   /** The tool as clients get it: with its marks. It is searched once, however often it is listed. */
-  show(tool: Tool): Tool {
+  show(tool: T): T {
     const known = this.#marked.get(tool);
     if (known !== undefined) return known;
     const marked = withMarks(tool);
@@ -89,7 +92,13 @@ export class ToolReviews {
   noteOf({ id, name }: Pick<McpServer, 'id' | 'name'>): string | null {
     const count = this.#waiting.get(id) ?? 0;
     if (count === 0) return null;
-    return `${count === 1 ? 'one tool waits' : `${count} tools wait`} for a look: svc mcp tools ${name}`;
+    const { kind } = this.#options;
+    return `${count === 1 ? `one ${kind} waits` : `${count} ${kind}s wait`} for a look: svc mcp tools ${name}`;
+  }
+
+  /** Null: all, because the control plane keeps nothing of this kind. */
+  #reviewedBy({ reviewed, reviewedKinds }: ReviewedServer): readonly string[] | null {
+    return reviewedKinds.includes(this.#options.kind) ? reviewed : null;
   }
 
   #reviewedOf(reviewed: readonly string[]): ReadonlySet<string> {
@@ -101,7 +110,7 @@ export class ToolReviews {
   }
 
   /** Lists of one server are reported one after the other, so that the first one is complete. */
-  async #report(supervised: ReviewedServer, tools: readonly Tool[]): Promise<void> {
+  async #report(supervised: ReviewedServer, tools: readonly T[]): Promise<void> {
     const { id } = supervised.server;
     for (let running = this.#reporting.get(id); running !== undefined; running = this.#reporting.get(id)) await running;
     const news = this.#newsOf(supervised, tools);
@@ -113,9 +122,9 @@ export class ToolReviews {
     await reporting;
   }
 
-  async #send(supervised: ReviewedServer, tools: readonly Tool[]): Promise<void> {
-    const { ports } = this.#options;
-    const answer = await ports.reportTools(supervised.server, tools.map(readMembers));
+  async #send(supervised: ReviewedServer, tools: readonly T[]): Promise<void> {
+    const { ports, kind } = this.#options;
+    const answer = await ports.reportTools(supervised.server, kind, tools.map(readMembers));
     // Without an answer they wait, and the next list reports them again.
     if (!answer.ok) return;
     const now = ports.clock.now();
@@ -125,9 +134,9 @@ export class ToolReviews {
   }
 
   /** The unknown tools of a list, as many as one report may have. */
-  #newsOf(supervised: ReviewedServer, tools: readonly Tool[]): readonly Tool[] {
+  #newsOf(supervised: ReviewedServer, tools: readonly T[]): readonly T[] {
     const now = this.#options.ports.clock.now();
-    const news: Tool[] = [];
+    const news: T[] = [];
     let room = MAX_REPORT_BYTES;
     for (const tool of tools) {
       if (this.#hashOf(tool) === null || this.isReviewed(supervised, tool)) continue;
@@ -148,16 +157,16 @@ export class ToolReviews {
     return recent.length < MAX_REPORTS;
   }
 
-  #keyOf({ server }: ReviewedServer, tool: Tool): string {
+  #keyOf({ server }: ReviewedServer, tool: T): string {
     return `${server.id} ${this.#hashOf(tool) ?? ''}`;
   }
 
   /** Null for a tool that nobody could look at: it is not offered. */
-  #hashOf(tool: Tool): string | null {
+  #hashOf(tool: T): string | null {
     const known = this.#hashes.get(tool);
     if (known !== undefined) return known.hash;
     const text = toolText(tool);
-    const hash = text === null ? null : sha256Hex(text);
+    const hash = text === null ? null : sha256Hex(hashedText(this.#options.kind, text));
     this.#hashes.set(tool, { hash });
     return hash;
   }
@@ -188,8 +197,8 @@ export function withResultMarks<T extends object>(result: T): T {
   return marks.length === 0 ? result : { ...result, _meta: { ...meta, [MARKS_META]: marks } };
 }
 
-/** The tool, with its marks in `_meta` if it has any. Its text is not changed. */
-export function withMarks(tool: Tool): Tool {
+/** What a server lists, with its marks in `_meta` if it has any. Its text is not changed. */
+export function withMarks<T extends Tool | Prompt | Resource | ResourceTemplateType>(tool: T): T {
   const marks = marksOf(markTool(tool));
   if (!hasWarning(marks)) return tool;
   const { _meta: meta } = tool;

@@ -66,6 +66,11 @@ export class SupervisedServer {
     return this.#known.reviewed ?? null;
   }
 
+  /** The kinds of what `reviewed` has. */
+  get reviewedKinds(): readonly string[] {
+    return this.#known.reviewedKinds ?? ['tool'];
+  }
+
   /** The current connection, if any. */
   get current(): Downstream | null {
     return this.#downstream;

@@ -142,13 +142,25 @@ describe('the list of servers', () => {
 describe('tools that were reported', () => {
   const tools = [{ name: 'read', description: 'Reads.' }];
 
+  test('say their kind if they are prompts', async () => {
+    mcp.reviewed = new Map();
+    const list = watchServers();
+    expect(await list.next()).toMatchObject([{ reviewedKinds: ['tool', 'prompt'] }]);
+    await ports.reportTools(server, 'prompt', tools);
+    await ports.reportTools(server, 'tool', tools);
+    expect(mcp.reports).toEqual([
+      { server_id: SERVER_ID, kind: 'prompt', tools },
+      { server_id: SERVER_ID, tools },
+    ]);
+  });
+
   test('are in the list with their outcome once the report is answered', async () => {
     mcp.reviewed = new Map();
     const list = watchServers();
     expect(await list.next()).toMatchObject([{ reviewed: [] }]);
     // Nothing tells the request that waits for a change: only a new one shows it.
     mcp.reviewed = new Map([[SERVER_ID, ['a'.repeat(64)]]]);
-    expect(await ports.reportTools(server, tools)).toEqual({ ok: true, value: null });
+    expect(await ports.reportTools(server, 'tool', tools)).toEqual({ ok: true, value: null });
     expect(list.waiting()).toMatchObject([[{ reviewed: ['a'.repeat(64)] }]]);
   });
 
@@ -157,18 +169,18 @@ describe('tools that were reported', () => {
     const list = watchServers();
     await list.next();
     mcp.reviewed = new Map([[SERVER_ID, ['b'.repeat(64)]]]);
-    await Promise.all([1, 2, 3].map(() => ports.reportTools(server, tools)));
+    await Promise.all([1, 2, 3].map(() => ports.reportTools(server, 'tool', tools)));
     expect(list.waiting()).toMatchObject([[{ reviewed: ['b'.repeat(64)] }]]);
   });
 
   test('wait for no list after the end, nor while the sidecar is away', async () => {
-    await expect(ports.reportTools(server, tools)).resolves.toMatchObject({ ok: true });
+    await expect(ports.reportTools(server, 'tool', tools)).resolves.toMatchObject({ ok: true });
     await watchServers().next();
     stopSidecar();
-    await expect(ports.reportTools(server, tools)).resolves.toMatchObject({ ok: false });
+    await expect(ports.reportTools(server, 'tool', tools)).resolves.toMatchObject({ ok: false });
     await startSidecar();
     for (const one of stop.splice(0)) one.abort();
-    await expect(ports.reportTools(server, tools)).resolves.toMatchObject({ ok: true });
+    await expect(ports.reportTools(server, 'tool', tools)).resolves.toMatchObject({ ok: true });
   });
 });
 

@@ -14,6 +14,7 @@ import {
   type ServersReply,
   serversReply,
 } from '../../shared/wire/mcp/mcp_gateway.ts';
+import type { ReviewedKind } from '../../shared/model/mcp_tool.ts';
 import type { ToolDefinition } from '../../shared/mcp/tools/tool_definition.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { LocalApi, LocalApiFailure } from './local_api.ts';
@@ -133,8 +134,12 @@ export class SidecarPorts implements GatewayPorts {
     return reply.ok ? ok(null) : err(approvalRefusal(reply.error));
   }
 
-  async reportTools(server: GatewayServer['server'], tools: readonly ToolDefinition[]): Promise<Result<null, string>> {
-    const body = { server_id: server.id, tools };
+  async reportTools(
+    server: GatewayServer['server'],
+    kind: ReviewedKind,
+    tools: readonly ToolDefinition[],
+  ): Promise<Result<null, string>> {
+    const body = { server_id: server.id, ...(kind !== 'tool' && { kind }), tools };
     const how = { body, timeoutMs: TOOLS_TIMEOUT_MS };
     const reply = await this.#options.localApi.call('POST', '/v1/mcp/tools', nothing, how);
     if (!reply.ok) return err(reply.error.message);
@@ -249,9 +254,10 @@ interface UntoldLog {
 }
 
 function serversIn({ items }: ServersReply): readonly GatewayServer[] {
-  return items.flatMap(({ server: record, consent, missing, credentials, reviewed, allowed_hosts: allowedHosts }) => {
+  return items.flatMap(({ server: record, consent, missing, credentials, reviewed, ...item }) => {
     const [known] = readSnapshotMcpServers([record]).servers;
-    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials, reviewed, allowedHosts }];
+    const lists = { reviewed, reviewedKinds: item.reviewed_kinds, allowedHosts: item.allowed_hosts };
+    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials, ...lists }];
   });
 }
 

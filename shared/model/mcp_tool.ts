@@ -15,6 +15,10 @@ export const TEXT_MARKS = [
 ] as const;
 export type TextMark = (typeof TEXT_MARKS)[number];
 
+/** What of a server a person looks at before it is offered. */
+export const REVIEWED_KINDS = ['tool', 'prompt'] as const;
+export type ReviewedKind = (typeof REVIEWED_KINDS)[number];
+
 /** `reviewed`: listed and callable. `waiting`: neither, until a person has looked at it. */
 export const MCP_TOOL_STATES = ['reviewed', 'waiting'] as const;
 export type McpToolState = (typeof MCP_TOOL_STATES)[number];

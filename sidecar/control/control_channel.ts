@@ -32,6 +32,8 @@ export interface VerifiedSnapshot {
   readonly mcpServers: readonly SnapshotMcpServer[];
   /** The hashes of reviewed tools, by server; null if the control plane does not keep them. */
   readonly reviewedTools: ReadonlyMap<string, readonly string[]> | null;
+  /** What `reviewedTools` has hashes of. It may have kinds that this version does not know. */
+  readonly reviewedKinds: readonly string[];
   /** Servers that this version cannot use; they are not in `mcpServers`. */
   readonly unreadableMcpServers: readonly UnreadableMcpServer[];
   readonly credentials: readonly CredentialVersion[];

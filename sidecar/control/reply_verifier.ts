@@ -72,6 +72,8 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
     mcpServers: mcp.servers,
     reviewedTools:
       tools === undefined ? null : new Map(tools.map(({ server_id: serverId, hashes }) => [serverId, hashes])),
+    // Every entry names the same kinds.
+    reviewedKinds: tools?.[0]?.kinds ?? ['tool'],
     unreadableMcpServers: mcp.problems,
     credentials: payload.value.credentials,
   });

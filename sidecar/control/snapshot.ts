@@ -1,3 +1,4 @@
+import { REVIEWED_KINDS } from '../../shared/model/mcp_tool.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -69,7 +70,7 @@ export class SnapshotSource implements PolicySource {
   readonly #onChanged = new Set<() => void>();
   readonly #waiters = new Waiters();
   #held: Held | null = null;
-  /** The stored snapshot may be from an earlier version, which did not ask for reviewed tools: it is fetched again. */
+  /** The stored snapshot may be from an earlier version, which had not every kind of what is reviewed: it is fetched again. */
   #isRenewalDue = false;
   #loop: Promise<void> | null = null;
 
@@ -111,6 +112,11 @@ export class SnapshotSource implements PolicySource {
   reviewedTools(serverId: string): readonly string[] | null {
     const reviewed = this.#held?.snapshot.reviewedTools ?? null;
     return reviewed === null ? null : (reviewed.get(serverId) ?? []);
+  }
+
+  /** The kinds of what {@link reviewedTools} has. */
+  reviewedKinds(): readonly string[] {
+    return this.#held?.snapshot.reviewedKinds ?? ['tool'];
   }
 
   /** The servers that this version cannot use. */
@@ -267,7 +273,9 @@ export class SnapshotSource implements PolicySource {
     const stored = await this.#options.file.load(this.#options.channel);
     if (stored === null) return;
     this.#install(stored.snapshot, stored.confirmedAt);
-    this.#isRenewalDue = stored.snapshot.reviewedTools === null;
+    const { reviewedTools, reviewedKinds, mcpServers } = stored.snapshot;
+    const isKept = REVIEWED_KINDS.every((kind) => reviewedKinds.includes(kind));
+    this.#isRenewalDue = reviewedTools === null || (mcpServers.length > 0 && !isKept);
   }
 }
 

@@ -68,6 +68,7 @@ function factsOf(known: KnownServer): Omit<ListedServer, 'health' | 'refused_hos
     missing: [...missing],
     credentials,
     reviewed: reviewed && [...reviewed],
+    reviewed_kinds: [...known.reviewedKinds],
     allowed_hosts: hosts && [...hosts],
   };
 }
@@ -114,10 +115,10 @@ export async function giveConsent(
 /** `POST /v1/mcp/tools`: passes the tools on, and answers once the policy with the outcome is here. */
 export async function reportTools(
   { mcp, policy }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'policy'>,
-  { server_id: serverId, tools }: ToolsInput,
+  { server_id: serverId, kind, tools }: ToolsInput,
 ): Promise<Result<void, LocalError>> {
   if (mcp.directory.find(serverId) === null) return err(noServerError(serverId));
-  const reported = await mcp.reportTools({ server_id: serverId, tools });
+  const reported = await mcp.reportTools({ server_id: serverId, ...(kind && { kind }), tools });
   if (!reported.ok) return err(localError('control_plane_unavailable', reported.error.message));
   const reached = await policyOf(policy, reported.value);
   if (!reached.ok) return reached;

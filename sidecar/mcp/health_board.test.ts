@@ -26,6 +26,7 @@ const knownServer = (more: Partial<KnownServer> = {}): KnownServer => ({
   missing: [],
   credentials: '',
   reviewed: null,
+  reviewedKinds: ['tool'],
   allowedHosts: null,
   ...more,
 });

@@ -24,12 +24,17 @@ export interface KnownServer extends SnapshotMcpServer {
   readonly credentials: string;
   /** The hashes of the tools that may be listed and called; null: all. */
   readonly reviewed: readonly string[] | null;
+  /** The kinds of what `reviewed` has. */
+  readonly reviewedKinds: readonly string[];
   /** The only hosts that its container may reach; null if its network is not closed. */
   readonly allowedHosts: readonly string[] | null;
 }
 
 interface ServerDirectoryOptions {
-  readonly policy: Pick<SnapshotSource, 'mcpServers' | 'reviewedTools' | 'listUnreadableMcpServers' | 'onCredentials'>;
+  readonly policy: Pick<
+    SnapshotSource,
+    'mcpServers' | 'reviewedTools' | 'reviewedKinds' | 'listUnreadableMcpServers' | 'onCredentials'
+  >;
   readonly credentials: Pick<CredentialCache, 'findStoredVersion'>;
   readonly consents: Pick<Consents, 'listAll' | 'onChange'>;
 }
@@ -100,6 +105,7 @@ export class ServerDirectory {
       missing,
       credentials,
       reviewed,
+      reviewedKinds: this.#options.policy.reviewedKinds(),
     };
     return { server, consent, ...facts };
   }

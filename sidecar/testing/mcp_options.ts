@@ -35,6 +35,7 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
   const policy = {
     mcpServers: () => servers,
     reviewedTools: (serverId: string) => bench.reviewed && (bench.reviewed.get(serverId) ?? []),
+    reviewedKinds: () => ['tool', 'prompt'],
     listUnreadableMcpServers: () => [],
     onCredentials: (listener: (credentials: readonly never[]) => void) => {
       wake = () => listener([]);

@@ -186,7 +186,8 @@ export class ScriptedChannel implements ControlChannel {
     const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
     const { hostBindings, connectors, mcpServers, reviewedTools } = this;
-    const policy = { hostBindings, connectors, tunnelHosts: [], mcpServers, reviewedTools, unreadableMcpServers: [] };
+    const kept = { reviewedTools, reviewedKinds: ['tool', 'prompt'] };
+    const policy = { hostBindings, connectors, tunnelHosts: [], mcpServers, ...kept, unreadableMcpServers: [] };
     const issued = { ...facts, expiresAt, ...policy, credentials };
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
@@ -223,6 +224,7 @@ const snapshot = confirmation.extend({
   tunnelHosts: z.array(z.string()),
   mcpServers: z.custom<VerifiedSnapshot['mcpServers']>(),
   reviewedTools: z.unknown().transform((stored) => (stored === null ? null : new Map<string, readonly string[]>())),
+  reviewedKinds: z.array(z.string()),
   unreadableMcpServers: z.custom<VerifiedSnapshot['unreadableMcpServers']>(),
   credentials: z.array(z.object({ owner: z.enum(OWNERS), path: z.string(), version: z.string() })),
 });

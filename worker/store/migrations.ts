@@ -504,4 +504,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE mcp_connections ADD COLUMN has_operations INTEGER NOT NULL DEFAULT 0 CHECK (has_operations IN (0, 1))`,
     ],
   },
+  {
+    number: 29,
+    name: 'prompts of MCP servers',
+    statements: [`ALTER TABLE mcp_tools ADD COLUMN kind TEXT NOT NULL DEFAULT 'tool'`],
+  },
 ];

@@ -1,7 +1,7 @@
 import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
 import { MCP_HEALTH_STATES } from '../../shared/model/mcp_server.ts';
-import { MCP_TOOL_STATES } from '../../shared/model/mcp_tool.ts';
+import { MCP_TOOL_STATES, REVIEWED_KINDS } from '../../shared/model/mcp_tool.ts';
 import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
@@ -447,13 +447,16 @@ export const mcpHealth = sqliteTable(
   (table) => [primaryKey({ columns: [table.serverId, table.sidecarId] })],
 );
 
-/** The tools of MCP servers, each form of each tool. */
+/** The tools and prompts of MCP servers, each form of each one. */
 export const mcpTools = sqliteTable(
   'mcp_tools',
   {
     serverId: text('server_id').notNull(),
-    /** SHA-256 of the definition, in hex. */
+    /** SHA-256 of the kind and the definition, in hex. */
     hash: text('hash').notNull(),
+    kind: text('kind', { enum: [...REVIEWED_KINDS] })
+      .notNull()
+      .default('tool'),
     name: text('name').notNull(),
     /** Canonical JSON. */
     definition: text('definition').notNull(),

@@ -1,7 +1,7 @@
 import { canonicalJson } from '../../audit/canonical_json.ts';
-import { MAX_TOOL_NAME, MAX_TOOL_TEXT } from '../../model/mcp_tool.ts';
+import { MAX_TOOL_NAME, MAX_TOOL_TEXT, type ReviewedKind } from '../../model/mcp_tool.ts';
 
-/** A tool as its server describes it. Members that this version does not know count too: a client may show them to a model. */
+/** A tool or a prompt as its server describes it. Members that this version does not know count too: a client may show them to a model. */
 export interface ToolDefinition {
   readonly name: string;
   readonly [member: string]: unknown;
@@ -26,6 +26,14 @@ export function toolText(tool: ToolDefinition): string | null {
   if (tool.name === '' || tool.name.length > MAX_TOOL_NAME || !isCanonical(read)) return null;
   const text = canonicalJson(read);
   return text.length > MAX_TOOL_TEXT ? null : text;
+}
+
+/**
+ * What the hash is made of, for the text of a definition. JSON of a tool begins with a brace, so nothing of one kind has the hash
+ * of another kind.
+ */
+export function hashedText(kind: ReviewedKind, text: string): string {
+  return kind === 'tool' ? text : `${kind} ${text}`;
 }
 
 /** True if the value has only finite numbers and whole characters, down to a depth that no schema needs. */

@@ -3,7 +3,7 @@ import { AUDIT_EVENT_TYPES, MCP_OUTCOMES } from '../../model/audit_event.ts';
 import { MAX_MCP_SERVER_HOSTS, MCP_HEALTH_STATES } from '../../model/mcp_server.ts';
 import { hostPatternText } from '../host_binding_fields.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
-import { seenTools, toolHash } from './mcp_tools.ts';
+import { seenKind, seenTools, toolHash } from './mcp_tools.ts';
 import { id, line, time } from '../primitives.ts';
 
 /** The calls between the sidecar, its gateways and the CLI, all programs of the same user on this machine. */
@@ -43,6 +43,8 @@ const listedServer = z.object({
   credentials: z.string(),
   /** The hashes of the tools that may be listed and called; null: all, because the control plane does not keep them. */
   reviewed: z.array(toolHash).nullable().default(null),
+  /** The kinds of what is in `reviewed`. Every other kind may be listed. */
+  reviewed_kinds: z.array(z.string()).default(['tool']),
   /** The only hosts that its container reaches; null if its network is not closed (decision 0080). */
   allowed_hosts: z.array(z.string()).nullable().default(null),
   /** Hosts that its container was refused, newest first. The server chose them. */
@@ -117,7 +119,7 @@ export const approvalInput = z.strictObject({
 export type ApprovalInput = z.output<typeof approvalInput>;
 
 /** `POST /v1/mcp/tools`: tools of a server that `reviewed` does not have. Once it is answered, the list has the newest hashes. */
-export const toolsInput = z.strictObject({ server_id: id('mcp'), tools: seenTools });
+export const toolsInput = z.strictObject({ server_id: id('mcp'), kind: seenKind, tools: seenTools });
 export type ToolsInput = z.output<typeof toolsInput>;
 
 const MCP_EVENT_TYPES = AUDIT_EVENT_TYPES.filter((type): type is McpEventType => type.startsWith('mcp.'));

@@ -4,6 +4,7 @@ import {
   MAX_TOOL_NAME,
   MAX_TOOLS_OF_SERVER,
   MCP_TOOL_STATES,
+  REVIEWED_KINDS,
   TEXT_MARKS,
   TOOL_CHOICES,
 } from '../../model/mcp_tool.ts';
@@ -23,19 +24,33 @@ export const seenTools = z
   .max(MAX_TOOLS_OF_SERVER)
   .refine((tools) => JSON.stringify(tools).length <= 2 * MAX_REPORT_BYTES, 'is too much text');
 
-/** `POST /v1/sidecar/mcp-tools`: tools of a server that its snapshot does not name as reviewed. */
-export const mcpToolsReport = z.strictObject({ server_id: id('mcp'), tools: seenTools }).meta({ id: 'McpToolsReport' });
+/** What `tools` are. Absent: tools; a control plane or a sidecar of an earlier version refuses the field. */
+export const seenKind = z.enum(REVIEWED_KINDS).optional();
+
+/** `POST /v1/sidecar/mcp-tools`: tools or prompts of a server that its snapshot does not name as reviewed. */
+export const mcpToolsReport = z
+  .strictObject({ server_id: id('mcp'), kind: seenKind, tools: seenTools })
+  .meta({ id: 'McpToolsReport' });
 export type McpToolsReport = z.output<typeof mcpToolsReport>;
 /** The snapshot of this version has the outcome. The reply itself decides nothing. */
 export const mcpToolsReported = z.object({ policy_version: z.number().int() }).meta({ id: 'McpToolsReported' });
 
-/** In a snapshot: the hashes of the tools of a server that may be listed and called. */
-export const reviewedTools = z.object({ server_id: id('mcp'), hashes: z.array(toolHash) });
+/**
+ * In a snapshot: the hashes of what a server may offer, of every kind. `kinds`: what the control plane keeps, by default tools.
+ * Sidecars ignore kinds that they do not know, and earlier ones the whole field.
+ */
+export const reviewedTools = z.object({
+  server_id: id('mcp'),
+  hashes: z.array(toolHash),
+  kinds: z.array(z.string()).optional(),
+});
 export type ReviewedTools = z.output<typeof reviewedTools>;
 
-/** One form of a tool. */
+/** One form of a tool or a prompt. */
 export const mcpToolRecord = z
   .object({
+    /** `tool` or `prompt`. */
+    kind: z.string().default('tool'),
     name: z.string(),
     hash: toolHash,
     state: z.enum(MCP_TOOL_STATES),
@@ -46,7 +61,7 @@ export const mcpToolRecord = z
     marks: z.array(z.object({ mark: z.enum(TEXT_MARKS), where: z.string() })),
     /** The server itself says that it can destroy something. */
     destructive: z.boolean(),
-    /** What the tool policy says about calls. */
+    /** What the tool policy says about calls. A prompt is always `allow`. */
     choice: z.enum(TOOL_CHOICES),
     seen_at: time,
     /** The user who accepted it; null for a tool of the first list. */
@@ -55,6 +70,11 @@ export const mcpToolRecord = z
   })
   .meta({ id: 'McpTool' });
 export type McpToolRecord = z.output<typeof mcpToolRecord>;
+
+/** For a person: the name, and what it is if it is no tool. */
+export function nameOfRecord({ kind, name }: Pick<McpToolRecord, 'kind' | 'name'>): string {
+  return kind === 'tool' ? name : `${kind} ${name}`;
+}
 
 /** `GET /v1/mcp-servers/{id}/tools`: what waits first, then by name. */
 export const mcpToolsReply = z.object({ items: z.array(mcpToolRecord) }).meta({ id: 'McpTools' });

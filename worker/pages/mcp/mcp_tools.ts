@@ -3,7 +3,7 @@ import { MARK_WORDS } from '../../../shared/mcp/tools/text_marks.ts';
 import { toolDifferences } from '../../../shared/mcp/tools/tool_difference.ts';
 import { TOOL_CHOICES, type ToolChoice } from '../../../shared/model/mcp_tool.ts';
 import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
-import type { McpToolRecord } from '../../../shared/wire/mcp/mcp_tools.ts';
+import { type McpToolRecord, nameOfRecord } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
@@ -33,7 +33,7 @@ export function mcpToolsPage(view: McpToolsView): Page {
   const reviewed = tools.filter(({ state }) => state === 'reviewed');
   const content = html`${pageHeader({
     title: `Tools of ${server.name}`,
-    lead: 'A tool that is new or has changed is neither listed nor called until somebody accepts it.',
+    lead: 'A tool or a prompt that is new or has changed is not offered until somebody accepts it.',
     above: { path: `/mcp-servers/${server.id}`, title: server.name },
   })}
   ${flash(done)} ${refusal === null ? '' : alert('bad', refusal)}
@@ -43,9 +43,10 @@ export function mcpToolsPage(view: McpToolsView): Page {
 }
 
 function waitingPanel({ server, mayChange, nowMs }: McpToolsView, tool: McpToolRecord, index: number): Html {
-  const { name, before, definition, marks, seen_at: seen } = tool;
+  const { before, definition, marks, seen_at: seen } = tool;
+  const name = nameOfRecord(tool);
   const title = `waiting-${index}`;
-  const changes = toolDifferences(before ?? { name }, definition).map(({ where, ...values }) => {
+  const changes = toolDifferences(before ?? { name: tool.name }, definition).map(({ where, ...values }) => {
     return { name: where, ...values };
   });
   return html`<section class="panel flush" aria-labelledby="${title}">
@@ -93,14 +94,15 @@ function reviewedPanel(view: McpToolsView, tools: readonly McpToolRecord[]): Htm
       tools.length === 0
         ? emptyState({ title: 'No tool yet', next: 'A gateway reports the tools when a client first lists them.' })
         : dataTable<McpToolRecord>({
-            caption: 'Accepted tools',
+            caption: 'Accepted tools and prompts',
             rows: tools,
             columns: [
-              { title: 'Name', cell: ({ name }) => html`<code>${foreignText(name)}</code>` },
+              { title: 'Name', cell: (tool) => html`<code>${foreignText(nameOfRecord(tool))}</code>` },
               { title: 'Description', cell: ({ definition }) => foreignText(descriptionOf(definition)) },
               {
                 title: 'Calls',
-                cell: ({ choice, destructive }) => {
+                cell: ({ kind: what, choice, destructive }) => {
+                  if (what !== 'tool') return '';
                   const [kind, word] = CHOICES[choice];
                   return html`${badge(kind, word)}
                   ${destructive ? html`<span class="sub">The server calls it destructive</span>` : ''}`;
@@ -109,7 +111,7 @@ function reviewedPanel(view: McpToolsView, tools: readonly McpToolRecord[]): Htm
               {
                 title: 'Change',
                 isActions: true,
-                cell: (tool) => (view.mayChange ? choiceForm(view.server, tool) : ''),
+                cell: (tool) => (view.mayChange && tool.kind === 'tool' ? choiceForm(view.server, tool) : ''),
               },
             ],
           })

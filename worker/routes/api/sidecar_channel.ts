@@ -124,9 +124,9 @@ export const postMcpHealth = forSidecar({
 });
 
 export const postMcpTools = forSidecar({
-  summary: 'Report tools of an MCP server',
+  summary: 'Report tools or prompts of an MCP server',
   description:
-    "Tools of the server's first list are accepted with the server. What is new or has changed since waits for a person. The snapshot says which tools may be called.",
+    "Those of the server's first list are accepted with the server. What is new or has changed since waits for a person. The snapshot says which tools may be called.",
   body: mcpToolsReport,
   replies: { 200: mcpToolsReported },
   async handle({ context, who, body }) {

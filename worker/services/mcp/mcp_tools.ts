@@ -1,18 +1,20 @@
 import type { AuditEventType } from '../../../shared/model/audit_event.ts';
+import { REVIEWED_KINDS, type ReviewedKind } from '../../../shared/model/mcp_tool.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { toShownLine } from '../../../shared/model/shown_text.ts';
 import { choiceOf, isDestructive } from '../../../shared/mcp/tool_policy.ts';
 import { hasWarning } from '../../../shared/mcp/tools/text_marks.ts';
-import { toolText } from '../../../shared/mcp/tools/tool_definition.ts';
+import { hashedText, toolText } from '../../../shared/mcp/tools/tool_definition.ts';
 import { marksOf, markTool } from '../../../shared/mcp/tools/tool_marks.ts';
 import { formsGivenUp, planReview, type SeenTool } from '../../../shared/mcp/tools/tool_review.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type {
-  McpToolRecord,
-  McpToolsReply,
-  McpToolsReport,
-  ReviewedTools,
-  WireToolDefinition,
+import {
+  type McpToolRecord,
+  type McpToolsReply,
+  type McpToolsReport,
+  nameOfRecord,
+  type ReviewedTools,
+  type WireToolDefinition,
 } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { bumpPolicy, policyVersion } from '../../store/accounts.ts';
 import type { Database } from '../../store/database.ts';
@@ -37,7 +39,7 @@ import { mcpServerEvent, visibleMcpServer, writableMcpServer } from './mcp_serve
 type Seen = SeenTool & { readonly text: string };
 
 /**
- * Takes the tools that a gateway has seen. Those of the server's first list are accepted with the server; what is new or has
+ * Takes the tools or prompts that a gateway has seen. Those of the server's first list are accepted with the server; what is new or has
  * changed since waits for a person. Returns the policy version that includes the outcome. A server that the sidecar may not see
  * is ignored.
  */
@@ -46,16 +48,18 @@ export async function noteTools(
   caller: Pick<Caller, 'userId' | 'enterpriseId'>,
   report: McpToolsReport,
 ): Promise<Result<number, ApiError>> {
-  const seen = await Promise.all(report.tools.flatMap((tool) => lookAt(tool)));
+  const { kind = 'tool' } = report;
+  const seen = await Promise.all(report.tools.flatMap((tool) => lookAt(kind, tool)));
   const noted = await commit(context, controlChain(caller), async () => {
     const row = await findMcpServer(context.database, visibleOwners(caller), report.server_id);
     if (row === null) return ok({ statements: [], events: [], value: null });
-    const { added, dropped } = planReview(await summariseMcpTools(context.database, row.id), seen);
+    const known = await summariseMcpTools(context.database, row.id);
+    const { added, dropped } = planReview(ofKind(known, kind), seen);
     if (added.length === 0) return ok({ statements: [], events: [], value: null });
     const seenAt = nowText(context);
     const rows = added.map(({ hash, name, text, state }): McpToolRow => {
       const reviewedAt = state === 'reviewed' ? seenAt : null;
-      return { serverId: row.id, hash, name, definition: text, state, seenAt, reviewedBy: null, reviewedAt };
+      return { serverId: row.id, hash, kind, name, definition: text, state, seenAt, reviewedBy: null, reviewedAt };
     });
     const [reviewed, waiting] = [rows.filter(isReviewed), rows.filter((one) => !isReviewed(one))];
     return ok({
@@ -96,15 +100,19 @@ export async function keepReviewed<T extends WireToolDefinition>(
   return looked.filter(({ hash }) => reviewed.has(hash)).map(({ tool }) => tool);
 }
 
+function ofKind<T extends Pick<McpToolRow, 'kind'>>(rows: readonly T[], kind: ReviewedKind): readonly T[] {
+  return rows.filter((row) => row.kind === kind);
+}
+
 const isReviewed = ({ state }: Pick<McpToolRow, 'state'>): boolean => state === 'reviewed';
 
 /** Empty for a tool that nobody could look at. */
-function lookAt(tool: McpToolsReport['tools'][number]): readonly Promise<Seen>[] {
+function lookAt(kind: ReviewedKind, tool: McpToolsReport['tools'][number]): readonly Promise<Seen>[] {
   const text = toolText(tool);
   if (text === null) return [];
   const warning = hasWarning(marksOf(markTool(tool)));
   return [
-    sha256Hex(text).then((hash) => {
+    sha256Hex(hashedText(kind, text)).then((hash) => {
       return { hash, name: tool.name, characters: text.length, hasWarning: warning, text };
     }),
   ];
@@ -137,6 +145,7 @@ export async function acceptTools(
     const known = await summariseMcpTools(context.database, id);
     const wanted = known.filter(({ hash, state }) => state === 'waiting' && hashes.includes(hash));
     if (wanted.length !== new Set(hashes).size) return err(changedMeanwhile(row));
+    const givenUp = REVIEWED_KINDS.flatMap((kind) => formsGivenUp(ofKind(known, kind), ofKind(wanted, kind)));
     const by = { by: caller.userId, at: nowText(context) };
     return ok({
       statements: [
@@ -146,7 +155,7 @@ export async function acceptTools(
           wanted.map(({ hash }) => hash),
           by,
         ),
-        ...dropMcpTools(context.database, id, formsGivenUp(known, wanted)),
+        ...dropMcpTools(context.database, id, givenUp),
         bumpPolicy(context.database, row),
       ],
       events: toolsEvent('control.mcp_server.tools_accepted', caller.userId, row, wanted),
@@ -169,25 +178,27 @@ export async function reviewedToolsOf(
   );
   const hashes = new Map<string, string[]>(servers.map(({ id }) => [id, []]));
   for (const { serverId, hash } of rows) hashes.get(serverId)?.push(hash);
-  return Array.from(hashes, ([serverId, its]) => ({ server_id: serverId, hashes: its }));
+  return Array.from(hashes, ([serverId, its]) => ({ server_id: serverId, hashes: its, kinds: [...REVIEWED_KINDS] }));
 }
 
 async function toolRecords(context: ServiceContext, server: McpServerRow): Promise<McpToolRecord[]> {
   const rows = await listMcpTools(context.database, server.id);
-  const newest = new Map(rows.filter(isReviewed).map((row) => [row.name, row]));
+  const newest = new Map(rows.filter(isReviewed).map((row) => [nameOfRecord(row), row]));
   const { tools: policy } = configurationOf(server);
   const records = rows.map((row): McpToolRecord => {
     const definition = definitionOf(row);
-    const before = isReviewed(row) ? undefined : newest.get(row.name);
+    const before = isReviewed(row) ? undefined : newest.get(nameOfRecord(row));
+    const isTool = row.kind === 'tool';
     return {
+      kind: row.kind,
       name: row.name,
       hash: row.hash,
       state: row.state,
       definition,
       before: before === undefined ? null : definitionOf(before),
       marks: markTool(definition).map(({ mark, where }) => ({ mark, where })),
-      destructive: isDestructive(definition),
-      choice: choiceOf(policy, definition),
+      destructive: isTool && isDestructive(definition),
+      choice: isTool ? choiceOf(policy, definition) : 'allow',
       seen_at: row.seenAt,
       reviewed_by: row.reviewedBy,
       reviewed_at: row.reviewedAt,
@@ -208,11 +219,11 @@ function toolsEvent(
   type: AuditEventType,
   actor: string,
   row: McpServerRow,
-  tools: readonly { readonly name: string }[],
+  tools: readonly Pick<McpToolRow, 'kind' | 'name'>[],
 ): AuditDraft[] {
   if (tools.length === 0) return [];
   const event = mcpServerEvent(type, actor, row);
-  const names = toShownLine(tools.map(({ name }) => name).join(', '), MAX_NAMES_CHARACTERS);
+  const names = toShownLine(tools.map((tool) => nameOfRecord(tool)).join(', '), MAX_NAMES_CHARACTERS);
   return [{ ...event, data: { ...event.data, 'svc.mcp.tool': names } }];
 }
 

@@ -4,7 +4,9 @@ import { mcpTools } from '../tables.ts';
 
 export type McpToolRow = typeof mcpTools.$inferSelect;
 /** A row without its definition. */
-export type McpToolSummary = Pick<McpToolRow, 'hash' | 'name' | 'state' | 'seenAt'> & { readonly characters: number };
+export type McpToolSummary = Pick<McpToolRow, 'hash' | 'kind' | 'name' | 'state' | 'seenAt'> & {
+  readonly characters: number;
+};
 
 const ROWS_PER_READ = 2_000;
 const ROWS_PER_WRITE = 50;
@@ -19,9 +21,9 @@ export function listMcpTools(database: Database, serverId: string): Promise<McpT
 }
 
 export async function summariseMcpTools(database: Database, serverId: string): Promise<McpToolSummary[]> {
-  const { hash, name, state, seenAt } = mcpTools;
+  const { hash, kind, name, state, seenAt } = mcpTools;
   return database.read
-    .select({ hash, name, state, seenAt, characters: sql<number>`length(${mcpTools.definition})` })
+    .select({ hash, kind, name, state, seenAt, characters: sql<number>`length(${mcpTools.definition})` })
     .from(mcpTools)
     .where(eq(mcpTools.serverId, serverId));
 }
