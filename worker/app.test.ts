@@ -298,6 +298,8 @@ test('the OpenAPI document lists every way to sign in and every path of it that 
       'get /auth/providers',
       'get /auth/{provider}/login',
       'get /auth/{provider}/callback',
+      'post /auth/{provider}/acs',
+      'get /auth/{provider}/metadata',
       'get /auth/sso',
       'post /auth/signup',
       'post /auth/verify',

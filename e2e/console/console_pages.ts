@@ -121,6 +121,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/auth/link/{code}': [page('a link that was used', () => '/auth/link/used-up', 410)],
   '/auth/sso': [page('no single sign-on', () => '/auth/sso?email=pat@acme.test', 404)],
   '/auth/{provider}/login': [page('no provider', () => '/auth/nobody/login', 404)],
+  '/auth/{provider}/metadata': [page('no enterprise', () => '/auth/nobody/metadata', 404)],
   '/auth/{provider}/callback': [page('no sign-in', () => '/auth/nobody/callback?code=x&state=y', 404)],
   // Its colours are those of the other pages, and checking its thousands of texts takes a minute.
   '/docs': [{ ...page('API reference', () => '/docs'), withoutRules: ['color-contrast'], isLong: true }],

@@ -8,5 +8,12 @@ export const SIGN_IN_FORMS: readonly string[] = [
   '/identities/remove',
 ];
 
-/** The forms that only a hosted control plane has a use for. The last is sent in mcp_client.test.ts. */
-export const HOSTED_FORMS: readonly string[] = [...SIGN_IN_FORMS, '/account/mcp-clients/{id}/end'];
+/**
+ * The forms that only a hosted control plane has a use for. The last two are sent in mcp_client.test.ts and, from the page of a
+ * provider, in saml_sign_in.test.ts.
+ */
+export const HOSTED_FORMS: readonly string[] = [
+  ...SIGN_IN_FORMS,
+  '/account/mcp-clients/{id}/end',
+  '/auth/{provider}/acs',
+];

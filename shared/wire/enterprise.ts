@@ -37,6 +37,8 @@ const oidc = {
   domains: z.array(domain).max(MAX_DOMAINS),
 };
 
+const MAX_METADATA_CHARACTERS = 200_000;
+
 /** `PUT /v1/enterprise`: replaces the settings. */
 export const enterpriseInput = z
   .strictObject({
@@ -51,6 +53,20 @@ export const enterpriseInput = z
           .optional(),
       })
       .nullable(),
+    /** The enterprise's own SAML 2.0 provider, instead of `oidc`; absent or null: none. */
+    saml: z
+      .strictObject({
+        /** Read now, once. Without it and `metadata`, the stored provider stays. */
+        metadata_url: z
+          .url({ protocol: /^https?$/ })
+          .max(500)
+          .optional(),
+        /** The provider's metadata, as XML. */
+        metadata: z.string().min(1).max(MAX_METADATA_CHARACTERS).optional(),
+        domains: oidc.domains,
+      })
+      .nullable()
+      .optional(),
   })
   .meta({ id: 'EnterpriseInput' });
 export type EnterpriseInput = z.infer<typeof enterpriseInput>;
@@ -61,6 +77,20 @@ export const enterpriseSettings = z
     ...enterpriseReply.shape,
     ...settings,
     oidc: z.object({ ...oidc, redirect_path: z.string() }).nullable(),
+    saml: z
+      .object({
+        entity_id: z.string(),
+        sso_url: z.string(),
+        /** SHA-256 of each signing certificate, in hexadecimal. */
+        certificates: z.array(z.string()),
+        /** Where the metadata were read; null if they were pasted. */
+        metadata_url: z.string().nullable(),
+        domains: oidc.domains,
+        /** Our metadata, for the provider. */
+        metadata_path: z.string(),
+        acs_path: z.string(),
+      })
+      .nullable(),
   })
   .meta({ id: 'EnterpriseSettings' });
 export type EnterpriseSettings = z.infer<typeof enterpriseSettings>;

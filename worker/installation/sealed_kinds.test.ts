@@ -11,6 +11,7 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
   ['sign_in_links.code_hash', 'a plain hash of a random code'],
   ['device_codes.code_hash', 'a plain hash of a random code'],
   ['mcp_codes.code_hash', 'a plain hash of a random code'],
+  ['saml_answers.code_hash', 'a plain hash of a random code'],
   ['approvals.fingerprint', 'a plain hash of a request'],
   ['throttles.key', 'a count that begins anew under a new key'],
 ]);

@@ -23,10 +23,14 @@ import {
   setDomains,
   updateEnterprise,
 } from '../store/enterprise_settings.ts';
+import { type EnterpriseSamlRow, findEnterpriseSaml } from '../store/enterprise_saml.ts';
 import type { IdentityRow } from '../store/identities.ts';
 import { listLiveOwners } from '../store/members.ts';
 import { admissionProblem, admissionRules } from './admission.ts';
 import { domainTaken, proveDomain } from './domain_proof.ts';
+import { findOwnIssuer, isSameIssuer } from './own_issuer.ts';
+import { describeSaml, isSameSaml, resolveSaml, samlStatements } from './saml/saml_settings.ts';
+import { samlIssuer } from './saml/saml_sign_in.ts';
 import { oidcSealPlace } from './providers/enterprise_oidc.ts';
 
 /** The caller's enterprise with its sign-in settings. */
@@ -34,6 +38,7 @@ export async function describeSettings(context: ServiceContext, caller: Caller):
   const { enterprise } = await accountOf(context, caller);
   const oidc = await findEnterpriseOidc(context.database, enterprise.id);
   const domains = await listDomains(context.database, enterprise.id);
+  const saml = await findEnterpriseSaml(context.database, enterprise.id);
   const rules = admissionRules(enterprise);
   return {
     id: enterprise.id,
@@ -50,6 +55,7 @@ export async function describeSettings(context: ServiceContext, caller: Caller):
       domains,
       redirect_path: `/auth/${enterprise.id}/callback`,
     },
+    saml: saml && describeSaml(saml, domains),
   };
 }
 
@@ -65,15 +71,34 @@ export async function replaceSettings(
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
   const problem = inputProblem(context, input);
   if (problem !== null) return err(problem);
-  const proven = await proveNewDomains(context, caller, input.oidc?.domains ?? []);
+  const before = await findEnterpriseSaml(context.database, caller.enterpriseId);
+  const saml = await resolveSaml(context, input.saml, before, caller.enterpriseId);
+  if (!saml.ok) return err(fieldError(saml.error.field, saml.error.message));
+  const proven = await proveNewDomains(context, caller, domainsOf(input));
   if (!proven.ok) return proven;
-  const written = await commit(context, controlChain(caller), () => decide(context, caller, input, proven.value));
+  const found = { proven: proven.value, saml: saml.value };
+  const written = await commit(context, controlChain(caller), () => decide(context, caller, input, found));
   return written.ok ? ok(await describeSettings(context, caller)) : written;
 }
 
-function inputProblem({ local }: ServiceContext, { oidc, sso_required: isRequired }: EnterpriseInput): ApiError | null {
+/** What is read from elsewhere before the settings are written. */
+interface Found {
+  readonly proven: readonly ProvenDomain[];
+  readonly saml: EnterpriseSamlRow | null;
+}
+
+function domainsOf({ oidc, saml }: EnterpriseInput): readonly string[] {
+  return oidc?.domains ?? saml?.domains ?? [];
+}
+
+function inputProblem({ local }: ServiceContext, input: EnterpriseInput): ApiError | null {
+  const { oidc, saml = null, sso_required: isRequired } = input;
+  if (oidc !== null && saml !== null) {
+    return fieldError('saml', 'cannot be set together with oidc: an enterprise has one provider');
+  }
   if (oidc === null) {
-    return isRequired ? fieldError('sso_required', 'needs a provider of the enterprise: set oidc too') : null;
+    const isMissing = isRequired && saml === null;
+    return isMissing ? fieldError('sso_required', 'needs a provider of the enterprise: set oidc or saml too') : null;
   }
   const target = targetProblem(new URL(oidc.issuer), local !== null);
   return target === null ? null : fieldError('oidc.issuer', `cannot be used: ${target.message}`);
@@ -101,10 +126,10 @@ async function decide(
   context: ServiceContext,
   caller: Caller,
   input: EnterpriseInput,
-  proven: readonly ProvenDomain[],
+  { proven, saml }: Found,
 ): Promise<Result<Change<null>, ApiError>> {
   const account = await accountOf(context, caller);
-  if (!mayActAs(caller, 'owner') && (await changesProvider(context, caller, input))) return err(ownersOnly());
+  if (!mayActAs(caller, 'owner') && (await changesProvider(context, caller, input, saml))) return err(ownersOnly());
   const change: EnterpriseChange = {
     name: input.name,
     billingEmail: input.billing_email,
@@ -115,18 +140,20 @@ async function decide(
   const oidc = await oidcStatements(context, caller, input);
   if (!oidc.ok) return oidc;
   const after = { ...account, enterprise: { ...account.enterprise, ...change } };
-  const shutOut = await lockOutProblem(context, caller, after, input.oidc?.issuer ?? null);
+  const issuer = issuerAfter(input, saml);
+  const shutOut = await lockOutProblem(context, caller, after, issuer);
   if (shutOut !== null) return err(shutOut);
   const { enterpriseId } = caller;
   for (const { domain, holder } of proven) {
     const now = (await findEnterpriseOfDomain(context.database, domain))?.id ?? null;
     if (now !== holder) return err(domainTaken(domain));
   }
-  const domains = { all: input.oidc?.domains ?? [], proven, provenAt: nowText(context) };
-  const admitted = await findAdmittedSignIns(context, caller, input);
+  const domains = { all: domainsOf(input), proven, provenAt: nowText(context) };
+  const admitted = await findAdmittedSignIns(context, caller, input, issuer);
   const statements = [
     updateEnterprise(context.database, enterpriseId, change),
     ...oidc.value,
+    ...samlStatements(context, enterpriseId, saml),
     ...setDomains(context.database, enterpriseId, domains),
     ...endOtherSignIns(context.database, admitted, nowText(context)),
   ];
@@ -142,13 +169,16 @@ async function decide(
 async function changesProvider(
   { database }: ServiceContext,
   { enterpriseId }: Caller,
-  { oidc }: EnterpriseInput,
+  input: EnterpriseInput,
+  saml: EnterpriseSamlRow | null,
 ): Promise<boolean> {
-  const before = await findEnterpriseOidc(database, enterpriseId);
-  if (oidc === null || before === null) return oidc !== before;
+  const { oidc } = input;
+  if (!isSameSaml(await findEnterpriseSaml(database, enterpriseId), saml)) return true;
   const held = await listDomains(database, enterpriseId);
-  const areSame =
-    oidc.domains.every((domain) => held.includes(domain)) && held.every((it) => oidc.domains.includes(it));
+  const domains = domainsOf(input);
+  const areSame = domains.every((domain) => held.includes(domain)) && held.every((it) => domains.includes(it));
+  const before = await findEnterpriseOidc(database, enterpriseId);
+  if (oidc === null || before === null) return oidc !== before || !areSame;
   const isSame =
     before.issuer === oidc.issuer && before.clientId === oidc.client_id && oidc.client_secret === undefined;
   return !isSame || !areSame;
@@ -158,10 +188,11 @@ async function changesProvider(
 async function findAdmittedSignIns(
   context: ServiceContext,
   { enterpriseId }: Caller,
-  { oidc, sso_required: isRequired, allowed_providers: allowed, allowed_domains: domains }: EnterpriseInput,
+  { sso_required: isRequired, allowed_providers: allowed, allowed_domains: domains }: EnterpriseInput,
+  issuer: string | null,
 ): Promise<AdmittedSignIns> {
-  const before = await findEnterpriseOidc(context.database, enterpriseId);
-  const isSame = oidc !== null && before !== null && isSameUrl(before.issuer, oidc.issuer);
+  const before = await findOwnIssuer(context.database, enterpriseId);
+  const isSame = issuer !== null && before !== null && isSameIssuer(before, issuer);
   const own = isSame ? [enterpriseId] : [];
   const named = allowed === null ? null : [...allowed, ...own];
   const exemptUserId = context.local?.userId ?? null;
@@ -231,12 +262,13 @@ async function locksOut(context: ServiceContext, account: Account, issuer: strin
   if (context.local?.userId === account.user.id) return false;
   const identities = await listIdentities(context.database, account.user.id);
   const isUsable = (identity: IdentityRow) =>
-    identity.provider !== account.enterprise.id || (issuer !== null && isSameUrl(identity.issuer, issuer));
+    identity.provider !== account.enterprise.id || (issuer !== null && isSameIssuer(identity.issuer, issuer));
   return !identities.some((identity) => isUsable(identity) && admissionProblem(account, identity, identity) === null);
 }
 
-function isSameUrl(one: string, other: string): boolean {
-  return new URL(one).href === new URL(other).href;
+function issuerAfter({ oidc }: EnterpriseInput, saml: EnterpriseSamlRow | null): string | null {
+  if (oidc !== null) return oidc.issuer;
+  return saml === null ? null : samlIssuer(saml.entityId);
 }
 
 async function accountOf(context: ServiceContext, { userId }: Caller): Promise<Account> {

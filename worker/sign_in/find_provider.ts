@@ -5,7 +5,8 @@ import { parseEmail } from '../../shared/model/email.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { ServiceContext } from '../kernel/service_context.ts';
-import { findEnterpriseOfDomain, findEnterpriseOidc } from '../store/enterprise_settings.ts';
+import { findEnterpriseOfDomain } from '../store/enterprise_settings.ts';
+import { findOwnIssuer } from './own_issuer.ts';
 import { ssoPath } from './admission.ts';
 
 /** Finds a provider by name: a configured one, or an enterprise's own, whose name is the enterprise's id. */
@@ -20,8 +21,8 @@ export async function findSso(
 ): Promise<Result<{ readonly name: string; readonly loginUrl: string }, ApiError>> {
   const email = parseEmail(address);
   const enterprise = email === null ? null : await findEnterpriseOfDomain(context.database, email.domain);
-  const oidc = enterprise === null ? null : await findEnterpriseOidc(context.database, enterprise.id);
-  if (enterprise === null || oidc === null) {
+  const issuer = enterprise === null ? null : await findOwnIssuer(context.database, enterprise.id);
+  if (enterprise === null || issuer === null) {
     return err(apiError('not_found', 'no enterprise here has single sign-on for this domain: sign in another way'));
   }
   return ok({ name: enterprise.name, loginUrl: ssoPath(enterprise.id) });

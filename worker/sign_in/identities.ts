@@ -10,10 +10,11 @@ import { controlChain } from '../kernel/policy_change.ts';
 import type { SignInContext } from './sign_in_context.ts';
 import { nowText } from '../kernel/service_context.ts';
 import { findAccount } from '../store/accounts.ts';
-import { type EnterpriseOidcRow, findEnterpriseOidc, listIdentities } from '../store/enterprise_settings.ts';
+import { listIdentities } from '../store/enterprise_settings.ts';
 import { deleteIdentity, endSignInsBy, type IdentityRow, listIdentityRows } from '../store/identities.ts';
 import { findPassword } from '../store/passwords.ts';
 import { admissionProblem } from './admission.ts';
+import { findOwnIssuer, isSameIssuer } from './own_issuer.ts';
 import { PASSWORD } from './password_identity.ts';
 
 /** The caller's ways to sign in, oldest first. Refuses with `invalid_cursor`. */
@@ -70,10 +71,10 @@ async function canSignIn(
   if (context.local?.userId === userId) return true;
   const account = await findAccount(context.database, userId);
   if (account === null) return false;
-  const oidc = await findEnterpriseOidc(context.database, account.enterprise.id);
+  const ownIssuer = await findOwnIssuer(context.database, account.enterprise.id);
   for (const identity of identities) {
     const isAllowed = admissionProblem(account, identity, identity) === null;
-    if (isAllowed && (await isSetUp(context, identity, oidc))) return true;
+    if (isAllowed && (await isSetUp(context, identity, ownIssuer))) return true;
   }
   return false;
 }
@@ -81,10 +82,10 @@ async function canSignIn(
 async function isSetUp(
   { signIn, database }: SignInContext,
   { provider, issuer, email }: IdentityRow,
-  oidc: EnterpriseOidcRow | null,
+  ownIssuer: string | null,
 ): Promise<boolean> {
   if (provider === PASSWORD) return signIn.mail !== null && (await findPassword(database, email)) !== null;
-  if (isId('ent', provider)) return oidc !== null && new URL(oidc.issuer).href === new URL(issuer).href;
+  if (isId('ent', provider)) return ownIssuer !== null && isSameIssuer(ownIssuer, issuer);
   return signIn.providers.has(provider);
 }
 

@@ -509,4 +509,20 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'prompts of MCP servers',
     statements: [`ALTER TABLE mcp_tools ADD COLUMN kind TEXT NOT NULL DEFAULT 'tool'`],
   },
+  {
+    number: 30,
+    name: 'SAML providers of enterprises',
+    statements: [
+      // `certificates`: public keys and fingerprints, no secret.
+      `CREATE TABLE enterprise_saml (
+        enterprise_id TEXT PRIMARY KEY REFERENCES enterprises (id), entity_id TEXT NOT NULL, sso_url TEXT NOT NULL,
+        certificates TEXT NOT NULL, metadata_url TEXT, updated_at TEXT NOT NULL) STRICT`,
+      // Accepted assertions, so that none is accepted twice. The identity is deleted when its browser has redeemed the code.
+      `CREATE TABLE saml_answers (
+        assertion_hash TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), request_id TEXT NOT NULL,
+        code_hash TEXT, identity TEXT, expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX saml_answers_by_expiry ON saml_answers (expires_at)`,
+      `CREATE UNIQUE INDEX saml_answers_by_code ON saml_answers (code_hash)`,
+    ],
+  },
 ];

@@ -396,6 +396,28 @@ export const enterpriseOidc = sqliteTable('enterprise_oidc', {
   updatedAt: text('updated_at').notNull(),
 });
 
+export const enterpriseSaml = sqliteTable('enterprise_saml', {
+  enterpriseId: text('enterprise_id').primaryKey(),
+  entityId: text('entity_id').notNull(),
+  ssoUrl: text('sso_url').notNull(),
+  /** The public keys and fingerprints of the provider's certificates, as JSON. */
+  certificates: text('certificates').notNull(),
+  /** Null if the metadata were pasted. */
+  metadataUrl: text('metadata_url'),
+  updatedAt: text('updated_at').notNull(),
+});
+
+/** Assertions that were accepted. A row stays while the assertion could be sent again. */
+export const samlAnswers = sqliteTable('saml_answers', {
+  assertionHash: text('assertion_hash').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  requestId: text('request_id').notNull(),
+  /** Null once the browser has redeemed it; so is the identity. */
+  codeHash: text('code_hash'),
+  identity: text('identity'),
+  expiresAt: integer('expires_at').notNull(),
+});
+
 export const enterpriseDomains = sqliteTable('enterprise_domains', {
   domain: text('domain').primaryKey(),
   enterpriseId: text('enterprise_id').notNull(),

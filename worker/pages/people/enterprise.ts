@@ -35,6 +35,9 @@ const SHOWN = [
   'oidc_client_id',
   'oidc_client_secret',
   'oidc_domains',
+  'saml_metadata_url',
+  'saml_metadata',
+  'saml_domains',
 ];
 
 interface EnterpriseView {
@@ -53,7 +56,7 @@ interface EnterpriseView {
 
 /** The form's values from stored settings, which never contain the client secret. */
 export function settingsFields(settings: EnterpriseSettings): Readonly<Record<string, string>> {
-  const { oidc, allowed_providers: providers } = settings;
+  const { oidc, saml, allowed_providers: providers } = settings;
   const ticked = (providers ?? []).map((name) => [PROVIDER_FIELD + name, TICKED] as const);
   return {
     name: settings.name,
@@ -65,6 +68,7 @@ export function settingsFields(settings: EnterpriseSettings): Readonly<Record<st
     oidc_issuer: oidc?.issuer ?? '',
     oidc_client_id: oidc?.client_id ?? '',
     oidc_domains: oidc?.domains.join('\n') ?? '',
+    saml_domains: saml?.domains.join('\n') ?? '',
   };
 }
 
@@ -79,7 +83,7 @@ export function enterprisePage(view: EnterpriseView): Page {
 }
 
 function currentSettings(settings: EnterpriseSettings): Html {
-  const { oidc, allowed_domains: domains, allowed_providers: providers } = settings;
+  const { allowed_domains: domains, allowed_providers: providers } = settings;
   return html`<div class="panel">
     ${definitionList([
       ['Name', settings.name],
@@ -87,11 +91,19 @@ function currentSettings(settings: EnterpriseSettings): Html {
       ['Email domains', domains.length === 0 ? 'any' : domains.join(', ')],
       ['Ways to sign in', providers === null ? 'all configured ones' : providers.join(', ') || 'none'],
       ['Single sign-on', settings.sso_required ? 'required' : 'not required'],
-      ['Own provider', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
-      ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
+      ...ownProvider(settings, 'Own provider'),
       ['Id', html`<code>${settings.id}</code>`],
     ])}
   </div>`;
+}
+
+/** The provider's name and domains, for people who cannot change it. */
+function ownProvider({ oidc, saml }: EnterpriseSettings, label: string): (readonly [string, string | Html | null])[] {
+  const issuer = oidc?.issuer ?? saml?.entity_id;
+  return [
+    [label, issuer === undefined ? 'none' : html`<code>${issuer}</code>`],
+    ['Its domains', (oidc ?? saml)?.domains.join(', ') ?? null],
+  ];
 }
 
 function settingsForm(view: EnterpriseView): Html {
@@ -120,20 +132,17 @@ function settingsForm(view: EnterpriseView): Html {
           hint: 'Everybody must use the provider below. Users who signed in another way are signed out.',
         })}
       </section>
-      ${view.isOwner ? providerSection(view) : providerAsItIs(view.settings)}
+      ${view.isOwner ? html`${providerSection(view)} ${samlSection(view)}` : providerAsItIs(view.settings)}
       <div class="actions"><button class="primary">Save the settings</button></div>
     </form>`;
 }
 
 /** For admins, who cannot change it: their form has no fields for it. */
-function providerAsItIs({ oidc }: EnterpriseSettings): Html {
+function providerAsItIs(settings: EnterpriseSettings): Html {
   return html`<section class="panel stack" aria-labelledby="provider-title">
-    <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
+    <h2 id="provider-title">Your own provider</h2>
     <p class="quiet">Only an owner can change it, because whoever runs it can sign in as any user.</p>
-    ${definitionList([
-      ['Issuer', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
-      ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
-    ])}
+    ${definitionList(ownProvider(settings, 'Issuer'))}
   </section>`;
 }
 
@@ -184,4 +193,42 @@ function providerSection({ form, settings, origin }: EnterpriseView): Html {
       isMono: true,
     })}
   </section>`;
+}
+
+function samlSection({ form, settings, origin }: EnterpriseView): Html {
+  const { saml, id } = settings;
+  return html`<section class="panel stack" aria-labelledby="saml-title">
+    <h2 id="saml-title">Your own provider (SAML 2.0)</h2>
+    <p class="quiet">Instead of OpenID Connect. The provider must sign its assertions.</p>
+    ${
+      origin === null
+        ? ''
+        : html`<p class="small">Give the provider our metadata:</p>
+            ${codeBlock(`${origin}/auth/${id}/metadata`)}`
+    }
+    ${saml === null ? '' : storedSaml(saml)}
+    ${textField(form, {
+      name: 'saml_metadata_url',
+      label: 'SAML metadata URL',
+      hint: `Read once, when you save. ${saml === null ? 'Or paste the document below.' : 'Empty: keeps the stored provider.'}`,
+      isMono: true,
+    })}
+    ${textArea(form, { name: 'saml_metadata', label: 'SAML metadata (XML)', rows: 3, isMono: true })}
+    ${textArea(form, {
+      name: 'saml_domains',
+      label: 'SAML domains',
+      hint: 'One per line; as for OpenID Connect, each new domain must be proved.',
+      rows: 3,
+      isMono: true,
+    })}
+    ${saml === null ? '' : checkboxField(form, { name: 'saml_remove', label: 'Remove the SAML provider' })}
+  </section>`;
+}
+
+function storedSaml(saml: NonNullable<EnterpriseSettings['saml']>): Html {
+  return definitionList([
+    ['Entity id', html`<code>${saml.entity_id}</code>`],
+    ['Sign-in page', html`<code>${saml.sso_url}</code>`],
+    ['Certificates (SHA-256)', html`${saml.certificates.map((it) => html`<code>${it}</code> `)}`],
+  ]);
 }

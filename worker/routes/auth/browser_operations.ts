@@ -67,6 +67,29 @@ const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOperation])
   ],
   [
     'post',
+    '/auth/{provider}/acs',
+    {
+      summary: 'Receive the response of a SAML provider',
+      description:
+        'The assertion consumer service of an enterprise’s own SAML provider: a form with SAMLResponse and RelayState, sent by the browser from the provider’s page. A valid response redirects to the callback, which signs in only the browser that started.',
+      params: providerParams,
+      access: 'anyone',
+      replies: { 303: ON_ITS_WAY },
+    },
+  ],
+  [
+    'get',
+    '/auth/{provider}/metadata',
+    {
+      summary: 'Get the SAML metadata for an enterprise’s own provider',
+      description: 'For the enterprise’s id as the provider; its URL is also our entity id. XML.',
+      params: providerParams,
+      access: 'anyone',
+      replies: { 200: 'SAML 2.0 metadata' },
+    },
+  ],
+  [
+    'post',
     '/auth/{provider}/link',
     {
       summary: 'Add a way to sign in to an account',

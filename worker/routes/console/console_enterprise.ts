@@ -67,10 +67,24 @@ function inputOf(fields: Fields, stored: EnterpriseSettings) {
     allowed_providers: fields['providers'] === 'these' ? ticked.map((name) => name.slice(PROVIDER_FIELD.length)) : null,
     sso_required: fields['sso_required'] === TICKED,
     oidc: PROVIDER_FIELDS.some((name) => name in fields) ? providerOf(fields) : toStoredProvider(stored),
+    saml: SAML_FIELDS.some((name) => name in fields)
+      ? samlOf(fields, stored)
+      : stored.saml && { domains: stored.saml.domains },
   };
 }
 
 const PROVIDER_FIELDS = ['oidc_issuer', 'oidc_client_id', 'oidc_client_secret', 'oidc_domains'];
+
+const SAML_FIELDS = ['saml_metadata_url', 'saml_metadata', 'saml_domains'];
+
+/** Null if it is to be removed, or if there is none and no field is filled in. */
+function samlOf(fields: Fields, { saml: stored }: EnterpriseSettings) {
+  if (fields['saml_remove'] === TICKED) return null;
+  const { saml_metadata_url: url = '', saml_metadata: metadata = '' } = fields;
+  const domains = lines(fields['saml_domains']);
+  if (url === '' && metadata === '' && domains.length === 0 && stored === null) return null;
+  return { domains, ...(url !== '' && { metadata_url: url }), ...(metadata !== '' && { metadata }) };
+}
 
 /** The provider is unchanged if the form has no fields for it, as for an admin. */
 function toStoredProvider({ oidc }: EnterpriseSettings) {
@@ -89,10 +103,14 @@ function lines(text = ''): string[] {
   return text.split(/[\s,]+/).filter((line) => line !== '');
 }
 
-/** Maps problems of `oidc.issuer` to the form's field. */
+/** Maps problems of `oidc.issuer` and `saml.metadata` to the form's fields. */
 function placeProblems(form: FormState): FormState {
-  const problems = form.problems.map(({ field, message }) => ({ field: field.replace(/^oidc\./, 'oidc_'), message }));
+  const problems = form.problems.map(({ field, message }) => ({ field: formField(field), message }));
   return { ...form, problems };
+}
+
+function formField(field: string): string {
+  return field === 'saml' ? 'saml_metadata' : field.replace(/^(oidc|saml)\./, '$1_');
 }
 
 /** Shows a refusal beside the field that it concerns. */
@@ -103,9 +121,10 @@ function toExplainedForm(form: FormState, error: ApiError): FormState {
 }
 
 function fieldOf({ code }: ApiError, values: Fields): string | null {
-  if (code === 'domain_not_proven' || code === 'domain_taken') return 'oidc_domains';
+  const isSaml = (values['oidc_issuer'] ?? '') === '';
+  if (code === 'domain_not_proven' || code === 'domain_taken') return isSaml ? 'saml_domains' : 'oidc_domains';
   if (code !== 'would_lock_out') return null;
   if (values['sso_required'] === TICKED) return 'sso_required';
   if (values['providers'] === 'these') return 'allowed_providers';
-  return (values['allowed_domains'] ?? '') === '' ? 'oidc_issuer' : 'allowed_domains';
+  return (values['allowed_domains'] ?? '') === '' ? (isSaml ? 'saml_metadata' : 'oidc_issuer') : 'allowed_domains';
 }

@@ -33,6 +33,7 @@ import {
 } from './console_mcp_servers.ts';
 import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './console_mcp_tools.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
+import { getSamlMetadata, receiveSamlResponse } from '../auth/auth_saml.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from '../auth/device.ts';
 import { getDocs, getOpenApi, openSignInLink, showConsoleHint } from './pages.ts';
 
@@ -47,6 +48,8 @@ const AT_EVERY_NAME = new Set([
   SPEC_SCHEMA_PATH,
   CALLBACK_PATH,
   '/auth/{provider}/callback',
+  '/auth/{provider}/acs',
+  '/auth/{provider}/metadata',
 ]);
 
 /** What browsers request: pages, forms and static files. A console page is added here and in pages/navigation.ts. */
@@ -139,6 +142,8 @@ const SIGN_IN_PAGES: readonly PageEntry[] = [
   ['get', '/auth/sso', openSso],
   ['get', '/auth/{provider}/login', openProvider],
   ['get', '/auth/{provider}/callback', finishProvider],
+  ['post', '/auth/{provider}/acs', receiveSamlResponse],
+  ['get', '/auth/{provider}/metadata', getSamlMetadata],
   ['post', '/auth/{provider}/link', beginLink],
 ];
 

@@ -3,6 +3,8 @@ import { ok } from '../../../shared/model/result.ts';
 import { isId } from '../../../shared/wire/ids.ts';
 import type { SignInContext } from '../sign_in_context.ts';
 import { type EnterpriseOidcRow, findEnterpriseOidc, listDomains } from '../../store/enterprise_settings.ts';
+import { findEnterpriseSaml } from '../../store/enterprise_saml.ts';
+import { samlProvider } from '../saml/saml_sign_in.ts';
 import { oidcProvider } from '../oidc.ts';
 import type { AuthProvider } from '../provider.ts';
 
@@ -12,24 +14,30 @@ export function oidcSealPlace(enterpriseId: string) {
 }
 
 /**
- * The enterprise's own OpenID provider, named by the enterprise's id; null if there is none. It is trusted only for the
+ * The enterprise's own provider, by OpenID Connect or SAML, named by the enterprise's id; null if there is none. It is trusted only for the
  * enterprise's own domains: otherwise whoever runs it could sign in as anybody.
  */
 export async function enterpriseProvider(context: SignInContext, name: string): Promise<AuthProvider | null> {
-  const row = isId('ent', name) ? await findEnterpriseOidc(context.database, name) : null;
-  if (row === null) return null;
-  const provider = await openProvider(context, row);
+  const provider = isId('ent', name) ? await findOwnProvider(context, name) : null;
+  if (provider === null) return null;
   return {
     ...provider,
     async exchange(callback) {
       const identity = await provider.exchange(callback);
       if (!identity.ok || !identity.value.emailVerified) return identity;
-      const domains = await listDomains(context.database, row.enterpriseId);
+      const domains = await listDomains(context.database, name);
       const domain = parseEmail(identity.value.email)?.domain;
       const emailVerified = domain !== undefined && domains.includes(domain);
       return ok({ ...identity.value, emailVerified });
     },
   };
+}
+
+async function findOwnProvider(context: SignInContext, enterpriseId: string): Promise<AuthProvider | null> {
+  const oidc = await findEnterpriseOidc(context.database, enterpriseId);
+  if (oidc !== null) return openProvider(context, oidc);
+  const saml = await findEnterpriseSaml(context.database, enterpriseId);
+  return saml === null ? null : samlProvider(context, saml);
 }
 
 async function openProvider(context: SignInContext, row: EnterpriseOidcRow): Promise<AuthProvider> {
