@@ -262,7 +262,8 @@ describe('what belongs to a connection is not passed on', () => {
     'an alternative service for an origin': frame(10, 0, 0, Buffer.concat([Buffer.of(0, 12), Buffer.from('https://evilh3=":443"')])), // prettier-ignore
     'an origin': frame(12, 0, 0, Buffer.concat([Buffer.of(0, 17), Buffer.from('https://evil.test')])),
     'an unknown frame': frame(250, 255, 1, Buffer.from(EVIL)),
-    'a setting for connections of other protocols': settings([8, 1]),
+    'a setting that is unknown': settings([0xf0, 1]),
+    'a setting that refuses WebSockets': settings([8, 0]),
   };
 
   test.each(Object.keys(OF_CONNECTION))('%s', async (what) => {
