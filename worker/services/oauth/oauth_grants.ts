@@ -4,7 +4,6 @@ import {
   authorizationCodeGrantRequest,
   type Client,
   type ClientAuth,
-  ClientSecretBasic,
   ClientSecretPost,
   customFetch,
   deviceAuthorizationRequest,
@@ -213,7 +212,20 @@ function partsOf({ outbound, client, clientSecret }: Grantee) {
 
 function authenticationOf({ client_authentication: way }: OAuthClient, secret: Secret | null): ClientAuth {
   if (secret === null) return None();
-  return way === 'basic' ? ClientSecretBasic(secret.reveal()) : ClientSecretPost(secret.reveal());
+  return way === 'basic' ? basicAuthentication(secret.reveal()) : ClientSecretPost(secret.reveal());
+}
+
+/**
+ * RFC 6749 section 2.3.1. The library also encodes `-`, `_` and `.`, which the form encoding leaves as they are, and which servers
+ * that do not decode then compare.
+ */
+function basicAuthentication(secret: string): ClientAuth {
+  return (_server, { client_id: id }, _body, headers) =>
+    headers.set('authorization', `Basic ${btoa(`${formEncode(id)}:${formEncode(secret)}`)}`);
+}
+
+function formEncode(text: string): string {
+  return new URLSearchParams([['', text]]).toString().slice(1);
 }
 
 /** A person said no, which says nothing about a token. */
