@@ -78,7 +78,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: enterprises',
     holds: 'an enterprise’s own provider is trusted only for its own domains',
-    file: 'worker/sign_in/providers/enterprise_oidc.ts',
+    file: 'worker/sign_in/providers/enterprise_provider.ts',
     text: 'domain !== undefined && domains.includes(domain)',
     replacement: 'domain !== undefined',
     tests: [ENTERPRISES],

@@ -6,7 +6,7 @@ import { type Client, createClient } from '@libsql/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { newLocalKey, newMasterKey, NO_OUTBOUND, TestClock } from '../../e2e/runtimes/in_process.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import { oidcSealPlace } from '../sign_in/providers/enterprise_oidc.ts';
+import { oidcSealPlace } from '../sign_in/providers/enterprise_provider.ts';
 import { findAccount } from '../store/accounts.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { findEnterpriseOidc, putEnterpriseOidc } from '../store/enterprise_settings.ts';

@@ -1,5 +1,5 @@
 import type { Secret } from '../../shared/model/secret.ts';
-import { oidcSealPlace } from '../sign_in/providers/enterprise_oidc.ts';
+import { oidcSealPlace } from '../sign_in/providers/enterprise_provider.ts';
 import type { AuditBeginningRow } from '../store/audit/audit_beginnings.ts';
 import type { AuditHeadRow } from '../store/audit/audit_events.ts';
 import type { Database, Statement } from '../store/database.ts';

@@ -31,7 +31,7 @@ import { domainTaken, proveDomain } from './domain_proof.ts';
 import { findOwnIssuer, isSameIssuer } from './own_issuer.ts';
 import { describeSaml, isSameSaml, resolveSaml, samlStatements } from './saml/saml_settings.ts';
 import { samlIssuer } from './saml/saml_sign_in.ts';
-import { oidcSealPlace } from './providers/enterprise_oidc.ts';
+import { oidcSealPlace } from './providers/enterprise_provider.ts';
 
 /** The caller's enterprise with its sign-in settings. */
 export async function describeSettings(context: ServiceContext, caller: Caller): Promise<EnterpriseSettings> {

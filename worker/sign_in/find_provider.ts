@@ -1,6 +1,6 @@
 import type { SignInContext } from './sign_in_context.ts';
 import type { AuthProvider } from './provider.ts';
-import { enterpriseProvider } from './providers/enterprise_oidc.ts';
+import { enterpriseProvider } from './providers/enterprise_provider.ts';
 import { parseEmail } from '../../shared/model/email.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';

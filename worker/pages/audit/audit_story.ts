@@ -23,10 +23,10 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
   'control.mcp_server.credential_refreshed':
     'The access token was about to expire, so the control plane refreshed it at the provider.',
   'control.mcp_server.tools_learned':
-    'A gateway listed the server for the first time. Its tools were accepted with the server.',
+    'A gateway listed the tools or the prompts of the server for the first time. They were accepted with the server.',
   'control.mcp_server.tools_waiting':
-    'The server offers tools that are new, have changed, or have a warning. They are neither listed nor called until somebody accepts them.',
-  'control.mcp_server.tools_accepted': 'Somebody has looked at tools that waited, and accepted them.',
+    'The server offers tools or prompts that are new, have changed, or have a warning. They are neither listed nor used until somebody accepts them.',
+  'control.mcp_server.tools_accepted': 'Somebody has looked at tools or prompts that waited, and accepted them.',
   'control.mcp_server.reauthorisation_required':
     'The provider issues no further access tokens: the server is refused until somebody authorises it again.',
   'control.audit.pruned': 'Events older than the retention period were removed; a sealed record says how many.',

@@ -128,7 +128,7 @@ export const postMcpRollback = forUser({
 });
 
 export const getMcpTools = forUser({
-  summary: 'List the tools of an MCP server, as its machines have seen them',
+  summary: 'List the tools and prompts of an MCP server, as its machines have seen them',
   description:
     'What waits comes first: it is new or has changed, and is neither listed nor callable until somebody accepts it. Marks say what its text has that a person should know of.',
   params: mcpServerParams,
@@ -139,8 +139,8 @@ export const getMcpTools = forUser({
 });
 
 export const postMcpToolsAccept = forUser({
-  summary: 'Accept tools of an MCP server that wait',
-  description: 'By their hashes. Whoever may change the server may accept its tools.',
+  summary: 'Accept tools and prompts of an MCP server that wait',
+  description: 'By their hashes. Whoever may change the server may accept them.',
   params: mcpServerParams,
   body: mcpToolsAcceptInput,
   replies: { 200: mcpToolsReply },

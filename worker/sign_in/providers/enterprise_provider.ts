@@ -14,8 +14,8 @@ export function oidcSealPlace(enterpriseId: string) {
 }
 
 /**
- * The enterprise's own provider, by OpenID Connect or SAML, named by the enterprise's id; null if there is none. It is trusted only for the
- * enterprise's own domains: otherwise whoever runs it could sign in as anybody.
+ * The enterprise's own provider, by OpenID Connect or SAML, named by the enterprise's id; null if there is none. It is trusted
+ * only for the enterprise's own domains: otherwise whoever runs it could sign in as anybody.
  */
 export async function enterpriseProvider(context: SignInContext, name: string): Promise<AuthProvider | null> {
   const provider = isId('ent', name) ? await findOwnProvider(context, name) : null;
