@@ -210,7 +210,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/audit-events/stream', getAuditStream],
   ['get', '/v1/audit-events/verify', getAuditVerification],
   ['get', '/v1/audit-events/statement', getAuditStatement],
-  ['get', '/v1/audit-events/chains/{writer}', getAuditChain],
+  ['get', '/v1/audit-events/chains/{id}', getAuditChain],
   ['get', '/v1/audit-events/heads', getAuditHeads],
   ['get', '/v1/audit-events/heads/anchors', getAuditAnchors],
   ['post', '/v1/audit-events/heads/check', postAuditHeadsCheck],

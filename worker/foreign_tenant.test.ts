@@ -138,7 +138,7 @@ beforeAll(async () => {
     '/v1/pending-logins/{id}': { id: loginId },
     '/v1/pending-logins/{id}/store': { id: loginId, body: { path: 'user/x' } },
     '/v1/sidecar/pending-logins/{id}': { id: loginId, body: { sealed: 'x' } },
-    '/v1/audit-events/chains/{writer}': { id: tenantSidecar.enrolled.sidecar_id },
+    '/v1/audit-events/chains/{id}': { id: tenantSidecar.enrolled.sidecar_id },
     '/v1/sidecars/{id}': { id: tenantSidecar.enrolled.sidecar_id },
     '/v1/tokens/{id}': { id: tokenId },
     '/v1/identities/{id}': { id: identityId },

@@ -8,6 +8,7 @@ import {
   type AuditEventData,
   type AuditEventType,
 } from '../model/audit_event.ts';
+import { auditHead } from './audit_heads.ts';
 import { id, page, pageQuery, time } from './primitives.ts';
 
 /** The longest text in an event is a request's path, and a head has at most 64 KiB. */
@@ -161,8 +162,8 @@ export const auditStreamQuery = z.strictObject({
 });
 export type AuditStreamQuery = z.output<typeof auditStreamQuery>;
 
-/** `GET /v1/audit-events/chains/{writer}`: the events of one chain, oldest first. */
-export const auditChainParams = z.strictObject({ writer: short });
+/** `GET /v1/audit-events/chains/{id}`: the events of one chain, by its writer, oldest first. */
+export const auditChainParams = z.strictObject({ id: auditHead.shape.writer });
 export const auditChainQuery = z.strictObject({
   limit: pageQuery.limit,
   /** Only events after this number. */

@@ -72,7 +72,7 @@ export const getAuditChain = forUser({
   query: auditChainQuery,
   replies: { 200: auditChainPage },
   async handle({ context, who, params, query }) {
-    return jsonReply(await listChainEvents(context, who, params.writer, query));
+    return jsonReply(await listChainEvents(context, who, params.id, query));
   },
 });
 
