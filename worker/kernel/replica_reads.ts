@@ -17,26 +17,29 @@ export async function readFromReplica<C extends ServiceContext, T>(
   enterpriseId: string,
   read: (context: C) => Promise<T>,
 ): Promise<T> {
-  const copy = await findUpToDateReplica(context, enterpriseId);
-  if (copy === null) return read(context);
-  try {
-    return await read({ ...context, database: copy });
-  } catch (error) {
-    if (!isWorthRetrying(error)) throw error;
-    return read(context);
-  }
+  const found = await readUpToDate(context, enterpriseId, read);
+  return found === null ? read(context) : found.value;
 }
 
-/** A database that reads from the replica and writes to the primary; null if the replica is stale or too slow. */
-async function findUpToDateReplica(context: ServiceContext, enterpriseId: string): Promise<Database | null> {
+/** Null if the replica is behind, too slow, or fails. */
+async function readUpToDate<C extends ServiceContext, T>(
+  context: C,
+  enterpriseId: string,
+  read: (context: C) => Promise<T>,
+): Promise<{ readonly value: T } | null> {
   const { database } = context;
   if (database.replica === null) return null;
-  const copy = { ...database, read: database.replica };
-  const [recorded, held] = await Promise.all([
-    auditMark(database, enterpriseId),
-    markInTime(context, copy, enterpriseId),
-  ]);
-  return held !== null && held >= recorded ? copy : null;
+  try {
+    // Its position and the list are of one moment: a replica that is started again may be behind where it was.
+    return await database.replica.readTogether(async (copy) => {
+      const marks = [auditMark(database, enterpriseId), markInTime(context, copy, enterpriseId)] as const;
+      const [recorded, held] = await Promise.all(marks);
+      return held === null || held < recorded ? null : { value: await read({ ...context, database: copy }) };
+    });
+  } catch (error) {
+    if (!isWorthRetrying(error)) throw error;
+    return null;
+  }
 }
 
 async function markInTime(context: ServiceContext, copy: Database, enterpriseId: string): Promise<AuditMark | null> {

@@ -20,7 +20,7 @@ export interface Database {
   /** Reads the latest writes. */
   readonly read: LibSQLDatabase;
   /** A replica of the database on another server, which may lag; null if there is none. Never written to. */
-  readonly replica: LibSQLDatabase | null;
+  readonly replica: Pick<Database, 'readTogether'> | null;
   readonly client: Client;
   /**
    * Runs the statements in one write transaction, without holding it across round trips. A `conflict` if a constraint
@@ -61,13 +61,16 @@ export function createWriteSlots({ protocol }: Pick<Client, 'protocol'>): Slots 
 
 /** The database of a client, with its replica if there is one. Each runtime has its own clients. */
 export function openDatabase(client: Client, replica: Client | null = null, slots: Slots | null = null): Database {
-  const transactions = new ReadTransactions(client);
+  const readingAt = (at: Client): Database['readTogether'] => {
+    const transactions = new ReadTransactions(at);
+    return (read) => transactions.run((together) => read({ ...database, read: together }));
+  };
   const database: Database = {
     read: drizzle(client),
-    replica: replica === null ? null : drizzle(replica),
+    replica: replica === null ? null : { readTogether: readingAt(replica) },
     client,
     write: (statements) => write(client, slots, statements),
-    readTogether: (read) => transactions.run((together) => read({ ...database, read: together })),
+    readTogether: readingAt(client),
   };
   return database;
 }
