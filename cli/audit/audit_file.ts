@@ -1,9 +1,7 @@
 import { open } from 'node:fs/promises';
-import { join } from 'node:path';
-import { compactVerify, type CryptoKey, decodeJwt, importJWK } from 'jose';
+import { compactVerify, type CryptoKey, decodeJwt } from 'jose';
 import { z } from 'zod';
 import { ChainWalk, type WalkBreak } from '../../shared/audit/chain_walk.ts';
-import { identityPath, loadIdentity } from '../../machine/sidecar_identity.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { readAuditEvent } from '../../shared/wire/audit_events.ts';
 import {
@@ -14,7 +12,7 @@ import {
 } from '../../shared/wire/audit_heads.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { homeOf } from '../up/home.ts';
+import { pinnedKey, publicKey } from './control_plane_key.ts';
 
 interface FileOptions {
   readonly file?: string;
@@ -122,21 +120,20 @@ function claimsOf(token: string): unknown {
 }
 
 async function keyFor(
-  { options, context }: Call<FileOptions>,
+  call: Call<FileOptions>,
   controlPlaneId: string,
   inFile: string,
 ): Promise<{ readonly key: CryptoKey; readonly from: Trusted['key'] }> {
-  if (options.key !== undefined) return { key: await publicKey('--key', options.key), from: 'given' };
-  const identity = await loadIdentity(identityPath(join(homeOf(context, options), 'sidecar')));
-  if (identity.ok && identity.value?.controlPlaneId === controlPlaneId) {
-    return { key: identity.value.controlPlaneKey, from: 'pinned' };
-  }
-  return { key: await publicKey('the key in the file', inFile), from: 'file' };
+  const { key: given } = call.options;
+  if (given !== undefined) return { key: await keyOrError('--key', given), from: 'given' };
+  const pinned = await pinnedKey(call, controlPlaneId);
+  if (pinned !== null) return { key: pinned, from: 'pinned' };
+  return { key: await keyOrError('the key in the file', inFile), from: 'file' };
 }
 
-async function publicKey(name: string, x: string): Promise<CryptoKey> {
-  const key = PUBLIC_KEY.test(x) ? await importJWK({ kty: 'OKP', crv: 'Ed25519', x }, 'EdDSA').catch(() => null) : null;
-  if (key !== null && !(key instanceof Uint8Array)) return key;
+async function keyOrError(name: string, x: string): Promise<CryptoKey> {
+  const key = PUBLIC_KEY.test(x) ? await publicKey(x) : null;
+  if (key !== null) return key;
   throw new CliError(
     EXIT.usage,
     `${name} is no Ed25519 public key: 43 characters of base64url, the "x" of the control plane's key`,

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
-import { compactVerify, type CryptoKey, decodeProtectedHeader, importJWK } from 'jose';
+import { compactVerify, type CryptoKey, decodeProtectedHeader } from 'jose';
 import {
   AUDIT_HEAD_TYP,
   type AuditHead,
@@ -14,12 +13,11 @@ import {
   MAX_CHECKED_HEADS,
   type StoodHead,
 } from '../../shared/wire/audit_heads.ts';
-import { identityPath, loadIdentity } from '../../machine/sidecar_identity.ts';
 import { askYes } from '../terminal/ask.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { homeOf } from '../up/home.ts';
+import { pinnedKey, publicKey } from './control_plane_key.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { type SidecarHealth, sidecarHealth } from '../up/status_command.ts';
 
@@ -134,15 +132,13 @@ interface Trusted {
 async function loadTrustedKey(call: Call, client: HttpClient): Promise<Trusted> {
   const me = await client.call('GET', '/v1/audit-events/heads', auditHeadsReply, { timeoutMs: CALL_MS });
   const enterpriseId = me.enterprise_id;
-  const identity = await loadIdentity(identityPath(join(homeOf(call.context, call.options), 'sidecar')));
-  if (identity.ok && identity.value !== null && identity.value.controlPlaneId === me.control_plane_id) {
-    return { key: identity.value.controlPlaneKey, enterpriseId };
-  }
+  const pinned = await pinnedKey(call, me.control_plane_id);
+  if (pinned !== null) return { key: pinned, enterpriseId };
   call.print.note(
     'this machine has not pinned a key of this control plane: signatures are checked with the key that the control plane returns',
   );
-  const key = await importJWK(me.control_plane_key, 'EdDSA');
-  if (key instanceof Uint8Array) throw new CliError(EXIT.failed, 'the control plane returned an invalid key');
+  const key = await publicKey(me.control_plane_key.x);
+  if (key === null) throw new CliError(EXIT.failed, 'the control plane returned an invalid key');
   return { key, enterpriseId };
 }
 

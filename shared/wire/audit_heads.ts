@@ -76,12 +76,15 @@ export type ExportedHead = z.output<typeof exportedHead>;
 
 const signedHead = auditHead.extend({ signed: z.string() });
 
+/** An Ed25519 public key (RFC 8037). */
+const verifyingKey = z.object({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string() });
+
 /** `GET /v1/audit-events/heads`. */
 export const auditHeadsReply = z
   .object({
     control_plane_id: id('cpl'),
     /** The public key that verifies every `signed` (RFC 8037). */
-    control_plane_key: z.object({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string() }),
+    control_plane_key: verifyingKey,
     enterprise_id: id('ent'),
     taken_at: time,
     heads: z.array(signedHead),
@@ -111,7 +114,7 @@ export type AuditStatement = z.output<typeof auditStatement>;
 export const auditStatementReply = z
   .object({
     /** The public key that verifies `signed` (RFC 8037). */
-    control_plane_key: z.object({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string() }),
+    control_plane_key: verifyingKey,
     /** A JWS (RFC 7515, compact) of {@link auditStatement}. */
     signed: z.string(),
   })
