@@ -14,7 +14,8 @@ interface DockerUse {
 
 /**
  * A `docker` program in a folder of its own: it writes down how it was called, and runs the shell script given for the
- * subcommand, else does nothing. Its engine is a socket that anybody may connect to.
+ * subcommand, else does nothing. It starts no other program, which would take most of the time of a test. Its engine is a socket
+ * that anybody may connect to.
  */
 export class FakeDocker {
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-docker-'));
@@ -24,8 +25,8 @@ export class FakeDocker {
 
   constructor() {
     const script = `#!/bin/sh
-{ printf 'A%s\\0' "$@"; env -0 | sed -z 's/^/E/'; printf 'X\\0'; } > "${this.folder}/use.$$"
-cat "${this.folder}/use.$$" >> "${this.folder}/uses"
+{ printf '%s\\0' "$@" ''; export -p; } > "${this.folder}/use.$$"
+echo $$ >> "${this.folder}/uses"
 while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
 [ -r "${this.folder}/$1.sh" ] || exit 0
 . "${this.folder}/$1.sh"
@@ -59,18 +60,11 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
   }
 
   uses(): readonly DockerUse[] {
-    const uses: { args: string[]; env: Record<string, string> }[] = [];
-    let use = { args: [] as string[], env: {} as Record<string, string> };
-    for (const item of this.#log().split('\0')) {
-      const text = item.slice(1);
-      if (item.startsWith('A')) use.args.push(text);
-      if (item.startsWith('E')) use.env[text.slice(0, text.indexOf('='))] = text.slice(text.indexOf('=') + 1);
-      if (item.startsWith('X')) {
-        uses.push(use);
-        use = { args: [], env: {} };
-      }
-    }
-    return uses;
+    const pids = this.#read('uses').split('\n').slice(0, -1);
+    return pids.map((pid) => {
+      const [, args = '', exported = ''] = /^(.*\0)?\0(.*)$/s.exec(this.#read(`use.${pid}`)) ?? [];
+      return { args: args.split('\0').slice(0, -1), env: exportedVariables(exported) };
+    });
   }
 
   /** The uses without the words that bind them to the engine. */
@@ -78,13 +72,21 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
     return this.uses().map(({ args }) => withoutBinding(args));
   }
 
-  #log(): string {
+  #read(name: string): string {
     try {
-      return readFileSync(join(this.folder, 'uses'), 'utf8');
+      return readFileSync(join(this.folder, name), 'utf8');
     } catch {
       return '';
     }
   }
+}
+
+/** What `export -p` prints: each value is in single quotes, and a single quote of its own is in double ones. */
+function exportedVariables(text: string): Record<string, string> {
+  const found = text.matchAll(/^export (\w+)=((?:'[^']*'|"[^"]*")*)$/gm);
+  return Object.fromEntries(
+    [...found].map(([, name = '', value = '']) => [name, value.replaceAll(/'([^']*)'|"([^"]*)"/g, '$1$2')]),
+  );
 }
 
 function withoutBinding(args: readonly string[]): readonly string[] {
@@ -100,22 +102,36 @@ export function scriptWorkingEngine(docker: FakeDocker, exitCode = 0): FakeDocke
   return docker
     .on('image', `printf '%s\\n' '${JSON.stringify(image)}'`)
     .on('create', `echo ${CONTAINER_ID}`)
-    .on('volume', `exec '${process.execPath}' -e '${VOLUMES}' '${docker.folder}' "$@"`)
+    .on('volume', VOLUMES)
     .on('container', `printf '%s\\n' '${containerJson({ running: true })}'`)
     .on('start', `exit ${exitCode}`);
 }
 
 /** An engine with one volume: the one that was created last. */
 const VOLUMES = `
-const { readFileSync, writeFileSync } = require("node:fs");
-const [folder, , verb, ...words] = process.argv.slice(1);
-const file = folder + "/volume.json";
-const Labels = {};
-for (const [at, word] of words.entries()) {
-  if (words[at - 1] === "--label") Labels[word.slice(0, word.indexOf("="))] = word.slice(word.indexOf("=") + 1);
+file=\${0%/*}/volume.json
+asString() {
+  rest=$1 string=
+  while [ "$rest" ]; do
+    after=\${rest#?} character=\${rest%"\${rest#?}"}
+    case $character in ['"\\\\']) string=$string\\\\ ;; esac
+    string=$string$character rest=$after
+  done
+  string=\\"$string\\"
 }
-if (verb === "create") writeFileSync(file, JSON.stringify([{ Driver: "local", Labels, Options: null }]));
-if (verb === "inspect") process.stdout.write(readFileSync(file));
+case $2 in
+create)
+  labels=
+  while [ $# -gt 0 ]; do
+    if [ "$1" = --label ]; then
+      asString "\${2%%=*}" && name=$string
+      asString "\${2#*=}" && labels=$labels\${labels:+,}$name:$string
+    fi
+    shift
+  done
+  printf '[{"Driver":"local","Labels":{%s},"Options":null}]' "$labels" > "$file" ;;
+inspect) read -r line < "$file"; printf '%s' "$line" ;;
+esac
 `;
 
 export function containerJson(state: {
