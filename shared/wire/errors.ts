@@ -105,6 +105,8 @@ export const ERROR_STATUS = {
   /** The provider of an oauth2 credential does not answer correctly. */
   oauth_provider_failed: 502,
   database_unavailable: 503,
+  /** The worker seals with a master key that was replaced. */
+  master_key_changed: 503,
   /** The program is stopping, or its database has another schema version. */
   not_ready: 503,
   credential_unavailable: 503,

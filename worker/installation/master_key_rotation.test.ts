@@ -339,8 +339,8 @@ describe('workers that serve meanwhile', () => {
     const planted = await plant(left);
     await rotate();
     for (const context of [left, behind]) {
-      await expect(store(context, 'user/late', 'lost')).rejects.toMatchObject({ code: 'write_contention' });
-      await expect(store(context, 'user/secret-0', 'lost')).rejects.toMatchObject({ code: 'write_contention' });
+      await expect(store(context, 'user/late', 'lost')).rejects.toMatchObject({ code: 'master_key_changed' });
+      await expect(store(context, 'user/secret-0', 'lost')).rejects.toMatchObject({ code: 'master_key_changed' });
     }
     await expectAllReadable(await worker(after), planted);
   });

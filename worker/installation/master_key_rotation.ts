@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { guardNoRefresh } from '../store/connectors.ts';
 import type { Database, Statement } from '../store/database.ts';
-import { forget, readInstallation, withSealGuard, setAnew, guardInstalled } from '../store/installation.ts';
+import { forget, readInstallation, withSealCondition, setAnew, guardInstalled } from '../store/installation.ts';
 import { BACKOFF, LEASE_MS } from '../services/oauth/oauth_access_token.ts';
 import { pagesOf, SEALED_KINDS, type SealedKind, type SealedRow } from './sealed_kinds.ts';
 import { Vault } from '../kernel/vault.ts';
@@ -57,7 +57,7 @@ export async function rotateMasterKey(
   const keys = { before, after, both: await Vault.open(pair.after, pair.before) };
   const begun = await begin(database, keys, how);
   if (!begun.ok) return begun;
-  const fenced = withSealGuard(database, after);
+  const fenced = withSealCondition(database, after);
   const report = await resealAll(fenced, keys, how);
   const ended = await fenced.write([forget(database, 'vault_key_previous_check')]);
   return ended.ok ? ok(report) : err({ reason: 'rotation_conflict', message: CONFLICT });

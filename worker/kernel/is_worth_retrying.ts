@@ -1,8 +1,9 @@
 import { isDatabaseFailure } from '../store/database.ts';
+import { MASTER_KEY_CHANGED } from '../store/installation.ts';
 import { WRITE_CONTENTION } from './commit.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
-/** Whether the database failed or a write conflicted too often, so that retrying may help. */
+/** Whether the database failed, a write conflicted too often or the key changed, so that retrying may help. */
 export function isWorthRetrying(error: unknown): boolean {
-  return isDatabaseFailure(error) || errorCode(error) === WRITE_CONTENTION;
+  return isDatabaseFailure(error) || [WRITE_CONTENTION, MASTER_KEY_CHANGED].includes(errorCode(error));
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addUser, type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { TestSidecar } from '../../e2e/runtimes/sidecar_client.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { hostBindingInput } from '../../shared/wire/host_binding.ts';
 import { findAccount } from '../store/accounts.ts';
@@ -108,4 +109,21 @@ test('a full disk is named, because trying again does not help', async () => {
   const message = expect.stringMatching(/^the disk of the database is full, .* free some space/);
   expect([reply.status, await reply.json()]).toMatchObject([503, { error: { code: 'database_unavailable', message } }]);
   await full.stop();
+});
+
+test('a write with a master key that was replaced is reported as such, for a sidecar too', async () => {
+  const changed = await startInProcess();
+  const sidecar = await TestSidecar.make(changed.send, 'X25519', () => changed.clock.now());
+  await sidecar.enrol(changed.localKey);
+  await changed.context.database.client.execute("INSERT INTO installation VALUES ('vault_key_mark', 'another')");
+  const body = { time: '2026-01-01T00:00:00.000Z', events: [] };
+  const replies = [
+    await changed.asUser('POST', '/v1/secrets', { owner: 'personal', path: 'a/b', value: 'x' }),
+    await sidecar.call('POST', '/v1/sidecar/events', { body }),
+  ];
+  for (const reply of replies) {
+    const message = expect.stringMatching(/^the master key was changed .* try again/);
+    expect([reply.status, await reply.json()]).toMatchObject([503, { error: { code: 'master_key_changed', message } }]);
+  }
+  await changed.stop();
 });

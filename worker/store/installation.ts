@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, ne, sql, type SQL } from 'drizzle-orm';
 import { ok } from '../../shared/model/result.ts';
 import { type Database, guard, type Statement, statement } from './database.ts';
 import { installation } from './tables.ts';
@@ -71,13 +71,33 @@ export function takeTurn(
   return [...guard(sql`NOT EXISTS (${taken})`), setAnew(database, name, times.until)];
 }
 
+/** The error code of a write by a worker whose key no longer seals. */
+export const MASTER_KEY_CHANGED = 'master_key_changed';
+
 /**
- * The database for a worker that seals with the key of this mark. After a change to another master key its writes are
- * conflicts, because what it seals would be lost with the old key.
+ * The database for a worker that seals with the key of this mark. After a change to another master key its writes throw
+ * with the code {@link MASTER_KEY_CHANGED}, because what it seals would be lost with the old key. Callers may take a
+ * conflict for their own, such as a call id that was used before, so it must not be one.
  */
-export function withSealGuard(database: Database, { keyMark }: { readonly keyMark: string }): Database {
-  const other = sql`SELECT 1 FROM installation WHERE name = 'vault_key_mark' AND value <> ${keyMark}`;
-  const isCurrent = statement(sql`INSERT INTO write_guards (holds) SELECT 0 WHERE EXISTS (${other})`);
+export function withSealGuard(database: Database, seals: SealingKey): Database {
+  const fenced = withSealCondition(database, seals);
+  return {
+    ...database,
+    async write(statements) {
+      const written = await fenced.write(statements);
+      if (!written.ok && (await isKeyChanged(database, seals))) {
+        throw Object.assign(new Error('another master key seals now'), { code: MASTER_KEY_CHANGED });
+      }
+      return written;
+    },
+  };
+}
+
+/** Like {@link withSealGuard}, but such a write is a conflict. */
+export function withSealCondition(database: Database, seals: SealingKey): Database {
+  const isCurrent = statement(
+    sql`INSERT INTO write_guards (holds) SELECT 0 WHERE EXISTS (SELECT 1 FROM installation WHERE ${isOther(seals)})`,
+  );
   return {
     ...database,
     async write(statements) {
@@ -85,4 +105,16 @@ export function withSealGuard(database: Database, { keyMark }: { readonly keyMar
       return written.ok ? ok(written.value.slice(1)) : written;
     },
   };
+}
+
+interface SealingKey {
+  readonly keyMark: string;
+}
+
+async function isKeyChanged(database: Database, seals: SealingKey): Promise<boolean> {
+  return (await database.read.select().from(installation).where(isOther(seals))).length > 0;
+}
+
+function isOther({ keyMark }: SealingKey): SQL | undefined {
+  return and(eq(installation.name, 'vault_key_mark'), ne(installation.value, keyMark));
 }

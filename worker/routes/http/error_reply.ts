@@ -1,12 +1,16 @@
 import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
+import { errorCode } from '../../../shared/model/error_code.ts';
 import { formatQuantity } from '../../../shared/model/limit_settings.ts';
 import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } from '../../../shared/wire/errors.ts';
 import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
+import { MASTER_KEY_CHANGED } from '../../store/installation.ts';
 import type { AppContext, Log } from './app_env.ts';
 
 const DISK_FULL = 'the disk of the database is full, so nothing can be stored: free some space there, then try again';
+const KEY_CHANGED =
+  'the master key was changed while this request ran, so nothing was stored: try again; if it stays, restart this worker with the new key in SVC_VAULT_KEY';
 
 /** Turns an error into an HTTP reply. Nothing else does. */
 export function errorReply(c: AppContext, error: ApiError): Response {
@@ -23,14 +27,15 @@ export function errorReply(c: AppContext, error: ApiError): Response {
 export function failureReply(c: AppContext, error: unknown, log: Log): Response {
   if (error instanceof HTTPException) return errorReply(c, fromHttpException(error));
   log({ level: 'error', message: 'a request failed', request_id: c.get('requestId'), ...describe(error) });
+  return errorReply(c, fromFailure(error));
+}
+
+function fromFailure(error: unknown): ApiError {
+  if (errorCode(error) === MASTER_KEY_CHANGED) return apiError('master_key_changed', KEY_CHANGED);
   if (isWorthRetrying(error)) {
-    const why = isDiskFull(error) ? DISK_FULL : 'the database does not answer: try again';
-    return errorReply(c, apiError('database_unavailable', why));
+    return apiError('database_unavailable', isDiskFull(error) ? DISK_FULL : 'the database does not answer: try again');
   }
-  return errorReply(
-    c,
-    apiError('internal_error', 'the control plane failed: its log has details under the request_id'),
-  );
+  return apiError('internal_error', 'the control plane failed: its log has details under the request_id');
 }
 
 function fromHttpException(error: HTTPException): ApiError {
