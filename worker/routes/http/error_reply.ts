@@ -1,11 +1,9 @@
 import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
-import { errorCode } from '../../../shared/model/error_code.ts';
 import { formatQuantity } from '../../../shared/model/limit_settings.ts';
 import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } from '../../../shared/wire/errors.ts';
-import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
-import { MASTER_KEY_CHANGED } from '../../store/installation.ts';
+import { isKeyChange, isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import type { AppContext, Log } from './app_env.ts';
 
 const DISK_FULL = 'the disk of the database is full, so nothing can be stored: free some space there, then try again';
@@ -31,7 +29,7 @@ export function failureReply(c: AppContext, error: unknown, log: Log): Response 
 }
 
 function fromFailure(error: unknown): ApiError {
-  if (errorCode(error) === MASTER_KEY_CHANGED) return apiError('master_key_changed', KEY_CHANGED);
+  if (isKeyChange(error)) return apiError('master_key_changed', KEY_CHANGED);
   if (isWorthRetrying(error)) {
     return apiError('database_unavailable', isDiskFull(error) ? DISK_FULL : 'the database does not answer: try again');
   }
