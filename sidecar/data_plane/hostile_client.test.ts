@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
+import { turns } from '../testing/scripted_stream.ts';
 import { createAnswering, isHttp2, onlyInHttp1, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const HOST = 'api.example.test';
@@ -217,6 +218,23 @@ test('releases clients that reset with their request, also if TLS reports a norm
   await allClosed();
   expect(plane.openTunnels()).toBe(0);
 });
+
+test.for(onlyInHttp1(['snapshot_expired'] as const))(
+  'a client that is refused (%s) while it sends gets the answer and can send the rest; its tunnel counts until then',
+  async (reason) => {
+    plane.policy.refuse(reason);
+    const tls = await plane.open(HOST);
+    const lost: unknown[] = [];
+    tls.on('error', (error) => lost.push(error));
+    tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 8\r\n\r\nhalf`);
+    expect(await readUntil(tls, () => false)).toContain(`"code":"${reason}"`);
+    await turns(20);
+    expect([tls.destroyed, plane.openTunnels()]).toEqual([false, 1]);
+    tls.end('rest');
+    await allClosed();
+    expect(lost).toEqual([]);
+  },
+);
 
 test('does not retry a request for a client that is gone', async () => {
   let requests = 0;

@@ -122,7 +122,9 @@ async function allClosed(): Promise<void> {
 
 async function replyTo(session: Partial<LiveSession>): Promise<string> {
   plane.scopes.set(TOKEN, { ...plane.session, ...session });
-  return (await connect(HOST, TOKEN)).reply;
+  const { socket, reply } = await connect(HOST, TOKEN);
+  socket.end();
+  return reply;
 }
 
 async function refuseCertificate(): Promise<void> {

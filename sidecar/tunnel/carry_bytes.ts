@@ -13,7 +13,7 @@ import { peekClientHello } from './agree_on_version.ts';
 import { IdleTimer } from './idle_timer.ts';
 import { checkReach, isLimited, isPublicOnly } from './sealed_reach.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
-import { closeAfterAnswer } from './write_refusal.ts';
+import { closeAfterAnswer } from './close_after_answer.ts';
 
 /** The reply to an accepted CONNECT. */
 export const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';

@@ -164,7 +164,9 @@ describe('with a step scope', () => {
 async function ask(host: string, token: string): Promise<string> {
   const client = await plane.open(host, host, token);
   client.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-  return readUntil(client, (got) => got.endsWith('}\n') || got.endsWith('hi'));
+  const reply = await readUntil(client, (got) => got.endsWith('}\n') || got.endsWith('hi'));
+  client.end();
+  return reply;
 }
 
 describe('in a self-test of svc doctor', () => {

@@ -23,7 +23,7 @@ import { relayStream } from './relay_stream.ts';
 import type { ServedTunnel } from './serve.ts';
 import { decide, exchangeTunnelOf, noteMasked, recordOutcome, refuseUnread, watchRevocation } from './serve.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
-import { answerBody, LINGER_MS, refusalBody } from './write_refusal.ts';
+import { answerBody, refusalBody } from './write_refusal.ts';
 
 /**
  * Serves the requests of one tunnel over HTTP/2, each on its own stream. Each is read, exchanged, recorded and answered here,
@@ -85,6 +85,8 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
 }
 
 const END_STREAM = 1;
+/** How long an idle client may take to close. */
+const LINGER_MS = 2000;
 
 function sessionOptions({ maxHeadBytes, maxHeaders }: Limits): ServerSessionOptions {
   const options: ServerSessionOptions & { readonly strictSingleValueFields: boolean } = {

@@ -4,10 +4,6 @@ import type { ReplyType } from '../../shared/connect/login_reply.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { REFUSALS } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
-import { ConnectionLost } from '../../machine/connection/connection.ts';
-
-/** How long further bytes of a refused client are discarded, so that it can read the answer before the connection closes. */
-export const LINGER_MS = 2000;
 
 const CONTENT_TYPES: Readonly<Record<ReplyType, string>> = {
   json: 'application/json',
@@ -62,27 +58,4 @@ export function writeText(
   client.write(head);
   if (withBody) client.write(body);
   client.uncork();
-}
-
-/**
- * Ends a connection whose peer may still be sending: closes our side, and discards input until the peer closes too, because
- * closing with unread input would reset the connection before the peer reads the answer (RFC 9112 section 9.6). The time
- * limit starts when our last byte has left, so a slow reader gets everything.
- */
-export async function closeAfterAnswer(client: Connection): Promise<void> {
-  client.end();
-  const discarded = discardRest(client);
-  await client.waitForFlush();
-  const timer = setTimeout(() => client.destroy(), LINGER_MS);
-  await discarded;
-  clearTimeout(timer);
-  client.destroy();
-}
-
-async function discardRest(client: Connection): Promise<void> {
-  try {
-    while ((client.take() ?? (await client.nextChunk())) !== null);
-  } catch (error) {
-    if (!(error instanceof ConnectionLost)) throw error;
-  }
 }

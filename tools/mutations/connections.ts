@@ -5,6 +5,8 @@ const GATE_TEST = 'shared/net/connection_gate.test.ts';
 const CROWD = 'sidecar/data_plane/crowd.test.ts';
 const NODE_GATE = 'worker/entries/guard_connections.ts';
 const NODE_GATE_TEST = 'worker/entries/guard_connections.test.ts';
+const CLOSE = 'sidecar/tunnel/close_after_answer.ts';
+const CLOSE_TEST = 'sidecar/tunnel/close_after_answer.test.ts';
 const STRANGERS = 'sidecar/tunnel/stranger_refusals.ts';
 
 /** Limits before authentication (docs/decisions/0048). */
@@ -112,5 +114,37 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
     text: '    else sum.count += 1;\n',
     replacement: '',
     tests: ['sidecar/tunnel/stranger_refusals.test.ts'],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'a client that was refused is dropped if it pauses for too long',
+    file: CLOSE,
+    text: 'pause = setTimeout(drop, UNSENT_MS);',
+    replacement: 'pause = undefined;',
+    tests: [CLOSE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'a client that was refused is dropped if it sends for too long',
+    file: CLOSE,
+    text: 'const whole = setTimeout(drop, MOST_UNSENT_MS);',
+    replacement: 'const whole = undefined;',
+    tests: [CLOSE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'a client that was refused is dropped if it sends too much',
+    file: CLOSE,
+    text: 'bytes <= MOST_UNSENT_BYTES',
+    replacement: 'bytes >= 0',
+    tests: [CLOSE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'a client that was refused counts as a tunnel while it still sends',
+    file: 'sidecar/tunnel/serve.ts',
+    text: 'if (!another) await closeAfterAnswer(client);',
+    replacement: 'if (!another) void closeAfterAnswer(client);',
+    tests: ['sidecar/data_plane/hostile_client.test.ts'],
   },
 ];
