@@ -16,6 +16,16 @@ addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI, s
 /** @type {Focusable[]} */
 let stops = [];
 
+/** @type {Focused[]} */
+let seen = [];
+// Before the key moves the focus.
+addEventListener('keydown', () => seen.push(focused()), true);
+
+/** What had the focus at each key that was pressed since the last time, or since a stop was given the focus. */
+function takeSeen() {
+  return seen.splice(0);
+}
+
 /** Whether the islands have added what they add. */
 function isStarted() {
   return [...document.querySelectorAll('[data-island=copy]')].every((each) => each.querySelector('button') !== null);
@@ -60,6 +70,7 @@ function isOfGroup(radio) {
  */
 function focusStop(place) {
   stops[place]?.focus();
+  seen = [];
 }
 
 /** The place of the first stop in `main`; 0 when there is none. */
@@ -148,5 +159,5 @@ function isCut(element) {
 }
 
 Object.assign(globalThis, {
-  probe: { violations, isStarted, listStops, focusStop, firstInMain, focused, moving, cutOff },
+  probe: { violations, isStarted, listStops, focusStop, firstInMain, focused, takeSeen, moving, cutOff },
 });
