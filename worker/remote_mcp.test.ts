@@ -758,7 +758,7 @@ describe('the tokens of a client', () => {
     expect(await isIn(ruled.access_token)).toBe(false);
     const other = await remoteUser(control);
     const tokens = await connected(other);
-    const by = { userId: other.caller.userId, except: '', now: 'now' };
+    const by = { userId: other.caller.userId, vouchedBy: null, except: '', now: 'now' };
     await database.write(endSignInsBy(database, { ...by, provider: 'password' }));
     expect(await isIn(tokens.access_token)).toBe(true);
     await database.write(endSignInsBy(database, { ...by, provider: 'general' }));

@@ -39,6 +39,8 @@ export const ERROR_STATUS = {
   email_required: 403,
   provider_not_allowed: 403,
   domain_not_allowed: 403,
+  /** The sign-in is vouched for by an enterprise's provider, or is a personal token; the call needs the person's own. */
+  own_sign_in_required: 403,
   /** Only the enterprise's own provider may be used. details: `{login_url}`. */
   sso_required: 403,
   /** The address has an account in another enterprise. */

@@ -14,24 +14,29 @@ import { listIdentities } from '../store/enterprise_settings.ts';
 import { deleteIdentity, endSignInsBy, type IdentityRow, listIdentityRows } from '../store/identities.ts';
 import { findPassword } from '../store/passwords.ts';
 import { admissionProblem } from './admission.ts';
+import { voucherOf } from './voucher.ts';
 import { findOwnIssuer, isSameIssuer } from './own_issuer.ts';
 import { PASSWORD } from './password_identity.ts';
 
-/** The caller's ways to sign in, oldest first. Refuses with `invalid_cursor`. */
+/**
+ * The caller's ways to sign in, oldest first; only the enterprise's if its provider vouches for the caller. Refuses with `invalid_cursor`.
+ */
 export async function listIdentityPage(
   context: SignInContext,
   caller: Caller,
   query: PageQuery,
 ): Promise<Result<Page<IdentityRecord>, ApiError>> {
+  const voucher = await voucherOf(context, caller);
   return readPageById(query, 'idn', {
-    read: (from) => listIdentityRows(context.database, { userId: caller.userId, ...from }),
+    read: (from) => listIdentityRows(context.database, { user: caller, voucher, ...from }),
     toItem: (row) => toRecord(context, row),
   });
 }
 
 /**
  * Removes one of the caller's ways to sign in. Removing the password also deletes it. Ends the sessions that used it,
- * except the calling one. Refuses with `not_found`, `would_lock_out`.
+ * except the calling one. A sign-in that an enterprise vouches for removes only what that enterprise vouches for.
+ * Refuses with `not_found`, `would_lock_out`, `own_sign_in_required`.
  */
 export async function removeIdentity(
   context: SignInContext,
@@ -44,9 +49,11 @@ export async function removeIdentity(
     if (row === undefined) return err(notFound(id));
     const others = rows.filter((each) => each.id !== id);
     if (!(await canSignIn(context, caller, others))) return err(lastWayError());
-    const { provider } = row;
+    const voucher = await voucherOf(context, caller);
+    if (voucher !== null && row.vouchedBy !== voucher) return err(ownSignInRequired());
+    const { provider, vouchedBy } = row;
     const isLastOfProvider = others.every((other) => other.provider !== provider);
-    const ended = { userId: caller.userId, provider, except: caller.signIn ?? '', now: nowText(context) };
+    const ended = { userId: caller.userId, provider, vouchedBy, except: caller.signIn ?? '', now: nowText(context) };
     const data = { 'svc.control.resource': id, 'svc.control.provider': provider };
     return ok({
       statements: [
@@ -110,6 +117,13 @@ function titleOf(title: string | undefined, provider: string): string {
 
 function notFound(id: string): ApiError {
   return apiError('not_found', `you have no identity ${id}: list yours with GET /v1/identities`);
+}
+
+/** Refuses what a sign-in by an enterprise's provider must not do, or one that does not show how it was made. */
+function ownSignInRequired(): ApiError {
+  const message =
+    'you are signed in by your enterprise’s provider or by a personal token, which cannot change your own ways to sign in: sign in with one of these first';
+  return apiError('own_sign_in_required', message);
 }
 
 function lastWayError(): ApiError {

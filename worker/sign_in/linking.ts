@@ -18,6 +18,7 @@ import {
 } from '../store/identities.ts';
 import { keyOf, newIdentity } from './sign_in_identity.ts';
 import { admissionProblem } from './admission.ts';
+import { voucherOf, voucherOfProvider } from './voucher.ts';
 import type { Identity } from './provider.ts';
 
 /** Who is adding a sign-in: a user, in one browser session. */
@@ -115,9 +116,16 @@ async function decide(context: ServiceContext, offer: Offer): Promise<Result<Cha
       value: null,
     });
   }
-  const row = newIdentity(context, identity, offer, { userId: linker.userId, personId: account.person.id });
+  const signedIn = { userId: linker.userId, enterpriseId: account.enterprise.id, signIn: linker.session };
+  const vouchedBy = voucherOfProvider(provider) ?? (await voucherOf(context, signedIn));
+  const row = newIdentity(context, identity, offer, {
+    userId: linker.userId,
+    personId: account.person.id,
+    vouchedBy,
+  });
   const isFirst = emailVerified && account.person.verifiedEmail === null;
-  const claimed = isFirst ? [claimVerifiedEmail(context.database, account.person.id, email)] : [];
+  const claim = { key: keyOf(identity, offer), address: email };
+  const claimed = isFirst ? [claimVerifiedEmail(context.database, account.person.id, claim)] : [];
   const data = { 'svc.control.resource': row.id, 'svc.control.provider': provider };
   return ok({
     statements: [...lives, insertIdentity(context.database, row), ...claimed],

@@ -70,7 +70,7 @@ describe('a person with users in two enterprises', () => {
     expect(await signIn(identity, own.enterpriseId)).toBe(own.userId);
     expect(await signIn(identity, own.enterpriseId)).toBe(own.userId);
     await run(`UPDATE users SET suspended_at = '2026' WHERE id = '${own.userId}'`);
-    expect(await signIn(identity, own.enterpriseId)).toBe('account_elsewhere');
+    expect(await signIn(identity, own.enterpriseId)).toBe('account_unavailable');
   });
 
   test('joins by its verified address, with another provider', async () => {
@@ -100,7 +100,7 @@ describe('the sessions of a person with users in two enterprises', () => {
 
   test('end in both when the identity that they used is removed', async () => {
     const { context } = control;
-    const by = { userId: own.userId, provider: 'password', except: '', now: nowText(context) };
+    const by = { userId: own.userId, provider: 'password', vouchedBy: null, except: '', now: nowText(context) };
     expect(await statusesAfter(endSignInsBy(context.database, by))).toEqual([401, 401, 200]);
   });
 

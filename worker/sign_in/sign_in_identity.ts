@@ -23,6 +23,7 @@ import {
 import { parseEmail, slugOf } from '../../shared/model/email.ts';
 import { admissionProblem, chooseAccount, domainNotAllowed, enterpriseProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
+import { voucherOfProvider } from './voucher.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
 
 /** A sign-in: the identity and the way it was proven. */
@@ -133,7 +134,9 @@ function signInKnown(
     lastSignInAt: nowText(context),
   });
   const claimed =
-    emailVerified && person.verifiedEmail === null ? [claimVerifiedEmail(context.database, person.id, email)] : [];
+    emailVerified && person.verifiedEmail === null
+      ? [claimVerifiedEmail(context.database, person.id, { key: keyOf(identity, how), address: email })]
+      : [];
   return planSignIn(context, user.id, how, { statements: [touched, ...claimed], events: [] });
 }
 
@@ -145,7 +148,7 @@ function join(
 ): Promise<Change<SignedIn>> {
   const statements = [
     ...guardJoinable(user.id, identity.email),
-    insertIdentity(context.database, newIdentity(context, identity, how, { userId: user.id, personId: person.id })),
+    insertIdentity(context.database, newIdentity(context, identity, how, ownedBy(user, person, how))),
   ];
   return planSignIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });
 }
@@ -164,7 +167,7 @@ async function addMember(
   const statements = [
     ...domainStillOf(domain, enterprise.id),
     ...insertUser(context.database, { person, user }),
-    insertIdentity(context.database, newIdentity(context, identity, how, { userId: user.id, personId: person.id })),
+    insertIdentity(context.database, newIdentity(context, identity, how, ownedBy(user, person, how))),
   ];
   const events = [draft('control.user.created', user.id, how)];
   return ok(await planSignIn(context, user.id, how, { statements, events }));
@@ -182,7 +185,7 @@ async function createAccount(
   const enterprise = { id: enterpriseId, slug, name, billingEmail: identity.email, createdAt };
   const statements = [
     ...insertAccount(context.database, { person, user, enterprise }),
-    insertIdentity(context.database, newIdentity(context, identity, how, { userId: user.id, personId: person.id })),
+    insertIdentity(context.database, newIdentity(context, identity, how, ownedBy(user, person, how))),
   ];
   const created: AuditDraft = {
     ...draft('control.enterprise.created', userId, how),
@@ -255,12 +258,17 @@ export function keyOf({ issuer, subject }: Identity, { provider }: ByProvider): 
   return { provider, issuer, subject };
 }
 
+/** Whose identity it is that signs in by a provider. */
+function ownedBy(user: { readonly id: string }, person: { readonly id: string }, { provider }: ByProvider) {
+  return { userId: user.id, personId: person.id, vouchedBy: voucherOfProvider(provider) };
+}
+
 /** The row of an identity that is added to a person. */
 export function newIdentity(
   context: ServiceContext,
   identity: Identity,
   how: ByProvider,
-  to: Pick<IdentityRow, 'userId' | 'personId'>,
+  to: Pick<IdentityRow, 'userId' | 'personId' | 'vouchedBy'>,
 ) {
   const now = nowText(context);
   const { email, emailVerified } = identity;

@@ -1,6 +1,7 @@
 import { and, eq, exists, inArray, isNull, ne, not, type SQL, sql } from 'drizzle-orm';
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core';
 import type { Database, Statement } from './database.ts';
+import { reaches } from './identities.ts';
 import { browserSessions, deviceCodes, identities, mcpConnections, tokenFamilies, users } from './tables.ts';
 
 /** The sign-ins that an enterprise allows. */
@@ -70,6 +71,6 @@ function hasAddressOf(database: Database, of: SignInColumns, domains: readonly s
     .select({ id: identities.id })
     .from(identities)
     .innerJoin(users, eq(users.personId, identities.personId))
-    .where(and(isSame, isVerified, inArray(domain, [...domains])));
+    .where(and(isSame, isVerified, reaches(users.enterpriseId), inArray(domain, [...domains])));
   return exists(found);
 }

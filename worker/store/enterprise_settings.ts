@@ -1,8 +1,8 @@
 import { and, eq, notInArray, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { enterpriseDomains, enterpriseOidc, enterprises, identities } from './tables.ts';
-import { type EnterpriseRow, personOf } from './accounts.ts';
-import type { IdentityRow } from './identities.ts';
+import { enterpriseDomains, enterpriseOidc, enterprises, identities, users } from './tables.ts';
+import type { EnterpriseRow } from './accounts.ts';
+import { type IdentityRow, reaches } from './identities.ts';
 
 export type EnterpriseOidcRow = typeof enterpriseOidc.$inferSelect;
 
@@ -36,11 +36,14 @@ export async function findEnterpriseOfDomain(database: Database, domain: string)
   return rows[0]?.enterprise ?? null;
 }
 
+/** The identities that sign in to a user. */
 export async function listIdentities(database: Database, userId: string): Promise<IdentityRow[]> {
-  return database.read
-    .select()
+  const rows = await database.read
+    .select({ identity: identities })
     .from(identities)
-    .where(eq(identities.personId, personOf(userId)));
+    .innerJoin(users, eq(users.personId, identities.personId))
+    .where(and(eq(users.id, userId), reaches(users.enterpriseId)));
+  return rows.map(({ identity }) => identity);
 }
 
 export type EnterpriseChange = Pick<

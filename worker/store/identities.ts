@@ -1,4 +1,5 @@
-import { and, asc, desc, eq, gt, inArray, isNull, ne, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, exists, gt, inArray, isNull, ne, or, type SQL, sql } from 'drizzle-orm';
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core';
 import { type Database, guard, type Statement } from './database.ts';
 import {
   browserSessions,
@@ -18,11 +19,11 @@ export type IdentityRow = typeof identities.$inferSelect;
 /** The permanent key of an identity. */
 export type IdentityKey = Pick<IdentityRow, 'provider' | 'issuer' | 'subject'>;
 
-/** The accounts of an identity's person, the newest first; empty if the identity never signed in. */
+/** The accounts that an identity signs in to, the newest first; empty if it never signed in. */
 export async function listAccountsOfIdentity(database: Database, key: IdentityKey): Promise<Account[]> {
   return selectAccounts(database)
     .innerJoin(identities, eq(identities.personId, users.personId))
-    .where(isIdentity(key))
+    .where(and(isIdentity(key), reaches(users.enterpriseId)))
     .orderBy(desc(users.id));
 }
 
@@ -54,13 +55,27 @@ export function touchIdentity(
     .where(isIdentity(key));
 }
 
-/** Sets a person's address, if it has none and nobody else has this one. */
-export function claimVerifiedEmail(database: Database, personId: string, address: string): Statement {
+/**
+ * Sets a person's address to that of one of its identities, if the person has none, nobody else has this one, and the
+ * identity is the person's own. An enterprise's provider sets no address: whoever proves it signs in to all of the
+ * person's users.
+ */
+export function claimVerifiedEmail(
+  database: Database,
+  personId: string,
+  { key, address }: { readonly key: IdentityKey; readonly address: string },
+): Statement {
+  const isOwn = exists(
+    database.read
+      .select({ id: identities.id })
+      .from(identities)
+      .where(and(isIdentity(key), isNull(identities.vouchedBy))),
+  );
   const isFree = sql`NOT EXISTS (SELECT 1 FROM people AS other WHERE other.verified_email = ${address})`;
   return database.read
     .update(people)
     .set({ verifiedEmail: address })
-    .where(and(eq(people.id, personId), isNull(people.verifiedEmail), isFree));
+    .where(and(eq(people.id, personId), isNull(people.verifiedEmail), isFree, isOwn));
 }
 
 /** True if the user exists, is not suspended and its person has this address: the condition of joining by email. */
@@ -71,16 +86,30 @@ export function guardJoinable(userId: string, address: string): Statement[] {
   );
 }
 
-/** The identities of a user's person, oldest first. */
+/** True for identities that sign in to a user of this enterprise. */
+export function reaches(enterpriseId: string | SQLiteColumn): SQL | undefined {
+  return or(isNull(identities.vouchedBy), eq(identities.vouchedBy, enterpriseId));
+}
+
+/**
+ * The identities that sign in to a user, oldest first; only those that an enterprise vouches for, if one is given.
+ */
 export async function listIdentityRows(
   database: Database,
-  page: { readonly userId: string; readonly after: string | null; readonly limit: number },
+  page: {
+    readonly user: { readonly userId: string; readonly enterpriseId: string };
+    readonly voucher: string | null;
+    readonly after: string | null;
+    readonly limit: number;
+  },
 ): Promise<IdentityRow[]> {
+  const { user, voucher } = page;
   const after = page.after === null ? undefined : gt(identities.id, page.after);
+  const reach = voucher === null ? reaches(user.enterpriseId) : eq(identities.vouchedBy, voucher);
   return database.read
     .select()
     .from(identities)
-    .where(and(eq(identities.personId, personOf(page.userId)), after))
+    .where(and(eq(identities.personId, personOf(user.userId)), reach, after))
     .orderBy(asc(identities.id))
     .limit(page.limit);
 }
@@ -108,14 +137,20 @@ export function deleteIdentity(database: Database, { id, provider, subject }: Id
 
 /**
  * Ends the browser and program sign-ins by a provider, except one, and the MCP clients connected in these, for every
- * user of this user's person: an identity signs in to each of them.
+ * user of this user's person that the removed identity signs in to.
  */
 export function endSignInsBy(
   database: Database,
-  by: { readonly userId: string; readonly provider: string; readonly except: string; readonly now: string },
+  by: {
+    readonly userId: string;
+    readonly provider: string;
+    readonly vouchedBy: string | null;
+    readonly except: string;
+    readonly now: string;
+  },
 ): Statement[] {
-  const { userId, provider, except, now } = by;
-  const userIds = usersOfPerson(userId);
+  const { userId, provider, vouchedBy, except, now } = by;
+  const userIds = vouchedBy === null ? usersOfPerson(userId) : sql`(${userId})`;
   const ofBrowsers = and(inArray(browserSessions.userId, userIds), eq(browserSessions.provider, provider));
   const ofPrograms = and(inArray(tokenFamilies.userId, userIds), eq(tokenFamilies.provider, provider));
   const ofMcpClients = and(inArray(mcpConnections.userId, userIds), eq(mcpConnections.provider, provider));

@@ -525,4 +525,23 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE UNIQUE INDEX saml_answers_by_code ON saml_answers (code_hash)`,
     ],
   },
+  {
+    number: 31,
+    name: 'which enterprise vouches for an identity',
+    statements: [
+      `ALTER TABLE identities ADD COLUMN vouched_by TEXT REFERENCES enterprises (id)`,
+      `UPDATE identities SET vouched_by = provider WHERE substr(provider, 1, 4) = 'ent_'`,
+      // Whoever runs an enterprise's provider may have added these, unless they prove the address that the person had before.
+      `UPDATE identities SET vouched_by = (
+          SELECT earlier.vouched_by FROM identities AS earlier WHERE earlier.person_id = identities.person_id
+            AND earlier.vouched_by IS NOT NULL AND earlier.created_at <= identities.created_at LIMIT 1)
+        WHERE vouched_by IS NULL AND NOT EXISTS (
+          SELECT 1 FROM people WHERE id = identities.person_id AND verified_email = identities.email
+            AND identities.email_verified = 1)`,
+      // A worker of an earlier version that still runs.
+      `CREATE TRIGGER identity_of_enterprise AFTER INSERT ON identities
+        WHEN NEW.vouched_by IS NULL AND substr(NEW.provider, 1, 4) = 'ent_'
+        BEGIN UPDATE identities SET vouched_by = NEW.provider WHERE id = NEW.id; END`,
+    ],
+  },
 ];

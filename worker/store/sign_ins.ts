@@ -1,8 +1,8 @@
 import { and, desc, eq, gt, isNull, lt, or } from 'drizzle-orm';
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core';
 import type { Database, Statement } from './database.ts';
-import type { BrowserSessionRow } from './browser_sessions.ts';
-import type { TokenFamilyRow } from './refresh_tokens.ts';
+import { type BrowserSessionRow, findBrowserSession } from './browser_sessions.ts';
+import { findLiveFamily, type TokenFamilyRow } from './refresh_tokens.ts';
 import { browserSessions, tokenFamilies } from './tables.ts';
 
 /** Where a page of sign-ins continues: browsers and programs are in one list. */
@@ -33,6 +33,16 @@ export async function listFamilies(database: Database, page: SignInsPage): Promi
     .where(and(isLiveProgram(page), isAfter(tokenFamilies, page.after)))
     .orderBy(desc(tokenFamilies.createdAt), desc(tokenFamilies.id))
     .limit(page.limit);
+}
+
+/** How a browser or program signed in: by the hash of a session's token, or the id of a program's sign-in. */
+export async function findProviderOfSignIn(
+  database: Database,
+  signIn: string,
+  nowSeconds: number,
+): Promise<string | null> {
+  const session = await findBrowserSession(database, signIn, nowSeconds);
+  return session?.provider ?? (await findLiveFamily(database, signIn, nowSeconds))?.provider ?? null;
 }
 
 /** Whether this is an active sign-in of the user, of a browser or a program. */

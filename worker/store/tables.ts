@@ -192,6 +192,8 @@ export const identities = sqliteTable(
     createdAt: text('created_at').notNull(),
     lastSignInAt: text('last_sign_in_at').notNull(),
     id: text('id').notNull(),
+    /** The enterprise whose provider vouches that it is the person's, and whose user alone it signs in to; null: the person's own. */
+    vouchedBy: text('vouched_by'),
   },
   (table) => [primaryKey({ columns: [table.provider, table.issuer, table.subject] })],
 );
