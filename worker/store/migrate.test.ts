@@ -28,6 +28,10 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
+const identity = (name: string, provider: string, at: number, email: string): string =>
+  `INSERT INTO identities (provider, issuer, subject, user_id, person_id, email, email_verified, created_at,
+    last_sign_in_at, id) VALUES ('${provider}', 'i', '${name}', 'usr_1', 'per_1', '${email}', 1, '${at}', '', '${name}')`;
+
 describe('migrations', () => {
   test('create the tables that the queries use', async () => {
     const client = open();
@@ -65,9 +69,6 @@ describe('migrations', () => {
   test("take ways to sign in for the enterprise's that its provider may have added", async () => {
     const client = open();
     await migrate(client, NOW, MIGRATIONS.slice(0, 30));
-    const identity = (name: string, provider: string, at: number, email: string): string =>
-      `INSERT INTO identities (provider, issuer, subject, user_id, person_id, email, email_verified, created_at,
-        last_sign_in_at, id) VALUES ('${provider}', 'i', '${name}', 'usr_1', 'per_1', '${email}', 1, '${at}', '', '${name}')`;
     await client.batch([
       `INSERT INTO enterprises (id, slug, name, created_at) VALUES ('ent_1', 'e', 'E', '${NOW}')`,
       `INSERT INTO people (id, verified_email, created_at) VALUES ('per_1', 'pat@acme.test', '${NOW}')`,
