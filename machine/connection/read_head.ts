@@ -1,4 +1,5 @@
 import { findHeadEnd } from '../../shared/net/http/http1_head.ts';
+import { canStartRequest, START_BYTES } from '../../shared/net/http/request_start.ts';
 import type { Connection } from './connection.ts';
 import { ConnectionLost } from './connection.ts';
 
@@ -14,7 +15,25 @@ export type HeadRead =
  * Reads a head up to and including its final empty line; later bytes stay in the connection. `end`: the peer finished before
  * the first byte. `lost`: the connection was lost before it. `truncated`: either happened in the middle.
  */
-export async function readHead(connection: Connection, maxBytes: number): Promise<HeadRead> {
+export function readHead(connection: Connection, maxBytes: number): Promise<HeadRead> {
+  return collectHead<never>(connection, maxBytes, () => null);
+}
+
+/** Reads the head of a request as {@link readHead} does. `not_http`: no request starts with the first bytes. */
+export function readRequestHead(connection: Connection, maxBytes: number): Promise<HeadRead | NotHttp> {
+  return collectHead<NotHttp>(connection, maxBytes, (bytes) => (canStartRequest(bytes) ? null : { kind: 'not_http' }));
+}
+
+interface NotHttp {
+  readonly kind: 'not_http';
+}
+
+/** `judge` looks at the first bytes of an incomplete head, and may end the wait for the rest. */
+async function collectHead<Ended>(
+  connection: Connection,
+  maxBytes: number,
+  judge: (bytes: Uint8Array) => Ended | null,
+): Promise<HeadRead | Ended> {
   let held: Buffer | null = null;
   for (;;) {
     let chunk: Buffer | null;
@@ -33,6 +52,8 @@ export async function readHead(connection: Connection, maxBytes: number): Promis
       if (end < bytes.length) connection.putBack(bytes.subarray(end));
       return { kind: 'head', bytes: end === bytes.length ? bytes : bytes.subarray(0, end) };
     }
+    const ended = held === null || held.length < START_BYTES ? judge(bytes) : null;
+    if (ended !== null) return ended;
     held = bytes;
   }
 }

@@ -19,6 +19,11 @@ export type ClientHelloReading =
     }
   | { readonly kind: 'unreadable' };
 
+/** Whether a TLS connection can start with these bytes: the first record is of a handshake (RFC 8446 section 5.1). */
+export function canStartTls(bytes: Uint8Array): boolean {
+  return (bytes[0] ?? HANDSHAKE_RECORD) === HANDSHAKE_RECORD;
+}
+
 /** A longer hello is not read. Clients send about 2 KiB, in one record. */
 const MOST_HELLO_BYTES = 32 * 1024;
 const MOST_RECORDS = 64;

@@ -125,8 +125,20 @@ async function helloOf(servername: string): Promise<Buffer> {
   return bytes;
 }
 
+test.each(['GET / HTTP/1.1\r\n\r\n', 'SSH-2.0-OpenSSH_9.2\r\n', '\0'])(
+  'refuses a client that sends %j in place of its handshake, at once and in the log alone',
+  async (text) => {
+    const raw = await openTunnel();
+    const got = new Promise((resolve) => raw.once('data', resolve).once('end', () => resolve('nothing')));
+    raw.write(text);
+    expect(await got).toBe('nothing');
+    raw.end();
+    await allClosed();
+    expect(reasons()).toEqual(['invalid_request']);
+  },
+);
+
 test.each([
-  ['sends garbage in place of its handshake', (raw: Socket) => raw.write('GET / HTTP/1.1\r\n\r\n')],
   ['resets in place of its handshake', (raw: Socket) => raw.resetAndDestroy()],
   ['finishes in place of its handshake', (raw: Socket) => raw.end()],
   [
@@ -233,6 +245,33 @@ test.for(onlyInHttp1(['snapshot_expired'] as const))(
     tls.end('rest');
     await allClosed();
     expect(lost).toEqual([]);
+  },
+);
+
+test.for(onlyInHttp1(['SSH-2.0-OpenSSH_9.2\r\n', '\0', '\x16\x03\x01']))(
+  'refuses a client that sends %j inside TLS, without waiting for more',
+  async (text) => {
+    const tls = await plane.open(HOST);
+    tls.write(text, 'latin1');
+    expect(await readUntil(tls, () => false)).toMatch(
+      /^HTTP\/1\.1 400 .*"code":"invalid_request","message":"the first/s,
+    );
+    tls.end();
+    await allClosed();
+    expect(reasons()).toEqual(['invalid_request']);
+  },
+);
+
+test.for(isHttp2() ? ['SSH-2.0-OpenSSH_9.2\r\n', '\0'.repeat(24)] : [])(
+  'ends a tunnel of HTTP/2 with a client that sends %j, without waiting for more',
+  async (text) => {
+    await plane.streamUpstream(HOST, (stream) => stream.respond());
+    const tls = await plane.openTls(HOST, ['h2']);
+    tls.write(text, 'latin1');
+    await readUntil(tls, () => false);
+    tls.end();
+    await allClosed();
+    expect(reasons()).toEqual(['client_gone']);
   },
 );
 

@@ -7,10 +7,11 @@ import type { Admission } from '../../shared/net/connection_gate.ts';
 import { parseRequestHead } from '../../shared/net/http/http1_head.ts';
 import type { SocketConnection } from '../../machine/connection/connection.ts';
 import { Connection, ConnectionLost } from '../../machine/connection/connection.ts';
-import { readHead } from '../../machine/connection/read_head.ts';
+import { readRequestHead } from '../../machine/connection/read_head.ts';
 import { admitSocket } from '../../machine/connection/socket_gate.ts';
 import { ARRIVED } from '../local_api/api_server.ts';
 import { isProxyShaped } from './connect_target.ts';
+import { NOT_HTTP } from './serve.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
 import { type FirstRequest, refuseUnread, tunnel } from './tunnel.ts';
 
@@ -61,15 +62,16 @@ async function accept(
 async function readFirstHead(client: Connection, ports: TunnelPorts): Promise<FirstRequest | null> {
   const { limits } = ports.exchange;
   const timer = setTimeout(() => client.destroy(), limits.firstHeadSeconds * 1000);
-  const read = await readHead(client, Math.min(limits.maxFirstHeadBytes, limits.maxHeadBytes)).finally(() =>
-    clearTimeout(timer),
-  );
+  const mostBytes = Math.min(limits.maxFirstHeadBytes, limits.maxHeadBytes);
+  const read = await readRequestHead(client, mostBytes).finally(() => clearTimeout(timer));
   if (read.kind === 'head') {
     const head = parseRequestHead(read.bytes.toString('latin1'), limits);
     if (head.ok) return { head: head.value, raw: read.bytes };
     await refuseUnread(client, refusal('invalid_request', head.error.message), ports);
   } else if (read.kind === 'too_large') {
     await refuseUnread(client, refusal('head_too_large', 'the request line and headers are too large'), ports);
+  } else if (read.kind === 'not_http') {
+    await refuseUnread(client, NOT_HTTP, ports);
   } else {
     client.destroy();
   }

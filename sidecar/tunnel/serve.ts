@@ -7,8 +7,7 @@ import { skipEmptyLine } from '../../shared/net/http/http1_head.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
-import type { HeadRead } from '../../machine/connection/read_head.ts';
-import { readHead } from '../../machine/connection/read_head.ts';
+import { readRequestHead } from '../../machine/connection/read_head.ts';
 import { exchange } from '../exchange/exchange.ts';
 import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
@@ -82,7 +81,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
   try {
     for (let open = true; open;) {
       idle.start();
-      const read = await readHead(client, ports.exchange.limits.maxHeadBytes);
+      const read = await readRequestHead(client, ports.exchange.limits.maxHeadBytes);
       idle.stop();
       if (read.kind === 'end' || read.kind === 'lost') break;
       if (read.kind === 'head' && tunnel.isAnothers?.(read.bytes) === true) {
@@ -92,7 +91,9 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       }
       tunnel.onRequest?.();
       const outcome =
-        read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : outcomeOfUnreadable(read, tunnel);
+        read.kind === 'head'
+          ? await decide(read.bytes, context, tunnel, ports)
+          : refuseUnread(UNREADABLE[read.kind], tunnel);
       await recordOutcome(outcome, tunnel, ports);
       const unwatch = watchRevocation(outcome, ports, () => {
         client.destroy();
@@ -136,16 +137,17 @@ export async function decide(
   }
 }
 
-function outcomeOfUnreadable(
-  read: Extract<HeadRead, { kind: 'truncated' | 'too_large' }>,
-  tunnel: ServedTunnel,
-): Outcome {
-  const why =
-    read.kind === 'too_large'
-      ? refusal('head_too_large', 'the request line and headers are larger than SVC_MAX_HEAD_BYTES allows')
-      : refusal('invalid_request', 'the request head is truncated');
-  return refuseUnread(why, tunnel);
-}
+/** The refusal of another protocol. */
+export const NOT_HTTP = refusal(
+  'invalid_request',
+  'the first bytes are none of an HTTP request, and svc carries no other protocol here',
+);
+
+const UNREADABLE = {
+  too_large: refusal('head_too_large', 'the request line and headers are larger than SVC_MAX_HEAD_BYTES allows'),
+  truncated: refusal('invalid_request', 'the request head is truncated'),
+  not_http: NOT_HTTP,
+};
 
 /** The outcome of a request whose head was not read. */
 export function refuseUnread(why: Refusal, { host }: ServedTunnel): Outcome {

@@ -13,7 +13,7 @@ import { parsePlainTarget } from '../../shared/net/plain_target.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
 import { readHead } from '../../machine/connection/read_head.ts';
 import type { AgreedUpstream, LiveSession } from '../ports.ts';
-import { HTTP_2 } from '../../shared/net/client_hello.ts';
+import { canStartTls, HTTP_2 } from '../../shared/net/client_hello.ts';
 import { agreeOnVersion } from './agree_on_version.ts';
 import { enterTunnel } from './enter_tunnel.ts';
 import { authenticate } from './authenticate.ts';
@@ -23,7 +23,7 @@ import { closeAfterAnswer } from './close_after_answer.ts';
 import { writeJson, writeRefusal } from './write_refusal.ts';
 import { servePlainHttp } from './plain_tunnel.ts';
 import { checkPlainHttp, checkReach, isLimited, watchReach } from './sealed_reach.ts';
-import { serve } from './serve.ts';
+import { NOT_HTTP, serve } from './serve.ts';
 import { serveStreams } from './serve_streams.ts';
 import { type FailedTls, type TerminatedTls, terminateTls } from './terminate_tls.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
@@ -140,6 +140,14 @@ async function establish(
     isAsked = true;
     admission.markServed();
   };
+  const first = client.take() ?? null;
+  if (first !== null) client.putBack(first);
+  if (first !== null && !canStartTls(first) && session.selfTest !== true) {
+    // Nothing was offered, so nothing was dialled. The client is told nothing, in a protocol that is unknown.
+    record(ports, { session, host }, { kind: 'refused', reason: NOT_HTTP.reason });
+    await closeAfterAnswer(client);
+    return upstream.lanes.close();
+  }
   // A client that has ended cannot finish its handshake, and its bytes cannot be put back.
   if (client.stream.readableEnded) client.destroy();
   try {

@@ -14,6 +14,7 @@ import {
   parseReplyHead,
   parseRequestHead,
 } from '../../shared/net/http/http1_head.ts';
+import { canStartRequest } from '../../shared/net/http/request_start.ts';
 import type { HeaderField } from '../../shared/net/http/http1_head.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 import { hashOf, piecesOf } from './fuzz_random.ts';
@@ -66,6 +67,10 @@ const requestHead: FuzzTarget = {
     if (!read.ok) return null;
     const { method, target, version, fields } = read.value;
     if (`${method} ${target} ${version}` !== match?.slice(1, 4).join(' ')) return 'the request line is read as another';
+    const refusedAt = [...text.slice(0, text.indexOf('\r\n') + 2)].findIndex(
+      (_, index) => !canStartRequest(bytes.subarray(0, index + 1)),
+    );
+    if (refusedAt !== -1) return `a legal head is refused at byte ${refusedAt}, before it ends`;
     return formatRequestHead(read.value) === text ? fieldsDiffer(fields, match[4] ?? '') : 'is written as another head';
   },
 };

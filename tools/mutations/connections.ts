@@ -147,4 +147,20 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
     replacement: 'if (!another) void closeAfterAnswer(client);',
     tests: ['sidecar/data_plane/hostile_client.test.ts'],
   },
+  {
+    row: 'Every refusal is audited',
+    holds: 'another protocol inside TLS is refused before its head ends',
+    file: 'machine/connection/read_head.ts',
+    text: "canStartRequest(bytes) ? null : { kind: 'not_http' }",
+    replacement: "canStartRequest(bytes) || bytes.length > 0 ? null : { kind: 'not_http' }",
+    tests: ['sidecar/data_plane/hostile_client.test.ts'],
+  },
+  {
+    row: 'Every refusal is audited',
+    holds: 'another protocol in place of TLS is refused at its first byte',
+    file: 'sidecar/tunnel/tunnel.ts',
+    text: 'if (first !== null && !canStartTls(first) && session.selfTest !== true) {',
+    replacement: 'if (first !== null && !canStartTls(first) && session.selfTest === true) {',
+    tests: ['sidecar/data_plane/hostile_client.test.ts'],
+  },
 ];
