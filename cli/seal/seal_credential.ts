@@ -20,6 +20,7 @@ import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { SecretSource } from '../terminal/read_secret.ts';
 import { carryOutSeal, planSeal, type Sealed, type SealStep } from './seal_service.ts';
+import { capitalise } from '../../shared/model/sentence.ts';
 
 export type SealOptions = SecretSource & {
   readonly from?: string;
@@ -206,10 +207,6 @@ async function askFor(
   const answer = (await askOrStop(context, `${capitalise(what)}: `)).trim();
   if (answer !== '') return answer;
   throw new CliError(EXIT.usage, `${service.name} needs ${flag}: nothing was changed`);
-}
-
-function capitalise(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Lists what was made. */

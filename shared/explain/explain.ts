@@ -32,6 +32,7 @@ import {
   type ExplainedOperation,
 } from './explain_operation.ts';
 import type { FieldProblem } from '../model/problem.ts';
+import { toSentence } from '../model/sentence.ts';
 
 /** A binding in an explanation; `credential_ref` names the vault entry, never its value. */
 export interface ExplainedBinding {
@@ -265,7 +266,7 @@ function accountSentences({ chosen, others }: Accounts): string[] {
   const words = chosenWords(chosen);
   const left = [...new Set(others.map(({ credential }) => formatVaultReference(credential.path)))];
   return [
-    `${words.charAt(0).toUpperCase()}${words.slice(1)}.`,
+    toSentence(words),
     ...(left.length === 0
       ? []
       : [`A request with the placeholder of ${left.join(', ')} is refused (account_not_chosen).`]),

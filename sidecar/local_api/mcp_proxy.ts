@@ -7,6 +7,7 @@ import type { Session } from '../session/session.ts';
 import type { Caller } from './callers.ts';
 import { errorReply, localError, type LocalError, noSessionError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
+import { toSentence } from '../../shared/model/sentence.ts';
 
 /** Larger than the largest arguments of a tool call. */
 export const MAX_MCP_BODY_BYTES = 8 * 1024 * 1024;
@@ -66,7 +67,7 @@ export async function proxyMcp(
   exchange.outgoing.once('close', done);
   const gone = AbortSignal.any([ended.signal, abortOnLeave(exchange.outgoing)]);
   const socket = await gateway.socket();
-  if (!socket.ok) return errorReply(localError('gateway_unavailable', `${capitalise(socket.error)}.`));
+  if (!socket.ok) return errorReply(localError('gateway_unavailable', toSentence(socket.error)));
   const reply = await sendOn(socket.value, exchange.incoming, gatewayCaller(caller), gone);
   if (reply.ok) return sendBack(reply.value, exchange.outgoing, gone);
   return errorReply(
@@ -162,8 +163,4 @@ function tooLargeError(): LocalError {
 
 function lostError(): LocalError {
   return localError('gateway_unavailable', 'The MCP gateway ended in the meantime; the next request starts it again.');
-}
-
-function capitalise(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -27,6 +27,7 @@ const FILES = [
   'sandbox/engine/agent_seccomp.json',
   'sandbox/image',
   'worker/islands',
+  'worker/pages/icon.svg',
   'worker/pages/style.css',
 ];
 

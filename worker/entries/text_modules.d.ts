@@ -3,6 +3,10 @@ declare module '*.css' {
   const text: string;
   export { text as default };
 }
+declare module '*.svg' {
+  const text: string;
+  export { text as default };
+}
 declare module '*.js' {
   const text: string;
   export { text as default };

@@ -7,11 +7,13 @@ import refreshed from '../islands/refreshed.js';
 import search from '../islands/search.js';
 import { ASSET_FILES } from '../pages/frame/asset_files.ts';
 import { Assets } from '../pages/frame/assets.ts';
+import icon from '../pages/icon.svg';
 import style from '../pages/style.css';
 
 /** Text modules, by the rules of wrangler.toml. */
 const TEXTS: Readonly<Record<string, string>> = {
   'style.css': style,
+  'icon.svg': icon,
   'console.js': consoleIsland,
   'copy.js': copy,
   'live_form.js': liveForm,

@@ -285,6 +285,28 @@ describe('the pages', () => {
     expect((await browser.get('/v1/me')).status).toBe(200);
   });
 
+  test('show a refused form again, with the address and without the password or the code', async () => {
+    await existing();
+    const browser = new TestBrowser(control.inBrowser);
+    const wrong = { email: EMAIL, password: 'a wrong password' };
+    const again = await browser.submit('/sign-in?return_to=/docs', wrong);
+    const page = await again.text();
+    expect(again.status).toBe(401);
+    expect(page).toContain('role="alert"');
+    expect(page).toContain(`value="${EMAIL}"`);
+    expect(page).toContain('action="/sign-in?return_to=%2Fdocs"');
+    expect(page).not.toContain(wrong.password);
+    const unknown = await browser.get('/auth/sso?email=ann@nowhere.test');
+    expect([unknown.status, await unknown.text()]).toEqual([404, expect.stringContaining('value="ann@nowhere.test"')]);
+    const asked = await (await browser.submit('/sign-up', { email: EMAIL, password: PASSWORD })).text();
+    const id = /name="signup_id" value="([\w-]+)"/.exec(asked)?.[1] ?? '';
+    const refused = await (await browser.submit('/sign-up/code', { signup_id: id, code: '00000000' })).text();
+    expect(refused).toContain('The code is wrong');
+    expect(refused).toContain(`name="signup_id" value="${id}"`);
+    expect(refused).not.toContain('value="00000000"');
+    expect((await browser.submit('/sign-up/code', { signup_id: id, code: lastCode() })).status).toBe(303);
+  });
+
   test('refuse a form of another site, which would sign a person in as somebody else', async () => {
     await existing();
     const browser = new TestBrowser(control.inBrowser);

@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import type { Content, Html } from '../frame/html.ts';
 import { alert } from './alert.ts';
 import type { FieldProblem } from '../../../shared/model/problem.ts';
+import { capitalise } from '../../../shared/model/sentence.ts';
 
 /** A form's input and problems. `values` never contains a secret, so that it is not echoed, not even after an error. */
 export interface FormState {
@@ -116,8 +117,13 @@ export function problemOf(form: FormState, name: string): Html | string {
   const problems = form.problems.filter(({ field }) => fieldOf(field) === name);
   if (problems.length === 0) return '';
   return html`<p class="problem" id="${name}-problem">
-    ${problems.map(({ message }) => `It ${message}`).join('. ')}.
+    ${problems.map(({ message }) => problemSentence(message)).join('. ')}.
   </p>`;
+}
+
+/** Most messages are the rest of a sentence that begins with the field; some are sentences of their own. */
+function problemSentence(message: string): string {
+  return /^(?:an?|no|the|there|this)\b/.test(message) ? capitalise(message) : `It ${message}`;
 }
 
 /** `allowed_hosts.2` belongs to the field `allowed_hosts`. */

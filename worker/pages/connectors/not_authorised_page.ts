@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import { alert } from '../components/alert.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { toSentence } from '../../../shared/model/sentence.ts';
 
 /** The page to continue with after an authorisation. */
 export interface WayBack {
@@ -11,12 +12,8 @@ export interface WayBack {
 
 /** Why an authorisation failed, with a link back. `message` ends without a full stop. */
 export function notAuthorisedPage(message: string, back: WayBack): Page {
-  const content = html`${pageHeader({ title: 'Not authorised' })} ${alert('bad', html`<p>${sentence(message)}</p>`)}
+  const content = html`${pageHeader({ title: 'Not authorised' })} ${alert('bad', html`<p>${toSentence(message)}</p>`)}
     <p>Nothing was stored, and an earlier authorisation is unchanged.</p>
     <div class="actions"><a class="button primary" href="${back.path}">${back.title}</a></div>`;
   return layout('Not authorised', content, 'narrow');
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

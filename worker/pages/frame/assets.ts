@@ -98,8 +98,12 @@ function urlOf(name: string, hash: string): string {
   return `/assets/${name.slice(0, dot)}.${hash}${name.slice(dot)}`;
 }
 
+const CONTENT_TYPES = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' } as const;
+
 function contentTypeOf(name: string): string {
-  return name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
+  const ending = name.slice(name.lastIndexOf('.') + 1);
+  if (ending !== 'css' && ending !== 'js' && ending !== 'svg') throw new Error(`${name} has no content type`);
+  return `${CONTENT_TYPES[ending]}; charset=utf-8`;
 }
 
 function unknownImport({ name }: AssetSource, specifier: string): Error {

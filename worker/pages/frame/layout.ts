@@ -19,9 +19,10 @@ export function layout(title: string, content: Html, width: PageWidth = 'wide'):
   return { title, content, width };
 }
 
-/** A page with one message. */
-export function messagePage(title: string, message: string): Page {
+/** A page with one message, and where to go from it. */
+export function messagePage(title: string, message: string, next?: { path: string; title: string }): Page {
   const content = html`${pageHeader({ title })}
-    <p>${message}</p>`;
+    <p>${message}</p>
+    ${next === undefined ? '' : html`<div class="actions"><a class="button" href="${next.path}">${next.title}</a></div>`}`;
   return layout(title, content, 'card');
 }

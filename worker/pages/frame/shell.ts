@@ -32,7 +32,7 @@ export function renderPage(page: Page, frame: Frame): Html {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>${page.title} · svc</title>
-        <link rel="icon" href="data:," />
+        <link rel="icon" type="image/svg+xml" href="${assets.urlOf('icon.svg')}" />
         <link rel="stylesheet" href="${assets.urlOf('style.css')}" />
         <script type="module" src="${assets.urlOf('console.js')}"></script>
       </head>

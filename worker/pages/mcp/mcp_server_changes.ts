@@ -127,6 +127,12 @@ export function upgradeInputs({ preview, problems, diff }: Pick<UpgradeReply, 'p
   return preview.inputs.filter(({ name, secret, credential }) => asked.has(name) || (!secret && isLeft(credential)));
 }
 
+function versionWords({ from_version: from, to_version: to }: UpgradeReply): Html {
+  if (from !== null && from === to)
+    return html`${foreignText(from)} is installed, and is the registry’s newest release`;
+  return html`${foreignText(from ?? 'No version')} is installed; the registry has ${foreignText(to ?? 'no version')}`;
+}
+
 /** Previews the changes of an upgrade. */
 export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page {
   const changes = upgradeChanges(upgrade);
@@ -134,8 +140,7 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
   const isNeeded = upgrade.available && (changes.length > 0 || inputs.length > 0);
   const content = html`${pageHeader({
     title: isNeeded ? `Update ${server.name}` : `${server.name} is up to date`,
-    lead: html`${foreignText(upgrade.from_version ?? 'No version')} is installed; the registry has
-    ${foreignText(upgrade.to_version ?? 'no version')}`,
+    lead: versionWords(upgrade),
     above: aboveOf(server),
   })}
   ${freshnessWords(upgrade, nowMs)}

@@ -1,9 +1,11 @@
 import { html } from 'hono/html';
 import type { ProvidersReply } from '../../../shared/wire/auth.ts';
+import { alert } from '../components/alert.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { toSentence } from '../../../shared/model/sentence.ts';
 
 /** The data of the page. */
 interface SignInView {
@@ -11,24 +13,41 @@ interface SignInView {
   readonly isLocal: boolean;
   /** One of our own pages to return to. */
   readonly returnTo: string;
+  /** What was tried and refused. */
+  readonly refused?: RefusedSignIn | undefined;
+}
+
+/** A sign-in that was refused: its message, and the address, which need not be typed again. */
+export interface RefusedSignIn {
+  readonly message: string;
+  readonly email: string;
 }
 
 /** The page for a browser that is not signed in. */
-export function signInPage({ methods, isLocal, returnTo }: SignInView): Page {
+export function signInPage({ methods, isLocal, returnTo, refused }: SignInView): Page {
+  const email = refused?.email ?? '';
   const query = returnTo === '/' ? '' : `?return_to=${encodeURIComponent(returnTo)}`;
   const content = html`${pageHeader({ title: 'Sign in', lead: 'Credentials stay here, out of your agents’ reach.' })}
+    ${refusedWords(refused?.message)}
     ${methods.providers.map(
       ({ title, login_url: url }) => html`<a class="button wide" href="${url}${query}">Continue with ${title}</a>`,
     )}
-    ${methods.password ? passwordForm(query) : ''} ${isLocal ? localHint() : ssoForm(returnTo)}
+    ${methods.password ? passwordForm(query, email) : ''} ${isLocal ? localHint() : ssoForm(returnTo, email)}
     ${methods.providers.length === 0 && !methods.password && !isLocal ? nothingSetUp() : ''}
     <p class="quiet small">The <a href="/docs">API reference</a> needs no sign-in.</p>`;
   return layout('Sign in', content, 'card');
 }
 
-function passwordForm(query: string): Html {
+/** Why the last try was refused, as a sentence. */
+export function refusedWords(message: string | undefined): Html | string {
+  return message === undefined ? '' : alert('bad', html`<p>${toSentence(message)}</p>`);
+}
+
+function passwordForm(query: string, email: string): Html {
   return html`<form class="stack" method="post" action="/sign-in${query}">
-      <label class="stacked">Email <br /><input type="email" name="email" autocomplete="username" required /></label>
+      <label class="stacked"
+        >Email <br /><input type="email" name="email" value="${email}" autocomplete="username" required
+      /></label>
       <label class="stacked"
         >Password <br /><input type="password" name="password" autocomplete="current-password" maxlength="256" required
       /></label>
@@ -37,12 +56,14 @@ function passwordForm(query: string): Html {
     <p><a href="/sign-up">Sign up, or set a new password</a></p>`;
 }
 
-function ssoForm(returnTo: string): Html {
+function ssoForm(returnTo: string, email: string): Html {
   return html`<hr />
     <h2>With your enterprise</h2>
     <form class="stack" method="get" action="/auth/sso">
       <input type="hidden" name="return_to" value="${returnTo}" />
-      <label class="stacked">Email <br /><input type="email" name="email" autocomplete="email" required /></label>
+      <label class="stacked"
+        >Email <br /><input type="email" name="email" value="${email}" autocomplete="email" required
+      /></label>
       <button class="wide">Find its sign-in</button>
     </form>`;
 }

@@ -1,4 +1,5 @@
 import { INJECTION_SCHEMES, type InjectionScheme, type Owner } from '../../../shared/model/host_binding.ts';
+import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { listSecretPage } from '../../services/vault/secrets.ts';
@@ -26,13 +27,18 @@ export function bindingRecordOf(fields: Fields): Record<string, unknown> {
   };
 }
 
-/** Maps problems of `sentinel.value` to the form's field. */
-export function sentinelForm(form: FormState): FormState {
-  const problems = form.problems.map(({ field, message }) => ({
-    field: field.replace(/^sentinel\./, 'sentinel_'),
-    message,
-  }));
-  return { ...form, problems };
+/**
+ * The refused form of a binding: problems of `sentinel.value` belong to the form's field, and what was typed for a reference
+ * without being one is not returned, because it may be the credential itself.
+ */
+export function refusedBindingForm({ values, problems, refusal }: FormState): FormState {
+  const { credential_ref: reference, ...others } = values;
+  const isReference = reference?.startsWith(VAULT_SCHEME) === true;
+  return {
+    values: isReference ? values : others,
+    problems: problems.map(({ field, message }) => ({ field: field.replace(/^sentinel\./, 'sentinel_'), message })),
+    refusal,
+  };
 }
 
 export function schemeOf(values: Fields): InjectionScheme {

@@ -12,7 +12,7 @@ import { callerOfBrowser } from '../http/authenticate.ts';
 import { queryOf } from '../console/browser_query.ts';
 import { isAtConsole } from '../console/console_host.ts';
 import { handOver } from './hand_over.ts';
-import { page } from '../console/pages.ts';
+import { page, showSignInAgain } from '../console/pages.ts';
 import { localPath } from './local_path.ts';
 
 /** `GET /auth/{provider}/login`: redirects the browser to the provider. */
@@ -66,9 +66,10 @@ export async function finishProvider(c: AppContext): Promise<Response> {
 /** `GET /auth/sso?email=…`: redirects to the provider of the enterprise with the address's domain. */
 export async function openSso(c: AppContext): Promise<Response> {
   const query = queryOf(c, ssoQuery);
-  if (!query.ok) return refusalPage(c, query.error);
-  const found = await findSso(c.get('context'), query.value.email ?? '');
-  if (!found.ok) return refusalPage(c, found.error);
+  if (!query.ok) return showSignInAgain(c, query.error, '');
+  const { email = '' } = query.value;
+  const found = await findSso(c.get('context'), email);
+  if (!found.ok) return showSignInAgain(c, found.error, email);
   const onward = new URLSearchParams({ return_to: localPath(query.value.return_to) });
   return page(c, ssoPage({ name: found.value.name, url: `${found.value.loginUrl}?${onward.toString()}` }), 200);
 }

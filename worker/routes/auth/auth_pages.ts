@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { loginInput, signupInput, verifyInput } from '../../../shared/wire/auth.ts';
-import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { loginInput, type SignupInput, signupInput, verifyInput } from '../../../shared/wire/auth.ts';
+import { apiError, type ApiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { codePage, signUpPage } from '../../pages/people/sign_up.ts';
 import { passwordsOff } from '../../sign_in/password_identity.ts';
 import { signInWithPassword } from '../../sign_in/password_sign_in.ts';
@@ -12,7 +12,7 @@ import { setSessionCookie, takeSessionCookie } from './auth_cookies.ts';
 import { refusalPage } from './auth_refusal.ts';
 import { isSameOrigin } from '../http/authenticate.ts';
 import { errorReply, invalidInput } from '../http/error_reply.ts';
-import { page, showSignIn } from '../console/pages.ts';
+import { page, showSignIn, showSignInAgain } from '../console/pages.ts';
 import { localPath } from './local_path.ts';
 
 /** `GET /sign-in`: all ways to sign in. */
@@ -23,9 +23,11 @@ export function getSignIn(c: AppContext): Promise<Response> {
 /** `POST /sign-in`: the form with email and password. */
 export async function submitSignIn(c: AppContext): Promise<Response> {
   const form = await readForm(c, loginInput);
-  if (!form.ok) return refusalPage(c, form.error);
+  if (!form.ok) return showSignInAgain(c, form.error, '');
   const client = { client: nameOf(c), address: c.get('clientAddress') };
-  return goOn(c, await signInWithPassword(c.get('context'), form.value, client), c.req.query('return_to'));
+  const signedIn = await signInWithPassword(c.get('context'), form.value, client);
+  if (!signedIn.ok) return showSignInAgain(c, signedIn.error, form.value.email);
+  return enter(c, signedIn.value, c.req.query('return_to'));
 }
 
 /** `GET /sign-up`: the form to create an account with a password, or set a new password. */
@@ -36,16 +38,26 @@ export function getSignUp(c: AppContext): Promise<Response> {
 /** `POST /sign-up`: sends the code, and asks for it. */
 export async function submitSignUp(c: AppContext): Promise<Response> {
   const form = await readForm(c, signupInput);
-  if (!form.ok) return refusalPage(c, form.error);
+  if (!form.ok) return showSignUpAgain(c, form.error, {});
   const begun = await beginSignup(c.get('context'), form.value, c.get('clientAddress'));
-  return begun.ok ? page(c, codePage(begun.value), 200) : refusalPage(c, begun.error);
+  return begun.ok ? page(c, codePage(begun.value), 200) : showSignUpAgain(c, begun.error, form.value);
+}
+
+/** The form again, without the password. */
+function showSignUpAgain(c: AppContext, error: ApiError, typed: Partial<SignupInput>): Promise<Response> {
+  if (c.get('context').signIn.mail === null) return refusalPage(c, error);
+  const { email = '', display_name: name = '' } = typed;
+  return page(c, signUpPage({ message: error.message, email, name }), ERROR_STATUS[error.code]);
 }
 
 /** `POST /sign-up/code`: the mailed code. */
 export async function submitCode(c: AppContext): Promise<Response> {
   const form = await readForm(c, verifyInput);
   if (!form.ok) return refusalPage(c, form.error);
-  return goOn(c, await verifySignup(c.get('context'), form.value, nameOf(c)), undefined);
+  const signedIn = await verifySignup(c.get('context'), form.value, nameOf(c));
+  if (signedIn.ok) return enter(c, signedIn.value, undefined);
+  if (signedIn.error.code !== 'verification_failed') return refusalPage(c, signedIn.error);
+  return page(c, codePage(form.value, signedIn.error.message), ERROR_STATUS[signedIn.error.code]);
 }
 
 /** `POST /auth/logout`: ends this browser's session; only from one of our own pages. */
@@ -68,13 +80,8 @@ function nameOf(c: AppContext): string {
   return c.req.header('user-agent') ?? '';
 }
 
-async function goOn(
-  c: AppContext,
-  result: Result<SignedIn, ApiError>,
-  returnTo: string | undefined,
-): Promise<Response> {
-  if (!result.ok) return refusalPage(c, result.error);
-  setSessionCookie(c, result.value.token);
+function enter(c: AppContext, { token }: SignedIn, returnTo: string | undefined): Response {
+  setSessionCookie(c, token);
   return c.redirect(localPath(returnTo), 303);
 }
 

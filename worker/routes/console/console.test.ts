@@ -37,6 +37,28 @@ describe('a form of the console', () => {
     expect(page).not.toContain(PLANTED);
   });
 
+  test('takes a whole reference where it asks for a path', async () => {
+    const reply = await submit('/secrets', { path: ' vault://user/pasted ', value: PLANTED, owner: 'personal' });
+    expect(reply.status).toBe(303);
+    expect(await (await open('/secrets')).text()).toContain('vault://user/pasted');
+  });
+
+  test('does not return a credential that was typed for a reference', async () => {
+    const fields = { scheme: 'bearer', host: 'typed.example.test', owner: 'personal' };
+    const refused = await submit('/bindings', { ...fields, credential_ref: PLANTED });
+    const page = await refused.text();
+    expect([refused.status, page]).toEqual([400, expect.stringContaining('the value given is not shown')]);
+    expect(page).toContain('value="typed.example.test"');
+    expect(page).not.toContain(PLANTED);
+    const again = await submit('/bindings', { ...fields, credential_ref: 'vault://User/x' });
+    expect(await again.text()).toContain('value="vault://User/x"');
+  });
+
+  test('says what is wrong with a field in whole sentences', async () => {
+    const reply = await submit('/secrets', { path: 'user/Token', value: PLANTED, owner: 'personal' });
+    expect(await reply.text()).toMatch(/>\s*The vault path has upper-case letters/);
+  });
+
   test.each([
     ['of another site', { origin: 'https://evil.test' }],
     ['of an unknown origin', {}],
@@ -108,6 +130,26 @@ describe('a form of the console', () => {
 describe('a page of the console', () => {
   test('requires a sign-in', async () => {
     expect((await control.send('/audit?host=api.example.test')).status).toBe(401);
+  });
+
+  test('of an unknown address is a page for a person, and an error for a program', async () => {
+    const accept = { accept: 'text/html,application/xhtml+xml' };
+    const signedIn = await control.inBrowser('/scrects', { headers: { cookie, ...accept } });
+    expect([signedIn.status, await signedIn.text()]).toEqual([404, expect.stringContaining('aria-label="Console"')]);
+    const stranger = await control.send('/scrects', { headers: accept });
+    expect([stranger.status, await stranger.text()]).toEqual([404, expect.stringContaining('There is no such page')]);
+    for (const [path, headers] of [
+      ['/scrects', {}],
+      ['/v1/scrects', accept],
+    ] as const) {
+      const reply = await control.send(path, { headers });
+      expect([reply.status, await reply.json()]).toMatchObject([404, { error: { code: 'not_found' } }]);
+    }
+  });
+
+  test('of the API keeps the navigation of who is signed in', async () => {
+    expect(await (await open('/docs')).text()).toContain('aria-label="Console"');
+    expect(await (await control.send('/docs')).text()).not.toContain('aria-label="Console"');
   });
 
   test("names the failed request's id", async () => {

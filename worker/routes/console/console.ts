@@ -8,6 +8,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.ts';
 import { consolePage, showSignIn } from './pages.ts';
+import { toSentence } from '../../../shared/model/sentence.ts';
 
 export type PageRoute = (c: AppContext) => Response | Promise<Response>;
 
@@ -49,7 +50,7 @@ export function redirectDone(c: AppContext, path: string, code: string): Respons
 export function toRefusedForm(fields: Fields, error: ApiError, secrets: readonly string[] = []): FormState {
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));
   const problems = problemsOf(error);
-  return { values, problems, refusal: problems.length > 0 ? null : sentence(error.message) };
+  return { values, problems, refusal: problems.length > 0 ? null : toSentence(error.message) };
 }
 
 function problemsOf({ details }: ApiError): { field: string; message: string }[] {
@@ -67,10 +68,6 @@ export function invalidForm(fields: Fields, error: z.core.$ZodError, secrets: re
 /** Shows a form again with 4xx. */
 export function formAgain(c: AppContext, caller: Caller, view: Page, error: ApiError | null = null): Promise<Response> {
   return consolePage(c, caller, view, error === null ? 400 : ERROR_STATUS[error.code]);
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 /** The fields that are not empty. */

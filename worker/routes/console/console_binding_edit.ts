@@ -8,7 +8,7 @@ import { type BindingDetails, describeBinding } from '../../services/bindings/bi
 import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { putHostBinding } from '../../services/bindings/host_bindings.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { bindingRecordOf, schemeOf, sentinelForm, listStoredReferences } from '../api/binding_fields.ts';
+import { bindingRecordOf, schemeOf, refusedBindingForm, listStoredReferences } from '../api/binding_fields.ts';
 import {
   redirectDone,
   type Fields,
@@ -44,7 +44,7 @@ export const submitBindingEdit = forChange(async (c, caller, fields) => {
   const { id, owner } = details.value.binding;
   const parsed = hostBindingInput.safeParse({ ...bindingRecordOf(values), owner });
   if (!parsed.success) {
-    const form = sentinelForm(invalidForm(values, parsed.error));
+    const form = refusedBindingForm(invalidForm(values, parsed.error));
     return formAgain(c, caller, await editPage(c, caller, { details: details.value, form, revision }));
   }
   const changed = await putHostBinding(c.get('context'), caller, id, parsed.data, revision);

@@ -17,7 +17,7 @@ import {
   removeHostBinding,
 } from '../../services/bindings/host_bindings.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { bindingRecordOf, schemeOf, sentinelForm, listStoredReferences } from '../api/binding_fields.ts';
+import { bindingRecordOf, schemeOf, refusedBindingForm, listStoredReferences } from '../api/binding_fields.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import {
   redirectDone,
@@ -92,7 +92,7 @@ async function formPage(c: AppContext, caller: Caller, form: FormState) {
 export const submitBinding = forChange(async (c, caller, fields) => {
   const parsed = hostBindingInput.safeParse(bindingRecordOf(fields));
   if (!parsed.success)
-    return formAgain(c, caller, await formPage(c, caller, sentinelForm(invalidForm(fields, parsed.error))));
+    return formAgain(c, caller, await formPage(c, caller, refusedBindingForm(invalidForm(fields, parsed.error))));
   const created = await createHostBinding(c.get('context'), caller, parsed.data);
   if (created.ok) return redirectDone(c, '/bindings', 'binding_created');
   return formAgain(c, caller, await formPage(c, caller, toRefusedForm(fields, created.error)), created.error);

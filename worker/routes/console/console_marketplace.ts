@@ -16,6 +16,7 @@ import type { PageRoute } from './console.ts';
 import { errorReply, invalidInput } from '../http/error_reply.ts';
 import { browsingContext } from '../api/marketplace.ts';
 import { consolePage, page } from './pages.ts';
+import { toSentence } from '../../../shared/model/sentence.ts';
 
 const SHOWN = 30;
 
@@ -36,7 +37,7 @@ export const getMarketplace = forVisitor(async (c, caller) => {
   const { q = '', registry_type = '', transport = '', needs_secret = '', publisher = '', cursor = '' } = c.req.query();
   const query = { q: q.trim(), registry_type, transport, needs_secret, publisher: publisher.trim(), cursor };
   const found = await search(c, caller, query);
-  const shown = found.ok ? found.value : { problem: sentence(found.error.message), requestId: c.get('requestId') };
+  const shown = found.ok ? found.value : { problem: toSentence(found.error.message), requestId: c.get('requestId') };
   const view = marketplacePage({ query, found: shown, nowMs: c.get('context').clock.now() });
   return { view, error: found.ok ? null : found.error };
 });
@@ -86,9 +87,5 @@ export async function getMarketplaceIcon(c: AppContext): Promise<Response> {
 }
 
 function answerRefusal(c: AppContext, error: ApiError) {
-  return { view: problemPage(sentence(error.message), c.get('requestId')), error };
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return { view: problemPage(toSentence(error.message), c.get('requestId')), error };
 }

@@ -25,6 +25,7 @@ import type { AppContext } from '../http/app_env.ts';
 import { redirectDone, type Fields, forChange, formAgain, forReader, problem } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
+import { toSentence } from '../../../shared/model/sentence.ts';
 
 /** `GET /mcp-servers/install?registry_id=&version=&package=&remote=&step=` */
 export const getMcpInstall = forReader(async (c, caller) => {
@@ -127,8 +128,7 @@ export function toRefusedInputs(fields: Fields, asked: readonly MarketplaceInput
     const index = asked.findIndex((input) => input.name === name);
     return { field: index < 0 ? name : inputField(index), message };
   });
-  const sentence = `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`;
-  return { values, problems, refusal: problems.length > 0 ? null : sentence };
+  return { values, problems, refusal: problems.length > 0 ? null : toSentence(error.message) };
 }
 
 function problemsOf({

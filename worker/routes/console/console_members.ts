@@ -16,6 +16,7 @@ import { confirmedChange } from './confirmed_change.ts';
 import { redirectDone, forChange, formAgain, forReader, invalidForm, problem, toRefusedForm } from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
+import { capitalise } from '../../../shared/model/sentence.ts';
 
 const SHOWN = 100;
 
@@ -25,7 +26,7 @@ export const getMembersPage = forReader(async (c, caller) => {
   const { cursor, done: code } = c.req.query();
   const members = await listMemberPage(context, caller, { limit: SHOWN, cursor });
   if (!members.ok && members.error.code === 'admin_required') {
-    return formAgain(c, caller, membersRefusedPage(sentenceOf(members.error)), members.error);
+    return formAgain(c, caller, membersRefusedPage(capitalise(members.error.message)), members.error);
   }
   if (!members.ok) return problem(c, caller, members.error);
   const [isLocal, nowMs] = [context.local !== null, context.clock.now()];
@@ -33,10 +34,6 @@ export const getMembersPage = forReader(async (c, caller) => {
   const view = { members: members.value, callerId: caller.userId, isLocal, mayChange, cursor, done: code, nowMs };
   return consolePage(c, caller, membersPage(view));
 });
-
-function sentenceOf({ message }: ApiError): string {
-  return `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
-}
 
 /** `GET /members/{id}` */
 export const getMemberPage = forReader(async (c, caller) => {

@@ -1,5 +1,6 @@
 import { err, ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
+import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import { ownerQuery, secretInput } from '../../../shared/wire/secrets.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import type { Page } from '../../pages/frame/layout.ts';
@@ -46,13 +47,19 @@ function formPage(caller: Caller, form: FormState): Page {
 
 /** `POST /secrets` */
 export const submitSecret = forChange(async (c, caller, fields) => {
-  const parsed = secretInput.safeParse(dropEmpty(fields));
+  const parsed = secretInput.safeParse(dropEmpty({ ...fields, path: vaultPathIn(fields['path'] ?? '') }));
   if (!parsed.success) return formAgain(c, caller, formPage(caller, invalidForm(fields, parsed.error, SECRET_FIELDS)));
   const input = { ...parsed.data, value: new Secret(parsed.data.value) };
   const stored = await storeSecret(c.get('context'), caller, input);
   if (stored.ok) return redirectDone(c, '/secrets', 'secret_stored');
   return formAgain(c, caller, formPage(caller, toRefusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
 });
+
+/** A whole reference may be pasted into the field of the path. */
+function vaultPathIn(text: string): string {
+  const path = text.trim();
+  return path.startsWith(VAULT_SCHEME) ? path.slice(VAULT_SCHEME.length) : path;
+}
 
 /** `/secrets/delete?path=&owner=`. The link may leave the owner out, the form may not: it deletes what it names. */
 export const secretDeletion = confirmedChange({

@@ -1,17 +1,18 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { type ApiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { codePointName, replaceHidden } from '../../../shared/model/shown_text.ts';
 import { docsPage } from '../../pages/frame/docs.ts';
 import { messagePage, type Page } from '../../pages/frame/layout.ts';
 import { type Person, renderPage } from '../../pages/frame/shell.ts';
-import { consoleHintPage, signInPage } from '../../pages/people/sign_in.ts';
+import { consoleHintPage, type RefusedSignIn, signInPage } from '../../pages/people/sign_in.ts';
 import { describePerson, VERSION } from '../../services/people/account.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { listMethods } from '../../sign_in/methods.ts';
 import { exchangeSignInCode } from '../../services/people/sign_in.ts';
 import type { AppContext, AppEnv } from '../http/app_env.ts';
 import { setSessionCookie } from '../auth/auth_cookies.ts';
-import { isStranger } from '../http/authenticate.ts';
+import { callerOfBrowser, isStranger } from '../http/authenticate.ts';
 import { makeOnce } from './once.ts';
 import { localPath } from '../auth/local_path.ts';
 
@@ -35,10 +36,20 @@ const pagePolicy = (forms: FormTargets) =>
 
 /** All ways to sign in. It replaces, with 401, a page that needs a session; the browser returns there after sign-in. */
 export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> {
-  const context = c.get('context');
   const { pathname, search } = new URL(c.req.url);
   const returnTo = localPath(status === 401 ? pathname + search : c.req.query('return_to'));
-  return page(c, signInPage({ methods: listMethods(context), isLocal: context.local !== null, returnTo }), status);
+  return page(c, signInView(c, returnTo), status);
+}
+
+/** The same page after a refusal, so that the person can try again or choose another way. */
+export function showSignInAgain(c: AppContext, error: ApiError, email: string): Promise<Response> {
+  const returnTo = localPath(c.req.query('return_to'));
+  return page(c, signInView(c, returnTo, { message: error.message, email }), ERROR_STATUS[error.code]);
+}
+
+function signInView(c: AppContext, returnTo: string, refused?: RefusedSignIn): Page {
+  const context = c.get('context');
+  return signInPage({ methods: listMethods(context), isLocal: context.local !== null, returnTo, refused });
 }
 
 /** Replaces a console page that was called by a loopback name. It does not reveal the console's name. */
@@ -65,7 +76,7 @@ export function getOpenApi(app: OpenAPIHono<AppEnv>): (c: AppContext) => Respons
 
 export function getDocs(app: OpenAPIHono<AppEnv>): (c: AppContext) => Promise<Response> {
   const describe = makeOnce(() => docsPage(openApiDocument(app)));
-  return (c) => page(c, describe(), 200);
+  return (c) => ownPage(c, describe(), 200);
 }
 
 function openApiDocument(app: OpenAPIHono<AppEnv>) {
@@ -81,6 +92,12 @@ const DESCRIPTION =
 /** One of our own pages that needs no sign-in. */
 export function page(c: AppContext, view: Page, status: ContentfulStatusCode): Promise<Response> {
   return send(c, view, { person: null, status, forms: 'own' });
+}
+
+/** A page that everybody may read. For a signed-in user it is in the console's frame. */
+export async function ownPage(c: AppContext, view: Page, status: ContentfulStatusCode): Promise<Response> {
+  const caller = await callerOfBrowser(c);
+  return caller === null ? page(c, view, status) : consolePage(c, caller, view, status);
 }
 
 /**
