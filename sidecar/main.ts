@@ -163,7 +163,8 @@ async function serve(
   restored: Restored,
 ): Promise<{ readonly mcp: SidecarMcp; close(): void }> {
   const { own } = parts;
-  const approvals = new Approvals({ channel: parts.control.channel });
+  const { sessions } = parts;
+  const approvals = new Approvals({ channel: parts.control.channel, findSession: (id) => sessions.find(id) });
   const tunnelPorts = tunnelPortsOf(config, parts, approvals);
   const listeners: SessionListeners = new SessionListeners({
     makeListener: (kind) => containerListener(kind, tunnelPorts, apiOptions),

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC, itemsSpec } from '../e2e/runtimes/connector_samples.ts';
-import { addUser, type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, openBrowserSession, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { ok } from '../shared/model/result.ts';
 import { meReply } from '../shared/wire/account.ts';
@@ -14,6 +14,7 @@ import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { connectorSubject } from './services/approvals/approval_subject.ts';
 import {
   askApproval,
+  countWaiting,
   decideApproval,
   getApproval,
   listApprovalPage,
@@ -239,6 +240,20 @@ describe('a sidecar’s request', () => {
     expect(await ask(late)).toMatchObject({ state: 'pending' });
   });
 
+  test('says who asks, and until when the agent waits for the decision', async () => {
+    const from = { session_name: 'claude', folder: '/home/ann/shop' };
+    const { approval_id: id } = await ask(request(from));
+    const read = () => parseReply(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`));
+    const first = await read();
+    expect(first).toMatchObject(from);
+    expect(Date.parse(first.held_until ?? '')).toBe(Date.parse(first.requested_at) + 60_000);
+    control.clock.ms += 90_000;
+    expect((await ask(request(from))).approval_id).toBe(id);
+    const again = await read();
+    expect(Date.parse(again.held_until ?? '')).toBe(Date.parse(first.held_until ?? '') + 90_000);
+    expect(again.expires_at).toBe(first.expires_at);
+  });
+
   test('does not lock the audit chain while nobody has decided', async () => {
     const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const one = request();
@@ -359,4 +374,44 @@ test('an admin decides for a connector of the enterprise, a member only for thei
   expect(await decideApproval(context, member, id, 'approve')).toMatchObject({ error: { code: 'not_found' } });
   const admin: Caller = { ...(await addUser(context, me.enterprise_id)), role: 'admin' };
   expect(await decideApproval(context, admin, id, 'approve')).toMatchObject({ value: { decided_by: admin.userId } });
+});
+
+const browserHeaders = async () => ({ cookie: await openBrowserSession(control) });
+const open = async (path = '/approvals') => (await control.inBrowser(path, { headers: await browserHeaders() })).text();
+
+describe('the page of what waits', () => {
+  test('says who asks, where, and what was decided of this kind', async () => {
+    const decisions = ['approve', 'deny', 'approve'] as const;
+    for (const [n, decision] of decisions.entries())
+      await decide((await ask(numberedRequest(n))).approval_id, decision);
+    await ask(numberedRequest(7, { session_name: 'cla<i>ude', folder: '/home/ann/<b>shop' }));
+    const page = await open();
+    expect(page).toContain('cla&lt;i&gt;ude');
+    expect(page).toContain('/home/ann/&lt;b&gt;shop');
+    expect(page).toContain('of the last 3 of this kind: 2 approved, 1 denied');
+    expect(page).toContain('Their agents wait');
+    expect(page).toContain('<title>(1) Approvals');
+    control.clock.ms += 61_000;
+    expect(await open()).not.toContain('Their agents wait');
+    expect(await open()).toContain('No longer waited for');
+  });
+
+  test('counts on every page what the reader may decide, and nothing of others', async () => {
+    await ask(numberedRequest(1));
+    expect(await open('/secrets')).toMatch(/<title>\(1\) Secrets.*<span class="count" data-waiting>1<\/span>/s);
+    expect(await countWaiting(control.context, await addUser(control.context, null))).toBe(0);
+  });
+
+  test('a decision that comes too late is told calmly', async () => {
+    const { approval_id: id } = await ask(request());
+    await decide(id, 'deny');
+    const { cookie } = await browserHeaders();
+    const late = await control.inBrowser(`/approvals/${id}`, {
+      method: 'POST',
+      headers: { cookie, origin: control.consoleOrigin },
+      body: new URLSearchParams({ decision: 'approve' }),
+    });
+    expect([late.status, late.headers.get('location')]).toEqual([303, '/approvals?done=was_decided']);
+    expect(await open('/approvals?done=was_decided')).toContain('nothing was changed');
+  });
 });

@@ -56,7 +56,7 @@ function columnsAt(now: number): readonly Column<ApprovalRecord>[] {
     { title: 'STATE', cell: (row) => row.state, style: (row) => STYLES[row.state] },
     { title: 'ASKED', cell: (row) => agoText(row.requested_at, now) },
     { title: 'OPERATION', cell: approvalTarget },
-    { title: 'SESSION', cell: (row) => row.session_id ?? '-' },
+    { title: 'SESSION', cell: (row) => row.session_name ?? row.session_id ?? '-' },
     { title: 'REQUEST', cell: (row) => row.summary },
   ];
 }
@@ -80,9 +80,12 @@ function fieldsText(record: ApprovalRecord): string {
     ['tool', record.tool],
     ['fingerprint', record.fingerprint],
     ['user', record.user_id],
+    ['agent', record.session_name],
+    ['folder', record.folder],
     ['session', record.session_id],
     ['sidecar', record.sidecar_id],
     ['requested', record.requested_at],
+    ['held until', record.held_until],
     ['decide until', record.expires_at],
     ['decided', record.decided_at],
     ['by', record.decided_by],

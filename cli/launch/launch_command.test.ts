@@ -173,6 +173,7 @@ describe('a launch with the proxy', () => {
     const about = { image: 'team/agent', image_id: IMAGE_ID, runtime, detached: false, egress: 'sealed' };
     expect(bodies.slice(1, 5)).toEqual([
       {
+        folder: home.path,
         name: 'demo',
         ttl_seconds: 3600,
         min_policy_version: 7,

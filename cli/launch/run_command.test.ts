@@ -61,7 +61,7 @@ describe('svc run', () => {
       'DELETE /v1/sandbox-proxy/sessions/ses_1',
       'GET /v1/audit-events',
     ]);
-    expect(run.calls[1]?.body).toEqual({ min_policy_version: 7, owner: identify(process.pid) });
+    expect(run.calls[1]?.body).toEqual({ folder: home.path, min_policy_version: 7, owner: identify(process.pid) });
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe(`${SESSION.proxy_url} placeholder`);
   });
 
@@ -259,7 +259,7 @@ describe('svc run', () => {
   test("continues with the sidecar's policy if the control plane is away", async () => {
     const run = await runCli(home, shellCommand('true'), { answer: controlAway });
     expect(run.code).toBe(0);
-    expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({ owner: identify(process.pid) });
+    expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({ folder: home.path, owner: identify(process.pid) });
     expect(run.stderr).toContain('using the policy that the sidecar has');
   });
 

@@ -29,7 +29,8 @@ export function sandboxSessions(call: Call): SandboxSessions {
   const timeoutMs = SESSION_TIMEOUT_MS;
   return {
     create: async (wanted) => {
-      const body = sessionBody(wanted, await policyVersion(call));
+      const folder = call.context.workingDirectory;
+      const body = { ...sessionBody(wanted, await policyVersion(call)), folder };
       return sandboxSession(await sidecar.call('POST', `${BASE}/sessions`, sessionReply, { body, timeoutMs }));
     },
     recordContainer: async (id, containerId) => {

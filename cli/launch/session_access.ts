@@ -57,6 +57,7 @@ export async function openSession(
   const version = await policyVersion(call);
   const body = {
     ...(wanted.name !== undefined && { name: wanted.name }),
+    folder: call.context.workingDirectory,
     ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),

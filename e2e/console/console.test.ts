@@ -129,6 +129,8 @@ describe('without JavaScript', () => {
   });
 });
 
+const titleWith = (count: number) => (count === 0 ? /^[A-Z]/ : new RegExp(`^\\(${count}\\) [A-Z]`));
+
 describe('live', () => {
   test('a decision appears in the audit log at once', async () => {
     const page = await suite.open('/audit?host=live.example.com');
@@ -142,6 +144,47 @@ describe('live', () => {
     const row = page.locator('#events').getByText('GET live.example.com/now');
     await row.waitFor();
     expect(await row.count()).toBe(1);
+  });
+
+  test('a request that waits is told on every tab, and is decided by a key', async () => {
+    const [elsewhere, list] = [await suite.open('/secrets'), await suite.open('/approvals')];
+    const second = await elsewhere.context().newPage();
+    await second.goto('/bindings');
+    const tabs = [elsewhere, second];
+    const before = await list.locator('.card').count();
+    await suite.world.askApproval(seeded.connectorId, 'Items: delete item 43');
+    for (const tab of tabs) {
+      await expect.poll(() => tab.title()).toMatch(titleWith(before + 1));
+      expect(await tab.locator('nav a[href="/approvals"]:visible .count').innerText()).toBe(String(before + 1));
+      expect(await tab.locator('link[rel=icon]').getAttribute('href')).toContain('icon_waiting');
+    }
+    const card = list.getByRole('article', { name: 'claude on' }).filter({ hasText: 'Items: delete item 43' });
+    await card.waitFor();
+    expect(await card.innerText()).toContain('/home/ann/shop');
+    await card
+      .locator('.ring')
+      .getByText(/^\d+ s$/)
+      .waitFor();
+    await expectAccessible(list);
+    await card.focus();
+    await list.keyboard.press('a');
+    await list.waitForURL('**/approvals?done=approved');
+    for (const tab of tabs) await expect.poll(() => tab.title()).toMatch(titleWith(before));
+  });
+
+  test('what is live can be paused', async () => {
+    const page = await suite.open('/audit?host=paused.example.com');
+    await page.locator('[data-live-of=events]').getByText('Live').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const event = { 'svc.proxy.method': 'GET', 'svc.proxy.upstream.host': 'paused.example.com' };
+    const other = await suite.open('/audit?host=paused.example.com');
+    await other.locator('[data-live-of=events]').getByText('Live').waitFor();
+    await suite.world.record('sandbox.proxy.passthrough', { ...event, 'svc.proxy.upstream.path': '/now' });
+    await other.locator('#events').getByText('GET paused.example.com/now').waitFor();
+    expect(await page.locator('#events').innerText()).toContain('No event matches');
+    expect(await page.locator('[data-live-of=events]').innerText()).toBe('Paused');
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.locator('#events').getByText('GET paused.example.com/now').waitFor();
   });
 
   test('the explanation and the URL follow the input', async () => {

@@ -165,6 +165,8 @@ export class ConsoleWorld {
       fingerprint: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
       summary,
       session_id: 'ses_demo',
+      session_name: 'claude',
+      folder: '/home/ann/shop',
     };
     const reply = await this.sidecar.call('POST', '/v1/sidecar/approvals', { body });
     if (!reply.ok) throw new Error(`the approval was not asked: ${await reply.text()}`);

@@ -37,7 +37,13 @@ export const approvalRecord = z
     user_id: z.string(),
     sidecar_id: z.string().nullable(),
     session_id: z.string().nullable(),
+    /** The session's name, such as that of its agent; null if it has none. */
+    session_name: z.string().nullable().default(null),
+    /** The folder in which the session was started, as its launcher said. */
+    folder: z.string().nullable().default(null),
     requested_at: time,
+    /** Until when a request waits for the decision. Later a decision holds for the agent's next identical request. */
+    held_until: time.nullable().default(null),
     /** The deadline for a decision. */
     expires_at: time,
     decided_by: z.string().nullable(),
@@ -76,6 +82,9 @@ const asked = {
   fingerprint: z.string().regex(/^[0-9a-f]{64}$/),
   summary: line(500).min(1),
   session_id: z.string().max(128).nullable(),
+  /** For the person who decides. Sidecars of earlier versions do not send them. */
+  session_name: line(100).nullable().default(null),
+  folder: line(300).nullable().default(null),
 };
 export const approvalRequest = z
   .union([

@@ -49,6 +49,21 @@ describe('an approval', () => {
     ]);
   });
 
+  it('says which session asks, in words that cannot control what shows them', async () => {
+    const known = new Map([['ses_1', { name: 'claude', folder: `/home/ann/\u001b[2J${'x'.repeat(400)}` }]]);
+    const told = new Approvals({ channel, findSession: (id) => known.get(id) ?? null });
+    answers('approved', 'approved', 'approved');
+    await outcome(told);
+    await told.approve({ ...REQUEST, sessionId: 'ses_2' }, here);
+    await told.approve({ ...REQUEST, sessionId: null }, here);
+    const [asked, ...unknown] = channel.approvalCalls;
+    expect(asked).toMatchObject({
+      sessionName: 'claude',
+      folder: expect.stringMatching(/^\/home\/ann\/[ -~…]{1,300}$/u),
+    });
+    expect(unknown).toMatchObject(Array(2).fill({ sessionName: null, folder: null }));
+  });
+
   it('is polled for with the same request id', async () => {
     answers('pending', 'pending', 'approved');
     expect(await outcome()).toBe('apr_2');

@@ -13,6 +13,8 @@ import { pause } from '../../machine/pause.ts';
 
 interface ApprovalsOptions {
   readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval'>;
+  /** What a person is told of the session that asks; null if it is unknown. */
+  readonly findSession?: (id: string) => { readonly name: string | null; readonly folder: string | null } | null;
   readonly holdSeconds?: number;
   /** The most requests held at one time. Further ones are told at once that they need an approval. */
   readonly maxHeld?: number;
@@ -40,6 +42,8 @@ const PAUSE_MS = 1_000;
 /** The length limit of the control plane. */
 const MAX_TOOL_CHARACTERS = 256;
 const MAX_SUMMARY_CHARACTERS = 500;
+const MAX_NAME_CHARACTERS = 100;
+const MAX_FOLDER_CHARACTERS = 300;
 /** An approval that was used by another identical request, or that has expired, is requested again this many times. */
 const MAX_QUESTIONS = 4;
 
@@ -57,12 +61,20 @@ export class Approvals implements ApprovalSource {
   }
 
   approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
-    return this.#ask(callOf(request), gone);
+    return this.#ask({ ...callOf(request), ...this.#whoAsks(request) }, gone);
   }
 
   /** The same for a tool call of an MCP server. */
   approveTool(request: ToolApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
-    return this.#ask(toolCallOf(request), gone);
+    return this.#ask({ ...toolCallOf(request), ...this.#whoAsks(request) }, gone);
+  }
+
+  #whoAsks({ sessionId }: { readonly sessionId: string | null }): Pick<ApprovalCall, 'sessionName' | 'folder'> {
+    const session = sessionId === null ? null : (this.#options.findSession?.(sessionId) ?? null);
+    return {
+      sessionName: toShownOrNull(session?.name ?? null, MAX_NAME_CHARACTERS),
+      folder: toShownOrNull(session?.folder ?? null, MAX_FOLDER_CHARACTERS),
+    };
   }
 
   async #ask(call: ApprovalCall, gone: AbortSignal): Promise<Result<string, NotApproved>> {
@@ -111,7 +123,14 @@ export class Approvals implements ApprovalSource {
   }
 }
 
-function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): ApprovalCall {
+function toShownOrNull(text: string | null, most: number): string | null {
+  return text === null ? null : toShownLine(text, most);
+}
+
+/** A call without what is told of its session. */
+type BareCall = Omit<ApprovalCall, 'sessionName' | 'folder'>;
+
+function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): BareCall {
   const requestId = randomBytes(16).toString('base64url');
   const { connector, operation } = match;
   const subject = { connectorId: connector.id, operation: operation.name };
@@ -119,7 +138,7 @@ function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): Ap
 }
 
 /** Two tool calls are the same only if server, tool and arguments are the same. */
-function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApprovalRequest): ApprovalCall {
+function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApprovalRequest): BareCall {
   const requestId = randomBytes(16).toString('base64url');
   const identity = JSON.stringify(['mcp tool call', server.id, tool, argumentsHash]);
   const fingerprint = sha256Hex(identity);

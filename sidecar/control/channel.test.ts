@@ -260,6 +260,8 @@ describe('connectors over the channel', () => {
     fingerprint: 'a'.repeat(64),
     summary: 'List items',
     sessionId: null,
+    sessionName: 'claude',
+    folder: '/home/ann/shop',
   };
 
   it('a session that asks for too many approvals does not count as a link failure', async () => {
@@ -267,6 +269,14 @@ describe('connectors over the channel', () => {
     plane.tamperReply = () => errorReply(429, 'too_many_approvals');
     expect(await channel.requestApproval(ASKED)).toMatchObject({ error: { code: 'too_many_approvals' } });
     expect(link.state).toBe('up');
+  });
+
+  it('a control plane of an earlier version is asked without what it does not know', async () => {
+    plane.tamperReply = ({ body }) =>
+      body.includes('session_name') || body.includes('folder') ? errorReply(400, 'invalid_input') : null;
+    expect(await channel.requestApproval(ASKED)).toMatchObject({ ok: true, value: { state: 'pending' } });
+    plane.tamperReply = () => errorReply(400, 'invalid_input');
+    expect(await channel.requestApproval(ASKED)).toMatchObject({ ok: false, error: { code: 'invalid_input' } });
   });
 
   it('an approval is requested, polled for, and given to one request only', async () => {

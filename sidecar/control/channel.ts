@@ -162,14 +162,18 @@ async function callForUnsealed(
 
 async function approvalCall(
   options: ControlChannelOptions,
-  { requestId, subject, fingerprint, summary, sessionId }: ApprovalCall,
+  { requestId, subject, fingerprint, summary, sessionId, sessionName, folder }: ApprovalCall,
 ): Promise<Result<ApprovalAnswer, ChannelFailure>> {
   const what =
     'connectorId' in subject
       ? { connector_id: subject.connectorId, operation: subject.operation }
       : { mcp_server_id: subject.mcpServerId, tool: subject.tool };
-  const asked = { request_id: requestId, ...what, fingerprint, summary };
-  const answer = await post(options, '/v1/sidecar/approvals', JSON.stringify({ ...asked, session_id: sessionId }));
+  const asked = { request_id: requestId, ...what, fingerprint, summary, session_id: sessionId };
+  const whole = JSON.stringify({ ...asked, session_name: sessionName, folder });
+  const first = await post(options, '/v1/sidecar/approvals', whole);
+  // A control plane of an earlier version refuses a request that says where it comes from.
+  const isUnknown = !first.ok && first.error.status === 400;
+  const answer = isUnknown ? await post(options, '/v1/sidecar/approvals', JSON.stringify(asked)) : first;
   if (!answer.ok) return answer;
   return openApproval(options.identity, answer.value.reply.body, { nonce: answer.value.nonce, requestId });
 }

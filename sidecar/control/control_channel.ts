@@ -75,6 +75,9 @@ export interface ApprovalCall {
   readonly fingerprint: string;
   readonly summary: string;
   readonly sessionId: string | null;
+  /** For the person who decides: the session's name and where it was started. */
+  readonly sessionName: string | null;
+  readonly folder: string | null;
 }
 
 export interface ApprovalWait {

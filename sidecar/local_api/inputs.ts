@@ -52,6 +52,8 @@ const sandboxInput = z.strictObject({
 /** `POST /v1/sandbox-proxy/sessions`. */
 export const sessionInput = z.strictObject({
   name: z.string().trim().min(1).max(100).optional(),
+  /** Where it was started; shown to whoever approves its requests. */
+  folder: z.string().min(1).max(4_096).optional(),
   /** The session starts with at least this policy version. */
   min_policy_version: z.number().int().min(0).optional(),
   /** Without it the session lives as long as its owner; without an owner, for a day. */

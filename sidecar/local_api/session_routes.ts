@@ -147,6 +147,7 @@ async function checkSession(
   };
   const parts = {
     ...lists,
+    folder: input.folder ?? null,
     mcpServer: served.value?.mcpServer ?? null,
     mcpServers: mcpServers.value,
     lock: lock.value,

@@ -48,6 +48,8 @@ export const savedSession = z.strictObject({
   /** The run of the system in which the processes were started. */
   bootId: text.nullable(),
   name: text.nullable(),
+  /** Absent in files of earlier versions. */
+  folder: text.nullable().default(null),
   createdAt: milliseconds,
   expiresAt: milliseconds,
   renews: z.boolean(),
@@ -114,6 +116,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     ...run,
     sessionId: session.id,
     name: session.name,
+    folder: session.folder,
     createdAt: session.createdAt,
     expiresAt: session.expiresAt,
     renews: session.renews,

@@ -19,6 +19,8 @@ import { newToken, isSameHash, tokenHash } from './token.ts';
 interface SessionFacts {
   readonly id: string;
   readonly name: string | null;
+  /** Where it was started, as the launcher said; null if it did not say. */
+  readonly folder?: string | null;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -65,6 +67,7 @@ const NOTHING_MORE: AllowList = { hosts: [], named: [] };
 export class Session implements LiveSession {
   readonly id: string;
   readonly name: string | null;
+  readonly folder: string | null;
   readonly createdAt: number;
   readonly renews: boolean;
   readonly ca: SessionCa;
@@ -106,6 +109,7 @@ export class Session implements LiveSession {
   constructor(facts: SessionFacts) {
     this.id = facts.id;
     this.name = facts.name;
+    this.folder = facts.folder ?? null;
     this.createdAt = facts.createdAt;
     this.#expiresAt = facts.expiresAt;
     this.renews = facts.renews;

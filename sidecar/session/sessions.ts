@@ -41,6 +41,7 @@ interface SessionsOptions {
 
 export interface NewSession {
   readonly name: string | null;
+  readonly folder?: string | null;
   /** Null: as long as its owner runs; without an owner, or for a detached container, for a day. */
   readonly ttlSeconds: number | null;
   readonly owner?: ProcessIdentity | null;
@@ -171,6 +172,7 @@ export class Sessions {
         directory,
         ca,
         name,
+        folder: wanted.folder ?? null,
         owner,
         sandbox,
         allowList,

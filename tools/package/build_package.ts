@@ -28,6 +28,7 @@ const FILES = [
   'sandbox/image',
   'worker/islands',
   'worker/pages/icon.svg',
+  'worker/pages/icon_waiting.svg',
   'worker/pages/style.css',
 ];
 

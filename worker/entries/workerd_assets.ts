@@ -1,25 +1,35 @@
 import { createHash } from 'node:crypto';
 import consoleIsland from '../islands/console.js';
 import copy from '../islands/copy.js';
+import decide from '../islands/decide.js';
 import liveForm from '../islands/live_form.js';
 import liveList from '../islands/live_list.js';
+import notify from '../islands/notify.js';
 import refreshed from '../islands/refreshed.js';
+import relativeTimeIsland from '../islands/relative_time.js';
 import search from '../islands/search.js';
+import waiting from '../islands/waiting.js';
 import { ASSET_FILES } from '../pages/frame/asset_files.ts';
 import { Assets } from '../pages/frame/assets.ts';
 import icon from '../pages/icon.svg';
+import iconWaiting from '../pages/icon_waiting.svg';
 import style from '../pages/style.css';
 
 /** Text modules, by the rules of wrangler.toml. */
 const TEXTS: Readonly<Record<string, string>> = {
   'style.css': style,
   'icon.svg': icon,
+  'icon_waiting.svg': iconWaiting,
   'console.js': consoleIsland,
   'copy.js': copy,
+  'decide.js': decide,
   'live_form.js': liveForm,
   'live_list.js': liveList,
+  'notify.js': notify,
   'refreshed.js': refreshed,
+  'relative_time.js': relativeTimeIsland,
   'search.js': search,
+  'waiting.js': waiting,
 };
 
 /** The assets on a runtime without files. */

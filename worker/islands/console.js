@@ -5,15 +5,24 @@
 /** @type {Readonly<Record<string, () => Promise<Island>>>} */
 const ISLANDS = {
   copy: () => import('./copy.js'),
+  decide: () => import('./decide.js'),
+  notify: () => import('./notify.js'),
+  waiting: () => import('./waiting.js'),
   'live-list': () => import('./live_list.js'),
   'live-form': () => import('./live_form.js'),
   search: () => import('./search.js'),
 };
 
+/** @type {WeakSet<Element>} */
+const started = new WeakSet();
+
 /** @param {ParentNode} root */
 async function startIslands(root) {
   for (const element of root.querySelectorAll('[data-island]')) {
     if (!(element instanceof HTMLElement)) continue;
+    // A row that kept the focus while its list was replaced has its island already.
+    if (started.has(element)) continue;
+    started.add(element);
     const load = ISLANDS[element.dataset['island'] ?? ''];
     if (load !== undefined) (await load()).start(element);
   }

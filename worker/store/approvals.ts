@@ -1,7 +1,7 @@
-import { and, count, desc, eq, inArray, lt, lte, or, sql, type SQL } from 'drizzle-orm';
+import { and, count, desc, eq, gt, inArray, isNotNull, lt, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
 import { type Database, guard, type Statement } from './database.ts';
-import { approvals } from './tables.ts';
+import { approvals, sidecars, users } from './tables.ts';
 
 export type ApprovalRow = typeof approvals.$inferSelect;
 
@@ -39,6 +39,61 @@ export async function listApprovals(
     .where(and(eq(approvals.enterpriseId, viewer.enterpriseId), visibleTo(viewer), inState, earlier))
     .orderBy(desc(approvals.id))
     .limit(page.limit);
+}
+
+/** The pending ones, newest first. */
+export function listPending(database: Database, viewer: ApprovalViewer, limit: number): Promise<ApprovalRow[]> {
+  return listApprovals(database, viewer, { state: 'pending', before: null, limit });
+}
+
+/** How many are pending and not overdue at `now`. */
+export async function countVisiblePending(database: Database, viewer: ApprovalViewer, now: string): Promise<number> {
+  const pending = and(eq(approvals.state, 'pending'), gt(approvals.expiresAt, now));
+  const rows = await database.read
+    .select({ n: count() })
+    .from(approvals)
+    .where(and(eq(approvals.enterpriseId, viewer.enterpriseId), visibleTo(viewer), pending));
+  return rows[0]?.n ?? 0;
+}
+
+/** The latest decisions about an operation or a tool, newest first. */
+export function listDecidedOfKind(
+  database: Database,
+  viewer: ApprovalViewer,
+  { subjectId, action }: Pick<ApprovalRow, 'subjectId' | 'action'>,
+  limit: number,
+): Promise<ApprovalRow[]> {
+  const kind = and(eq(approvals.subjectId, subjectId), eq(approvals.action, action));
+  return database.read
+    .select()
+    .from(approvals)
+    .where(
+      and(eq(approvals.enterpriseId, viewer.enterpriseId), visibleTo(viewer), kind, isNotNull(approvals.decidedBy)),
+    )
+    .orderBy(desc(approvals.id))
+    .limit(limit);
+}
+
+/** The names of the users and sidecars that ask, by their ids. */
+export async function nameAskers(
+  database: Database,
+  rows: readonly Pick<ApprovalRow, 'userId' | 'sidecarId'>[],
+): Promise<{ readonly people: ReadonlyMap<string, string>; readonly sidecars: ReadonlyMap<string, string> }> {
+  const userIds = [...new Set(rows.map(({ userId }) => userId))];
+  const sidecarIds = [...new Set(rows.flatMap(({ sidecarId }) => sidecarId ?? []))];
+  const { read } = database;
+  const found = await read
+    .select({ id: users.id, name: users.displayName })
+    .from(users)
+    .where(inArray(users.id, userIds));
+  const machines = await read
+    .select({ id: sidecars.id, name: sidecars.name })
+    .from(sidecars)
+    .where(inArray(sidecars.id, sidecarIds));
+  return {
+    people: new Map(found.map(({ id, name }) => [id, name])),
+    sidecars: new Map(machines.map(({ id, name }) => [id, name])),
+  };
 }
 
 function visibleTo({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefined {

@@ -544,4 +544,14 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN UPDATE identities SET vouched_by = NEW.provider WHERE id = NEW.id; END`,
     ],
   },
+  {
+    number: 32,
+    name: 'who asks for an approval',
+    statements: [
+      `ALTER TABLE approvals ADD COLUMN session_name TEXT`,
+      `ALTER TABLE approvals ADD COLUMN folder TEXT`,
+      `ALTER TABLE approvals ADD COLUMN held_until TEXT`,
+      `CREATE INDEX approvals_by_kind ON approvals (enterprise_id, connector_id, operation, id)`,
+    ],
+  },
 ];

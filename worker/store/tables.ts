@@ -291,8 +291,12 @@ export const approvals = sqliteTable('approvals', {
   fingerprint: text('fingerprint').notNull(),
   sidecarId: text('sidecar_id'),
   sessionId: text('session_id'),
+  sessionName: text('session_name'),
+  folder: text('folder'),
   state: text('state', { enum: [...APPROVAL_STATES] }).notNull(),
   requestedAt: text('requested_at').notNull(),
+  /** Null if nothing waits for the decision. */
+  heldUntil: text('held_until'),
   expiresAt: text('expires_at').notNull(),
   decidedBy: text('decided_by'),
   decidedAt: text('decided_at'),

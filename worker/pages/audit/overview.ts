@@ -26,20 +26,19 @@ export function overviewPage(overview: Overview, nowMs: number): Page {
         <a class="button" href="/bindings">Explain a request</a>
         <a class="button primary" href="/secrets/new">Store a secret</a>`,
     })}
-    ${tiles(overview)} ${isSetUp(overview) ? '' : firstSteps(overview)}
-    ${pendingApprovals > 0 ? approvalsHint(pendingApprovals) : ''} ${handedOut > 0 ? unsealedHint(handedOut) : ''}
-    <section
-      class="panel flush"
-      id="recent"
-      data-island="live-list"
-      data-stream="/v1/audit-events/stream"
-      aria-labelledby="recent-title"
-    >
+    <div class="stack page-part" id="standing">
+      ${tiles(overview)} ${isSetUp(overview) ? '' : firstSteps(overview)}
+      ${pendingApprovals > 0 ? approvalsHint(pendingApprovals) : ''} ${handedOut > 0 ? unsealedHint(handedOut) : ''}
+    </div>
+    <section class="panel flush" aria-labelledby="recent-title">
       <div class="panel-head">
         <h2 id="recent-title">Recent decisions</h2>
+        <span class="live"><span data-live-of="recent" role="status">As of now</span></span>
         <a href="/audit">All of the audit log</a>
       </div>
-      ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs)}
+      <div id="recent" data-island="live-list" data-stream="/v1/audit-events/stream" data-also="standing sidecars">
+        ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs)}
+      </div>
     </section>
     ${sidecarPanel(overview.sidecarList, nowMs)}`;
   return layout('Overview', content);

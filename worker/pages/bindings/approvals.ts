@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import type { PendingApproval } from '../../services/approvals/pending_approvals.ts';
 import { type ApprovalRecord, type ApprovalState, approvalTarget } from '../../../shared/wire/approvals.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { flash } from '../components/alert.ts';
@@ -11,13 +12,17 @@ import { pager } from '../components/pager.ts';
 import { tabs } from '../components/tabs.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
+import { approvalCard } from './approval_card.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
 interface ApprovalsView {
-  /** Pending approvals, or decided and expired ones. */
-  readonly state: 'pending' | 'all';
   readonly approvals: ListPage<ApprovalRecord>;
   readonly cursor: string | undefined;
+  readonly nowMs: number;
+}
+
+interface PendingView {
+  readonly pending: readonly PendingApproval[];
   readonly done: string | undefined;
   readonly nowMs: number;
 }
@@ -30,37 +35,73 @@ const STATES: { readonly [S in ApprovalState]: { readonly kind: BadgeKind; reado
   used: { kind: 'good', word: 'Approved and used' },
 };
 
-/** The pending and the decided approvals. */
+const LEAD =
+  'Requests of connectors and MCP servers that need your approval. A request is held for a minute; a later approval covers one identical request.';
+
+/** The requests that wait for a decision: first those whose agents still wait. */
+export function pendingApprovalsPage({ pending, done, nowMs }: PendingView): Page {
+  const isHeld = ({ record: { held_until: until } }: PendingApproval) => until !== null && Date.parse(until) > nowMs;
+  const held = pending.filter(isHeld);
+  const others = pending.filter((each) => !isHeld(each));
+  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${flash(done)} ${stateTabs('pending')}
+    <p class="live" data-island="notify">
+      <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals">Reload</a>
+    </p>
+    <div
+      class="stack"
+      id="approvals"
+      data-island="live-list"
+      data-stream="/v1/audit-events/stream?type=connector.approval."
+    >
+      ${pending.length === 0 ? html`<div class="panel flush">${nothingWaits()}</div>` : ''}
+      ${cards('Their agents wait', held, nowMs)}
+      ${cards('No longer waited for: a decision covers the next identical request', others, nowMs)}
+    </div>`;
+  return layout('Approvals', content);
+}
+
+function cards(title: string, pending: readonly PendingApproval[], nowMs: number): Html | string {
+  if (pending.length === 0) return '';
+  return html`<section class="stack">
+    <h2>${title}</h2>
+    ${pending.map((each) => approvalCard(each, nowMs))}
+  </section>`;
+}
+
+/** All approvals, also decided and expired ones. */
 export function approvalsPage(view: ApprovalsView): Page {
-  const { state, approvals, cursor, done } = view;
-  const content = html`${pageHeader({
-      title: 'Approvals',
-      lead: 'Requests of connectors and MCP servers that need your approval. A request is held for a minute; a later approval covers one identical request.',
-    })}
-    ${flash(done)}
-    ${tabs('Approvals', [
-      { path: '/approvals', title: 'Waiting', isCurrent: state === 'pending' },
-      { path: '/approvals?state=all', title: 'All', isCurrent: state === 'all' },
-    ])}
-    <p class="live"><span data-live-of="approvals" role="status">As of now</span> <a href="/approvals">Reload</a></p>
+  const { approvals, cursor } = view;
+  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${stateTabs('all')}
+    <p class="live">
+      <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals?state=all">Reload</a>
+    </p>
     <div
       class="panel flush"
       id="approvals"
       data-island="live-list"
       data-stream="/v1/audit-events/stream?type=connector.approval."
     >
-      ${approvals.items.length === 0 ? nothing(state) : table(view)}
+      ${approvals.items.length === 0 ? nothing() : table(view)}
     </div>
-    ${pager('/approvals', { state: state === 'all' ? 'all' : undefined, cursor }, approvals.next_cursor)}`;
+    ${pager('/approvals', { state: 'all', cursor }, approvals.next_cursor)}`;
   return layout('Approvals', content);
 }
 
-function nothing(state: ApprovalsView['state']): Html {
-  if (state === 'all')
-    return emptyState({
-      title: 'No request needed an approval yet',
-      next: 'A connector’s spec says which of its operations need one.',
-    });
+function stateTabs(state: 'pending' | 'all'): Html {
+  return tabs('Approvals', [
+    { path: '/approvals', title: 'Waiting', isCurrent: state === 'pending' },
+    { path: '/approvals?state=all', title: 'All', isCurrent: state === 'all' },
+  ]);
+}
+
+function nothing(): Html {
+  return emptyState({
+    title: 'No request needed an approval yet',
+    next: 'A connector’s spec says which of its operations need one.',
+  });
+}
+
+function nothingWaits(): Html {
   return emptyState({
     title: 'No request waits for you',
     next: 'New requests appear here by themselves. In a terminal:',

@@ -34,6 +34,8 @@ const DONE: Readonly<Record<string, string>> = {
   member_resumed: 'The member may sign in again.',
   settings_changed: 'The settings are in force.',
   approved: 'Approved: one identical request may go through within fifteen minutes.',
+  was_decided:
+    'That request was decided before, or nobody decided in time: nothing was changed. All shows what became of it.',
   denied: 'Denied: identical requests are refused for fifteen minutes.',
   mcp_installed: 'The server is installed. Nothing of it runs yet.',
   mcp_was_installed: 'The server was already installed and is unchanged.',

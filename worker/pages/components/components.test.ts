@@ -75,3 +75,13 @@ test('a path has the non-empty parameters, encoded', () => {
   expect(pathWith('/audit', { type: 'a.,b', host: '', session: undefined })).toBe('/audit?type=a.%2Cb');
   expect(pathWith('/audit', {})).toBe('/audit');
 });
+
+test('a time says in the browser what it said on the server', async () => {
+  const island = new URL('../../islands/relative_time.js', import.meta.url).href;
+  const { relativeTime: relativeTimeOfPage }: { relativeTime: typeof relativeTime } = await import(island);
+  const now = Date.parse('2026-03-01T12:00:00.000Z');
+  for (const seconds of [0, 4, 5, 59, 60, 3_599, 3_600, 86_399, 86_400, 900_000, -4, -5, -61, -90_000]) {
+    const time = new Date(now - seconds * 1000).toISOString();
+    expect(relativeTimeOfPage(time, now)).toBe(relativeTime(time, now));
+  }
+});

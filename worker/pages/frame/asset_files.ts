@@ -4,11 +4,23 @@ interface AssetFile {
   readonly file: string;
 }
 
-const island = (name: string): AssetFile => ({ name, file: `islands/${name}` });
+const ISLANDS = [
+  'console.js',
+  'copy.js',
+  'decide.js',
+  'live_form.js',
+  'live_list.js',
+  'notify.js',
+  'refreshed.js',
+  'relative_time.js',
+  'search.js',
+  'waiting.js',
+];
 
 /** All assets. worker/entries/workerd_assets.ts lists the same for a runtime without files; a test compares them. */
 export const ASSET_FILES: readonly AssetFile[] = [
   { name: 'style.css', file: 'pages/style.css' },
   { name: 'icon.svg', file: 'pages/icon.svg' },
-  ...['console.js', 'copy.js', 'live_form.js', 'live_list.js', 'refreshed.js', 'search.js'].map((name) => island(name)),
+  { name: 'icon_waiting.svg', file: 'pages/icon_waiting.svg' },
+  ...ISLANDS.map((name) => ({ name, file: `islands/${name}` })),
 ];

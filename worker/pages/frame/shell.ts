@@ -11,6 +11,8 @@ export interface Person {
   readonly name: string;
   readonly role: Role;
   readonly enterprise: string;
+  /** How many requests wait for the user's decision. */
+  readonly waiting: number;
 }
 
 /** The frame around a page. */
@@ -25,14 +27,22 @@ interface Frame {
 /** A whole document. It has no inline scripts, handlers or styles; only our own files run or style it. */
 export function renderPage(page: Page, frame: Frame): Html {
   const { assets, person } = frame;
+  const waiting = person?.waiting ?? 0;
+  const [calm, alarmed] = [assets.urlOf('icon.svg'), assets.urlOf('icon_waiting.svg')];
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        <title>${page.title} · svc</title>
-        <link rel="icon" type="image/svg+xml" href="${assets.urlOf('icon.svg')}" />
+        <title>${waiting > 0 ? `(${waiting}) ` : ''}${page.title} · svc</title>
+        <link
+          rel="icon"
+          type="image/svg+xml"
+          href="${waiting > 0 ? alarmed : calm}"
+          data-calm="${calm}"
+          data-waiting="${alarmed}"
+        />
         <link rel="stylesheet" href="${assets.urlOf('style.css')}" />
         <script type="module" src="${assets.urlOf('console.js')}"></script>
       </head>
@@ -71,7 +81,15 @@ function consoleFrame(page: Page, { path }: Frame, person: Person): Html {
         <div class="foot">${signedIn(person)}</div>
       </header>
       ${main(page)}
-    </div>`;
+    </div>
+    <p
+      class="hidden-but-read"
+      role="status"
+      data-island="waiting"
+      data-stream="/v1/audit-events/stream?type=connector.approval."
+      data-page="/approvals"
+      data-count="${person.waiting}"
+    ></p>`;
 }
 
 function main({ content, width }: Page): Html {
@@ -85,7 +103,7 @@ function brand(): Html {
 }
 
 /** Entries for other roles are left out. */
-function navigation(path: string, label: string, { role }: Person): Html {
+function navigation(path: string, label: string, { role, waiting }: Person): Html {
   return html`<nav aria-label="${label}">
     ${NAVIGATION.map(
       ({ title, entries }) =>
@@ -94,15 +112,16 @@ function navigation(path: string, label: string, { role }: Person): Html {
           <ul>
             ${entries
               .filter((entry) => entry.role === undefined || hasRole(role, entry.role))
-              .map((entry) => html`<li>${link(entry, path)}</li>`)}
+              .map((entry) => html`<li>${link(entry, path, waiting)}</li>`)}
           </ul>
         </div>`,
     )}
   </nav>`;
 }
 
-function link(entry: NavigationEntry, path: string): Html {
-  const content = html`${icon(entry.icon)} ${entry.title}`;
+function link(entry: NavigationEntry, path: string, waiting: number): Html {
+  const count = html`<span class="count" data-waiting>${waiting > 0 ? waiting : ''}</span>`;
+  const content = html`${icon(entry.icon)} ${entry.title} ${entry.path === '/approvals' ? count : ''}`;
   if (entry.path === path) return html`<a href="${entry.path}" aria-current="page">${content}</a>`;
   const isAbove = entry.path !== '/' && path.startsWith(`${entry.path}/`);
   return isAbove

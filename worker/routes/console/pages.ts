@@ -6,6 +6,7 @@ import { docsPage } from '../../pages/frame/docs.ts';
 import { messagePage, type Page } from '../../pages/frame/layout.ts';
 import { type Person, renderPage } from '../../pages/frame/shell.ts';
 import { consoleHintPage, type RefusedSignIn, signInPage } from '../../pages/people/sign_in.ts';
+import { countWaiting } from '../../services/approvals/approvals.ts';
 import { describePerson, VERSION } from '../../services/people/account.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { listMethods } from '../../sign_in/methods.ts';
@@ -114,7 +115,9 @@ export async function consolePage(
   status: ContentfulStatusCode = 200,
   forms: FormTargets = 'own',
 ): Promise<Response> {
-  return send(c, view, { person: await describePerson(c.get('context'), caller), status, forms });
+  const context = c.get('context');
+  const person = { ...(await describePerson(context, caller)), waiting: await countWaiting(context, caller) };
+  return send(c, view, { person, status, forms });
 }
 
 interface Sent {

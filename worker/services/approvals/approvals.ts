@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import {
+  APPROVAL_HOLD_SECONDS,
   APPROVAL_PENDING_SECONDS,
   APPROVAL_VALID_SECONDS,
   type ApprovalRecord,
@@ -14,6 +15,7 @@ import {
   type ApprovalViewer,
   changeApproval,
   countPending,
+  countVisiblePending,
   findApproval,
   findApprovalsOf,
   findOverdueApprovals,
@@ -36,6 +38,9 @@ interface AskedRequest {
   readonly fingerprint: string;
   readonly summary: string;
   readonly sessionId: string | null;
+  /** The session's name and where it was started, for the person who decides. */
+  readonly sessionName?: string | null;
+  readonly folder?: string | null;
 }
 
 /** The user that the request belongs to, and the sidecar that it came through; null if the user runs it here. */
@@ -78,7 +83,7 @@ export async function askApproval(
     const same = { userId: asker.userId, subjectId: request.subject.subjectId, fingerprint: request.fingerprint };
     const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
     const covering = findCoveringApproval(rows, request.requestId, nowText(context));
-    if (covering !== null) return ok(use(context, covering, request.requestId));
+    if (covering !== null) return ok(use(context, asker, covering, request.requestId));
     const full = await fullList(context, asker, request);
     if (full !== null) return err(full);
     const row = newRow(context, asker, request);
@@ -109,8 +114,16 @@ function findCoveringApproval(rows: readonly ApprovalRow[], requestId: string, n
   return inForce.find(({ state }) => state === 'approved') ?? inForce[0] ?? null;
 }
 
-/** Uses an approved approval for one request; returns any other as it is. The returned state is that of the request. */
-function use(context: ServiceContext, row: ApprovalRow, requestId: string): Change<ApprovalRow> {
+/**
+ * Uses an approved approval for one request; for a pending one, a request waits again. The returned state is that of the
+ * request.
+ */
+function use(context: ServiceContext, asker: Asker, row: ApprovalRow, requestId: string): Change<ApprovalRow> {
+  if (row.state === 'pending') {
+    const heldUntil = holdEnd(context, asker);
+    const statements = heldUntil === null ? [] : changeApproval(context.database, row, { heldUntil });
+    return { statements, events: [], value: row };
+  }
   if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
   const change = { state: 'used' as const, usedBy: requestId, usedAt: nowText(context) };
   return { statements: changeApproval(context.database, row, change), events: [], value: row };
@@ -138,7 +151,7 @@ export async function takeApproval(
     if (row === null) return err(notFound(id));
     const isLate = row.state === 'approved' && (row.validUntil ?? '') <= nowText(context);
     if (isLate) return ok({ statements: [], events: [], value: { ...row, state: 'expired' } });
-    return ok(use(context, row, requestId));
+    return ok(use(context, asker, row, requestId));
   });
 }
 
@@ -200,8 +213,13 @@ export async function listApprovalPage(
 
 const EXPIRED_AT_A_TIME = 100;
 
+/** How many approvals wait for the caller's decision. */
+export function countWaiting(context: ServiceContext, caller: Caller): Promise<number> {
+  return countVisiblePending(context.database, viewerOf(caller), nowText(context));
+}
+
 /** Expires approvals that nobody decided in time, and approved ones that were not used in time. */
-async function expireOverdue(context: ServiceContext, enterpriseId: string): Promise<void> {
+export async function expireOverdue(context: ServiceContext, enterpriseId: string): Promise<void> {
   await commit(context, controlChain({ enterpriseId }), async () => {
     const now = nowText(context);
     const rows = await findOverdueApprovals(context.database, enterpriseId, now, EXPIRED_AT_A_TIME);
@@ -211,7 +229,7 @@ async function expireOverdue(context: ServiceContext, enterpriseId: string): Pro
   });
 }
 
-function viewerOf(caller: Caller): ApprovalViewer {
+export function viewerOf(caller: Caller): ApprovalViewer {
   return { userId: caller.userId, enterpriseId: caller.enterpriseId, isAdmin: mayActAs(caller, 'admin') };
 }
 
@@ -226,8 +244,11 @@ function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): A
     fingerprint,
     sidecarId: asker.sidecarId,
     sessionId,
+    sessionName: request.sessionName ?? null,
+    folder: request.folder ?? null,
     state: 'pending',
     requestedAt: nowText(context),
+    heldUntil: holdEnd(context, asker),
     expiresAt: timeAfterSeconds(context, APPROVAL_PENDING_SECONDS),
     decidedBy: null,
     decidedAt: null,
@@ -237,7 +258,12 @@ function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): A
   };
 }
 
-function toRecord(row: ApprovalRow): ApprovalRecord {
+/** Only a sidecar holds the request while a person decides. */
+function holdEnd(context: ServiceContext, { sidecarId }: Asker): string | null {
+  return sidecarId === null ? null : timeAfterSeconds(context, APPROVAL_HOLD_SECONDS);
+}
+
+export function toRecord(row: ApprovalRow): ApprovalRecord {
   return {
     id: row.id,
     state: row.state,
@@ -248,7 +274,10 @@ function toRecord(row: ApprovalRow): ApprovalRecord {
     user_id: row.userId,
     sidecar_id: row.sidecarId,
     session_id: row.sessionId,
+    session_name: row.sessionName,
+    folder: row.folder,
     requested_at: row.requestedAt,
+    held_until: row.heldUntil,
     expires_at: row.expiresAt,
     decided_by: row.decidedBy,
     decided_at: row.decidedAt,

@@ -25,7 +25,8 @@ export async function askSidecarApproval(
   const subject = await subjectOf(context, caller, request);
   if (!subject.ok) return subject;
   const { fingerprint, summary, request_id: requestId, session_id: sessionId } = request;
-  const asked = { requestId, subject: subject.value, fingerprint, summary, sessionId };
+  const { session_name: sessionName, folder } = request;
+  const asked = { requestId, subject: subject.value, fingerprint, summary, sessionId, sessionName, folder };
   const approval = await askApproval(context, askerOf(caller), asked);
   return approval.ok ? ok(await signApproval(context, caller, requestId, approval.value)) : approval;
 }

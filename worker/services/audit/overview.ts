@@ -1,9 +1,8 @@
-import { APPROVAL_STATES } from '../../../shared/wire/approvals.ts';
 import { countHostBindings } from '../../store/host_bindings.ts';
 import { countSecrets } from '../../store/secrets.ts';
 import { countLiveSidecars } from '../../store/sidecars.ts';
 import { describeEnterprise, describeUser } from '../people/account.ts';
-import { listApprovalPage } from '../approvals/approvals.ts';
+import { countWaiting } from '../approvals/approvals.ts';
 import { listAuditPage } from './audit_log.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { countHandedOut } from './sealability_report.ts';
@@ -11,9 +10,6 @@ import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listSidecarPage } from '../sidecars/sidecars.ts';
 
 const RECENT = 12;
-const [PENDING] = APPROVAL_STATES;
-/** The largest count that is shown. */
-const MOST_COUNTED = 99;
 const MOST_SIDECARS = 100;
 
 /** The data of the first page: the signed-in user, totals, pending work, connected sidecars and the latest events. */
@@ -21,7 +17,6 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
   const owners = visibleOwners(caller);
   const recent = await listAuditPage(context, caller, { limit: RECENT });
   const requests = await listAuditPage(context, caller, { limit: 1, type: 'sandbox.proxy.,connector.proxy.' });
-  const pending = await listApprovalPage(context, caller, { state: PENDING, limit: MOST_COUNTED });
   const sidecars = await listSidecarPage(context, caller, { limit: MOST_SIDECARS });
   return {
     user: await describeUser(context, caller),
@@ -30,7 +25,7 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
     bindings: await countHostBindings(context.database, owners),
     sidecars: await countLiveSidecars(context.database, caller.userId),
     sidecarList: sidecars.ok ? sidecars.value.items.filter((sidecar) => sidecar.revoked_at === null) : [],
-    pendingApprovals: pending.ok ? pending.value.items.length : 0,
+    pendingApprovals: await countWaiting(context, caller),
     handedOut: await countHandedOut(context, caller),
     hasRequests: requests.ok && requests.value.items.length > 0,
     recent: recent.ok ? recent.value.items : [],

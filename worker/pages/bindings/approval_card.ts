@@ -1,0 +1,74 @@
+import { html } from 'hono/html';
+import { APPROVAL_HOLD_SECONDS, approvalTarget } from '../../../shared/wire/approvals.ts';
+import type { EarlierDecision, PendingApproval } from '../../services/approvals/pending_approvals.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+
+/** One request that waits for a decision: who asks, what for, what was decided before, and how long its agent still waits. */
+export function approvalCard(pending: PendingApproval, nowMs: number): Html {
+  const { record } = pending;
+  const target = approvalTarget(record);
+  const { folder, session_id: session } = record;
+  const facts: readonly (readonly [string, Html | null])[] = [
+    ['Operation', html`<code>${foreignText(target)}</code>`],
+    ['Folder', folder === null ? null : html`<code>${foreignText(folder)}</code>`],
+    ['Session', session === null ? null : html`<code>${foreignText(session)}</code>`],
+    ['Asked', timeAgo(record.requested_at, nowMs)],
+    ['Before', earlierWords(pending.earlier, nowMs)],
+  ];
+  return html`<article
+    class="panel card"
+    data-island="decide"
+    data-key="${record.id} ${record.state}"
+    tabindex="0"
+    aria-labelledby="asks-${record.id}"
+  >
+    <div class="panel-head">
+      <h3 id="asks-${record.id}">${whoAsks(pending)}</h3>
+      ${ring(record.held_until, nowMs)}
+    </div>
+    <p class="mono asked" data-asks>${foreignText(record.summary)}</p>
+    ${definitionList(facts)} ${decisionForm(record.id, `${target}, ${record.summary}`)}
+  </article>`;
+}
+
+function whoAsks({ record, person, sidecar }: PendingApproval): Html {
+  const name = record.session_name;
+  const agent = name === null ? html`A program` : html`<strong>${foreignText(name)}</strong>`;
+  const at = sidecar === null ? '' : html` on ${foreignText(sidecar)}`;
+  return html`${agent}${at} asks for ${foreignText(person)}`;
+}
+
+/** Counts down while the agent waits, with scripts; without them it says until when. */
+function ring(until: string | null, nowMs: number): Html | string {
+  if (until === null || Date.parse(until) <= nowMs) return '';
+  return html`<span
+    class="ring"
+    data-until="${until}"
+    data-seconds="${APPROVAL_HOLD_SECONDS}"
+    data-over="no longer waits"
+    >waits: ends ${timeAgo(until, nowMs)}</span
+  >`;
+}
+
+function earlierWords(earlier: readonly EarlierDecision[], nowMs: number): Html {
+  const [latest] = earlier;
+  if (latest === undefined) return html`nothing of this kind was decided`;
+  const approved = earlier.filter(({ decision }) => decision === 'approved').length;
+  const words = earlier.length === 1 ? 'the last one of this kind' : `of the last ${earlier.length} of this kind`;
+  const counts = earlier.length === 1 ? latest.decision : `${approved} approved, ${earlier.length - approved} denied`;
+  return html`${words}: ${counts}; the latest ${latest.decision} ${timeAgo(latest.at, nowMs)}`;
+}
+
+function decisionForm(id: string, what: string): Html {
+  return html`<form method="post" action="/approvals/${id}" class="actions">
+    <button class="primary" name="decision" value="approve" data-press="a" aria-keyshortcuts="a">
+      Approve <kbd aria-hidden="true">A</kbd><span class="hidden-but-read"> ${what}</span>
+    </button>
+    <button class="danger" name="decision" value="deny" data-press="d" aria-keyshortcuts="d">
+      Deny <kbd aria-hidden="true">D</kbd><span class="hidden-but-read"> ${what}</span>
+    </button>
+  </form>`;
+}

@@ -1,0 +1,53 @@
+import type { ApprovalRecord } from '../../../shared/wire/approvals.ts';
+import { type ApprovalRow, listDecidedOfKind, listPending, nameAskers } from '../../store/approvals.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { expireOverdue, toRecord, viewerOf } from './approvals.ts';
+
+/** A pending approval with what helps to decide it. */
+export interface PendingApproval {
+  readonly record: ApprovalRecord;
+  /** The user whose agent asks. */
+  readonly person: string;
+  /** The machine's name; null for a request that came through no sidecar. */
+  readonly sidecar: string | null;
+  /** The latest decisions about the same operation or tool, newest first. */
+  readonly earlier: readonly EarlierDecision[];
+}
+
+export interface EarlierDecision {
+  readonly decision: 'approved' | 'denied';
+  readonly at: string;
+}
+
+const MOST_EARLIER = 5;
+
+/** The approvals that wait for the caller's decision, newest first: at most `limit`. */
+export async function listPendingApprovals(
+  context: ServiceContext,
+  caller: Caller,
+  limit: number,
+): Promise<readonly PendingApproval[]> {
+  await expireOverdue(context, caller.enterpriseId);
+  const { database } = context;
+  const rows = await listPending(database, viewerOf(caller), limit);
+  const names = await nameAskers(database, rows);
+  const earlier = new Map<string, readonly EarlierDecision[]>();
+  for (const row of rows) {
+    if (earlier.has(kindOf(row))) continue;
+    const decided = await listDecidedOfKind(database, viewerOf(caller), row, MOST_EARLIER);
+    earlier.set(kindOf(row), decided.map(toDecision));
+  }
+  return rows.map((row) => ({
+    record: toRecord(row),
+    person: names.people.get(row.userId) ?? row.userId,
+    sidecar: row.sidecarId === null ? null : (names.sidecars.get(row.sidecarId) ?? row.sidecarId),
+    earlier: earlier.get(kindOf(row)) ?? [],
+  }));
+}
+
+const kindOf = ({ subjectId, action }: ApprovalRow): string => JSON.stringify([subjectId, action]);
+
+function toDecision({ state, decidedAt, requestedAt }: ApprovalRow): EarlierDecision {
+  return { decision: state === 'denied' ? 'denied' : 'approved', at: decidedAt ?? requestedAt };
+}
