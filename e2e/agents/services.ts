@@ -16,7 +16,7 @@ import {
   responsesEvents,
   type StreamEvent,
 } from './replies.ts';
-import { serveWebSocket } from './websocket.ts';
+import { serveWebSocket } from '../support/websocket.ts';
 
 /** The wire form of a credential: the header and its whole value. */
 interface WireForm {

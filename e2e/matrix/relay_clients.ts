@@ -28,22 +28,34 @@ function javaClient(name: string, client: string, service: ItemsService = 'items
 }
 
 /** Chromium as root has to run without its sandbox; the proxy has no part in that. */
-function chromium(profile: string, flags: string, host: string = HOSTS.items): string {
+function chromium(profile: string, flags: string, host: string = HOSTS.items, page = 'page'): string {
   const sandbox = process.getuid?.() === 0 ? '--no-sandbox' : '';
   const quiet = '--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update';
   const patience = '--virtual-time-budget=8000 --dump-dom';
   const { program, env } = withoutNetlink('chromium');
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-  return `${variables.join(' ')} exec '${program}' ${quiet} ${sandbox} --user-data-dir='${profile}' ${flags} ${patience} https://${host}/page`;
+  return `${variables.join(' ')} exec '${program}' ${quiet} ${sandbox} --user-data-dir='${profile}' ${flags} ${patience} https://${host}/${page}`;
 }
 
-function chromiumClient(name: string, service: ItemsService = 'items'): MatrixClient {
+interface ChromiumRow {
+  readonly name: string;
+  readonly service: ItemsService;
+  readonly page: string;
+  readonly tried: string;
+  /** What the page shows in the end. */
+  readonly said: string;
+  /** The requests of the page after its own. */
+  readonly then: readonly string[];
+}
+
+function chromiumClient({ name, service, page, tried, said, then }: ChromiumRow): MatrixClient {
   const use = async (world: MatrixWorld): Promise<void> => {
-    const command = chromium(world.folder('chromium'), '$SVC_CHROMIUM_FLAGS', HOSTS[service]);
-    const page = await world.runWithRelay(['sh', '-c', command]);
-    expect(page).toContain('<p id="said">made 201</p>');
+    const command = chromium(world.folder('chromium'), '$SVC_CHROMIUM_FLAGS', HOSTS[service], page);
+    const shown = await world.runWithRelay(['sh', '-c', command]);
+    expect(shown).toContain(`<p id="said">${said}</p>`);
     const requests = world.services[service].requests.filter(({ path }) => path !== '/favicon.ico');
-    expect(requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /page', 'POST /items']);
+    const sent = requests.map(({ method, path }) => `${method} ${path}`);
+    expect([sent[0], sent.slice(1).toSorted()]).toEqual([`GET /${page}`, then.toSorted()]);
     expectVersion(requests, service);
   };
   return {
@@ -51,12 +63,20 @@ function chromiumClient(name: string, service: ItemsService = 'items'): MatrixCl
     ...CHROMIUM,
     sets: ['SVC_CHROMIUM_FLAGS'],
     relay: true,
-    tried: 'a page, and a POST by its script',
+    tried,
     note: 'with `--user-data-dir="$(mktemp -d)" $SVC_CHROMIUM_FLAGS` on its command line',
     works: true,
     service,
     use,
   };
+}
+
+const POSTS = { page: 'page', tried: 'a page, and a POST by its script', said: 'made 201', then: ['POST /items'] };
+
+/** `opens`: the method of the request that opens the WebSocket. */
+function webSocketPage(opens: string): Omit<ChromiumRow, 'name' | 'service'> {
+  const then = [`${opens} /socket`, 'GET /held', 'GET /closed'];
+  return { page: 'socket-page', tried: 'a page, and a WebSocket by its script', said: 'heard hello', then };
 }
 
 function expectVersion(requests: readonly { readonly version: string }[], service: ItemsService): void {
@@ -121,8 +141,14 @@ export const RELAY_CLIENTS: readonly MatrixClient[] = [
     },
     () => java('HttpClient'),
   ),
-  chromiumClient('Chromium, headless'),
-  chromiumClient('Chromium, headless, HTTP/2', 'itemsOverHttp2'),
+  chromiumClient({ name: 'Chromium, headless', service: 'items', ...POSTS }),
+  chromiumClient({ name: 'Chromium, headless, HTTP/2', service: 'itemsOverHttp2', ...POSTS }),
+  chromiumClient({ name: 'Chromium, WebSocket', service: 'items', ...webSocketPage('GET') }),
+  chromiumClient({
+    name: 'Chromium, WebSocket over HTTP/2',
+    service: 'itemsOverHttp2',
+    ...webSocketPage('CONNECT'),
+  }),
   withoutRelay(
     {
       name: 'Chromium, without `--relay`',

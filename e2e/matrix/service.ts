@@ -1,9 +1,11 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import type { Http2ServerRequest, ServerHttp2Session } from 'node:http2';
+import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
 import { createSecureServer } from 'node:http2';
 import { createServer } from 'node:https';
+import type { Duplex } from 'node:stream';
 import type { Certificate } from '../support/test_ca.ts';
 import { listen } from '../support/tls_upstream.ts';
+import { answerMessages, serveWebSocket } from '../support/websocket.ts';
 
 /** A request to a service, with its body read. */
 interface ServiceRequest {
@@ -16,7 +18,10 @@ interface ServiceRequest {
   readonly body: Buffer;
 }
 
-/** An HTTPS service that refuses requests without its credential, and its received requests. It speaks one version of HTTP. */
+/**
+ * An HTTPS service that refuses requests without its credential, and its received requests. It speaks one version of HTTP, and
+ * says on a WebSocket what it hears.
+ */
 export interface Service {
   readonly port: number;
   readonly requests: ServiceRequest[];
@@ -40,27 +45,45 @@ export async function startService(
   version: 'HTTP/1.1' | 'HTTP/2' = 'HTTP/1.1',
 ): Promise<Service> {
   const requests: ServiceRequest[] = [];
+  const record = (incoming: IncomingMessage | Http2ServerRequest, body: Buffer): ServiceRequest => {
+    const url = new URL(incoming.url ?? '/', 'https://service.invalid');
+    const request = {
+      version: incoming.httpVersion,
+      method: incoming.method ?? '',
+      path: decodeURIComponent(url.pathname),
+      query: url.searchParams,
+      authorization: incoming.headers.authorization,
+      body,
+    };
+    requests.push(request);
+    return request;
+  };
   const answer = (incoming: IncomingMessage | Http2ServerRequest, response: Response): void => {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {
-      const url = new URL(incoming.url ?? '/', 'https://service.invalid');
-      const { authorization } = incoming.headers;
-      const request = {
-        version: incoming.httpVersion,
-        method: incoming.method ?? '',
-        path: decodeURIComponent(url.pathname),
-        query: url.searchParams,
-        authorization,
-        body: Buffer.concat(chunks),
-      };
-      requests.push(request);
-      if (authorization === wanted) handle(request, response);
+      const request = record(incoming, Buffer.concat(chunks));
+      if (request.authorization === wanted) handle(request, response);
       else sendJson(response, 401, { message: 'Bad credentials' });
     });
   };
   const sessions = new Set<ServerHttp2Session>();
-  const server = version === 'HTTP/2' ? createSecureServer(certificate, answer) : createServer(certificate, answer);
+  const settings = { enableConnectProtocol: true };
+  const server =
+    version === 'HTTP/2' ? createSecureServer({ ...certificate, settings }, answer) : createServer(certificate, answer);
+  server.on('upgrade', (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (record(incoming, head).authorization === wanted) serveWebSocket(incoming, socket, head, sayAgain);
+    else socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n');
+  });
+  // What opens a WebSocket over HTTP/2 (RFC 8441).
+  server.on('connect', (incoming: Http2ServerRequest, { stream }: Http2ServerResponse) => {
+    if (record(incoming, NOTHING).authorization !== wanted) {
+      stream.respond({ ':status': 401 }, { endStream: true });
+      return;
+    }
+    stream.respond({ ':status': 200 });
+    answerMessages(stream, NOTHING, sayAgain);
+  });
   server.on('session', (session: ServerHttp2Session) => sessions.add(session));
   const port = await listen(server);
   const close = async (): Promise<void> => {
@@ -70,6 +93,9 @@ export async function startService(
   };
   return { port, requests, wanted, close };
 }
+
+const NOTHING = Buffer.alloc(0);
+const sayAgain = (message: string): Promise<string[]> => Promise.resolve([message]);
 
 export function sendJson(response: Response, status: number, body: unknown): void {
   const text = JSON.stringify(body);

@@ -1,18 +1,32 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { sendJson, sendText, type ServiceHandler } from './service.ts';
+import { type Response, sendJson, sendText, type ServiceHandler } from './service.ts';
 
 const PAGE = `<!doctype html><title>page</title><p id="said">nothing yet</p><script>
 fetch('/items', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"title":"a"}' })
   .then((reply) => { document.getElementById('said').textContent = 'made ' + reply.status; });
 </script>`;
 
-/** An API with items: GET lists them, POST creates one; also a page whose script creates one. */
-export const itemsApi: ServiceHandler = (request, response) => {
-  if (request.path === '/page') sendText(response, 'text/html', PAGE);
-  else if (request.method === 'POST') sendJson(response, 201, { made: true });
-  else sendJson(response, 200, { items: [] });
-};
+/** Its image arrives when its script has shown the answer on a WebSocket, or the WebSocket has closed: that ends the loading of the page. */
+const SOCKET_PAGE = `<!doctype html><title>page</title><p id="said">nothing yet</p><img src="/held"><script>
+const socket = new WebSocket('wss://' + location.host + '/socket');
+socket.onopen = () => socket.send('hello');
+socket.onmessage = ({ data }) => { document.getElementById('said').textContent = 'heard ' + data; socket.close(); };
+socket.onclose = () => fetch('/closed');
+</script>`;
+
+/** An API with items: GET lists them, POST creates one; also a page whose script creates one, and one whose script opens a WebSocket. */
+export function itemsApi(): ServiceHandler {
+  const held: Response[] = [];
+  return (request, response) => {
+    if (request.path === '/held') return void held.push(response);
+    if (request.path === '/closed') for (const one of held.splice(0)) sendText(one, 'image/png', '');
+    if (request.path === '/page') sendText(response, 'text/html', PAGE);
+    else if (request.path === '/socket-page') sendText(response, 'text/html', SOCKET_PAGE);
+    else if (request.method === 'POST') sendJson(response, 201, { made: true });
+    else sendJson(response, 200, { items: [] });
+  };
+}
 
 /** The part of GitHub Enterprise Server's API that `gh api` needs: REST below /api/v3, GraphQL beside it. */
 export const githubApi: ServiceHandler = (request, response) => {

@@ -75,8 +75,8 @@ export async function startMatrixWorld({ env, proxy }: WorldOptions = {}): Promi
   const basic = `Basic ${Buffer.from(`${BASIC_USER}:${token}`).toString('base64')}`;
   const certify = (name: ServiceName) => ca.issue([HOSTS[name]]);
   const services = {
-    items: await startService(await certify('items'), `Bearer ${token}`, itemsApi),
-    itemsOverHttp2: await startService(await certify('itemsOverHttp2'), `Bearer ${token}`, itemsApi, 'HTTP/2'),
+    items: await startService(await certify('items'), `Bearer ${token}`, itemsApi()),
+    itemsOverHttp2: await startService(await certify('itemsOverHttp2'), `Bearer ${token}`, itemsApi(), 'HTTP/2'),
     github: await startService(await certify('github'), `token ${token}`, githubApi),
     npm: await startService(await certify('npm'), `Bearer ${token}`, npmRegistry()),
     python: await startService(await certify('python'), basic, pythonIndex('demo', await makeWheel(scratch))),

@@ -6,17 +6,20 @@ import type { Duplex } from 'node:stream';
 const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const [TEXT, CLOSE, PING, PONG] = [0x1, 0x8, 0x9, 0xa] as const;
 
-/** Accepts a WebSocket and answers each text message with others; enough of RFC 6455 for the agents: no extensions. */
-export function serveWebSocket(
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-  answer: (message: string) => Promise<readonly string[]>,
-): void {
+/** The answers to one text message. */
+type Answer = (message: string) => Promise<readonly string[]>;
+
+/** Accepts a WebSocket over HTTP/1.1 and answers its messages as {@link answerMessages} does. */
+export function serveWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer, answer: Answer): void {
   const key = `${request.headers['sec-websocket-key'] ?? ''}${ACCEPT_SUFFIX}`;
   const accept = createHash('sha1').update(key).digest('base64');
   const lines = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'];
   socket.write([...lines, `Sec-WebSocket-Accept: ${accept}`, '', ''].join('\r\n'));
+  answerMessages(socket, head, answer);
+}
+
+/** Answers each text message of an open WebSocket with others; enough of RFC 6455 for the clients: no extensions. */
+export function answerMessages(socket: Duplex, head: Buffer, answer: Answer): void {
   let received = head;
   let message = Buffer.alloc(0);
   const send = async (asked: string): Promise<void> => {
