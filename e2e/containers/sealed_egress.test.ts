@@ -14,6 +14,9 @@ import { type ContainerWorld, describeContainers, startContainerWorld } from './
 const HOST = 'api.example.test';
 const PACKAGES = 'packages.example.test';
 const TELEMETRY = 'telemetry.example.test';
+/** Hosts on the list of those that are not intercepted; a session names the first. */
+const PINNED = 'pinned.example.test';
+const UNNAMED = 'unnamed.example.test';
 const TOKEN = plantSecret();
 const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
 const ATTACK = readFileSync(join(import.meta.dirname, 'programs', 'attack.py'), 'utf8');
@@ -89,15 +92,24 @@ async function startNeighbour(): Promise<{ id: string; address: string }> {
   return { id, address: await engine.docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', id) };
 }
 
+const STATUS = `curl -s -o /dev/null -w '%{http_connect}.%{http_code} '`;
+const ASK_EACH = `for host in "$@"; do ${STATUS} "https://$host/"; done`;
+
 /** A command that prints, for each host, the status of the tunnel and that of a request in it. */
 function askEach(...hosts: readonly string[]): string[] {
-  const script = `for host in "$@"; do curl -s -o /dev/null -w '%{http_connect}.%{http_code} ' "https://$host/"; done; true`;
-  return ['sh', '-c', script, 'sh', ...hosts];
+  return ['sh', '-c', `${ASK_EACH}; true`, 'sh', ...hosts];
+}
+
+/** The same, and then for the hosts that are not intercepted, by a client that trusts only their own roots. */
+function askPinned(roots: string, ...hosts: readonly string[]): string[] {
+  const pinned = [PINNED, UNNAMED].map((host) => `${STATUS} --cacert /tmp/own.pem https://${host}/secret-path`);
+  const script = `printf '%s' "$1" > /tmp/own.pem; shift; ${ASK_EACH}; ${pinned.join('; ')}; true`;
+  return ['sh', '-c', script, 'sh', roots, ...hosts];
 }
 
 describeContainers('sealed egress', () => {
   beforeAll(async () => {
-    world = await startContainerWorld([HOST, PACKAGES, TELEMETRY]);
+    world = await startContainerWorld([HOST, PACKAGES, TELEMETRY, PINNED, UNNAMED]);
     services = await startHostServices();
     neighbour = await startNeighbour();
     const gateway = await world.bench.engine.docker(
@@ -144,7 +156,7 @@ describeContainers('sealed egress', () => {
   });
 
   describe('the hosts that it reaches', () => {
-    it('are the bound and the allowed ones; its last line names the others, and svc allow --from-session allows what a person picks', async () => {
+    it('are the bound and the allowed ones; its last line names the others, and svc allow --from-session allows what a person picks; those of svc tunnel only if it names them, unread', async () => {
       const cwd = world.bench.folder('learning');
       const hosts = [HOST, PACKAGES, PACKAGES, TELEMETRY];
       world.upstream.reset();
@@ -173,10 +185,22 @@ describeContainers('sealed egress', () => {
 
       const second = await world.launch(['--egress=sealed'], askEach(...hosts), { cwd });
       expect(second.stdout).toBe('200.200 200.200 200.200 403.000 ');
-      const elsewhere = await world.launch(['--egress=sealed', '--allow', TELEMETRY], askEach(...hosts), {
-        cwd: world.bench.folder('elsewhere'),
-      });
-      expect(elsewhere.stdout).toBe('200.200 403.000 403.000 200.200 ');
+      for (const host of [PINNED, UNNAMED]) await world.svc.ok(['tunnel', 'add', host]);
+      const allowed = ['--egress=sealed', '--allow', TELEMETRY, '--allow', PINNED];
+      const command = askPinned(readFileSync(world.ca.file, 'utf8'), ...hosts);
+      const elsewhere = await world.launch(allowed, command, { cwd: world.bench.folder('elsewhere') });
+      expect(elsewhere.stdout).toBe('200.200 403.000 403.000 200.200 200.200 403.000 ');
+      expect(world.upstream.last().headers('authorization')).toEqual([]);
+      const carried = (await world.svc.events()).filter(
+        ({ session_id: of, data }) =>
+          of !== session && [PINNED, UNNAMED].some((host) => host === data['svc.proxy.upstream.host']),
+      );
+      expect(carried.map(({ data }) => [data['svc.proxy.upstream.host'], data['svc.proxy.reason']])).toEqual([
+        [PINNED, 'tunnel_opened'],
+        [PINNED, 'tunnel_closed'],
+        [UNNAMED, 'egress_host_not_allowed'],
+      ]);
+      expect(JSON.stringify(carried)).not.toContain('secret-path');
     });
 
     it('are all public ones with sealed,public, which has no other network either', async () => {

@@ -45,17 +45,17 @@ interface ChromiumRow {
   /** What the page shows in the end. */
   readonly said: string;
   /** The requests of the page after its own. */
-  readonly then: readonly string[];
+  readonly sends: readonly string[];
 }
 
-function chromiumClient({ name, service, page, tried, said, then }: ChromiumRow): MatrixClient {
+function chromiumClient({ name, service, page, tried, said, sends }: ChromiumRow): MatrixClient {
   const use = async (world: MatrixWorld): Promise<void> => {
     const command = chromium(world.folder('chromium'), '$SVC_CHROMIUM_FLAGS', HOSTS[service], page);
     const shown = await world.runWithRelay(['sh', '-c', command]);
     expect(shown).toContain(`<p id="said">${said}</p>`);
     const requests = world.services[service].requests.filter(({ path }) => path !== '/favicon.ico');
     const sent = requests.map(({ method, path }) => `${method} ${path}`);
-    expect([sent[0], sent.slice(1).toSorted()]).toEqual([`GET /${page}`, then.toSorted()]);
+    expect([sent[0], sent.slice(1).toSorted()]).toEqual([`GET /${page}`, sends.toSorted()]);
     expectVersion(requests, service);
   };
   return {
@@ -71,12 +71,12 @@ function chromiumClient({ name, service, page, tried, said, then }: ChromiumRow)
   };
 }
 
-const POSTS = { page: 'page', tried: 'a page, and a POST by its script', said: 'made 201', then: ['POST /items'] };
+const POSTS = { page: 'page', tried: 'a page, and a POST by its script', said: 'made 201', sends: ['POST /items'] };
 
 /** `opens`: the method of the request that opens the WebSocket. */
 function webSocketPage(opens: string): Omit<ChromiumRow, 'name' | 'service'> {
-  const then = [`${opens} /socket`, 'GET /held', 'GET /closed'];
-  return { page: 'socket-page', tried: 'a page, and a WebSocket by its script', said: 'heard hello', then };
+  const sends = [`${opens} /socket`, 'GET /held', 'GET /closed'];
+  return { page: 'socket-page', tried: 'a page, and a WebSocket by its script', said: 'heard hello', sends };
 }
 
 function expectVersion(requests: readonly { readonly version: string }[], service: ItemsService): void {

@@ -19,9 +19,9 @@ socket.onclose = () => fetch('/closed');
 export function itemsApi(): ServiceHandler {
   const held: Response[] = [];
   return (request, response) => {
-    if (request.path === '/held') return void held.push(response);
     if (request.path === '/closed') for (const one of held.splice(0)) sendText(one, 'image/png', '');
-    if (request.path === '/page') sendText(response, 'text/html', PAGE);
+    if (request.path === '/held') held.push(response);
+    else if (request.path === '/page') sendText(response, 'text/html', PAGE);
     else if (request.path === '/socket-page') sendText(response, 'text/html', SOCKET_PAGE);
     else if (request.method === 'POST') sendJson(response, 201, { made: true });
     else sendJson(response, 200, { items: [] });
