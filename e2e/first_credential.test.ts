@@ -42,6 +42,7 @@ describe('the search for the secret', () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-planted-'));
     writeFileSync(join(folder, 'log'), `before ${form} after`);
     expect(searchFiles(folder, SECRET).holding).toEqual([join(folder, 'log')]);
+    expect(searchFiles(folder, [plantSecret(), SECRET]).holding).toEqual([join(folder, 'log')]);
   });
 
   it('would find it in the middle of an encoded text', () => {

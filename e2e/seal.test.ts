@@ -225,10 +225,9 @@ describe('svc seal SERVICE', () => {
   );
 
   it('leaves no credential in a file', () => {
-    for (const secret of [GITHUB_TOKEN, NPM_TOKEN, INDEX_TOKEN, UPLOAD_TOKEN, DOCKER_TOKEN]) {
-      expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
-      expect(searchFiles(world.folder, secret).holding).toEqual([]);
-    }
+    const secrets = [GITHUB_TOKEN, NPM_TOKEN, INDEX_TOKEN, UPLOAD_TOKEN, DOCKER_TOKEN];
+    expect(searchFiles(world.svc.home, secrets).holding).toEqual([]);
+    expect(searchFiles(world.folder, secrets).holding).toEqual([]);
   });
 
   it('asks for confirmation before it replaces the value, and keeps the bindings', async () => {

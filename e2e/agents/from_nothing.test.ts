@@ -176,11 +176,10 @@ describe('svc claude, from nothing', () => {
         for (const { wanted, requests } of [services.api, services.registry]) {
           expect(new Set(requests.map(({ authorization }) => authorization))).toEqual(new Set([wanted]));
         }
-        for (const secret of [KEY, GITHUB_TOKEN, NPM_TOKEN]) {
-          expect(foundIn(shown.join(''), secret)).toEqual([]);
-          for (const name of ['state', 'user', 'work']) {
-            expect(searchFiles(join(folder, name), secret).holding).toEqual([]);
-          }
+        const secrets = [KEY, GITHUB_TOKEN, NPM_TOKEN];
+        for (const secret of secrets) expect(foundIn(shown.join(''), secret)).toEqual([]);
+        for (const name of ['state', 'user', 'work']) {
+          expect(searchFiles(join(folder, name), secrets).holding).toEqual([]);
         }
       } finally {
         await services.stop();

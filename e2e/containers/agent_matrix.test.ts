@@ -62,9 +62,9 @@ async function searchRunning(): Promise<void> {
   const inspected = await Promise.all((await bench.containersOf(svc)).map((id) => bench.engine.run(['inspect', id])));
   // One that has ended meanwhile is not there any more.
   const containers = inspected.filter(({ code }) => code === 0).map(({ stdout }) => stdout);
-  for (const value of planted()) {
-    leaks.push(...searchProcesses(value).holding, ...containers.flatMap((text) => foundIn(text, value)));
-  }
+  const values = planted();
+  leaks.push(...searchProcesses(values).holding);
+  for (const value of values) leaks.push(...containers.flatMap((text) => foundIn(text, value)));
 }
 
 async function homesOf(agent: string): Promise<readonly string[]> {
@@ -80,10 +80,9 @@ async function expectNoCredential(agent: string): Promise<void> {
   await searchRunning();
   expect(leaks).toEqual([]);
   const homes = await homesOf(agent);
-  for (const value of planted()) {
-    for (const folder of [...homes, project, person, svc.home]) expect(searchFiles(folder, value).holding).toEqual([]);
-    expect(said.flatMap((text) => foundIn(text, value))).toEqual([]);
-  }
+  const values = planted();
+  for (const folder of [...homes, project, person, svc.home]) expect(searchFiles(folder, values).holding).toEqual([]);
+  for (const value of values) expect(said.flatMap((text) => foundIn(text, value))).toEqual([]);
 }
 
 /** Stores the key, or imports the own login. Gives the exit code. */

@@ -31,22 +31,38 @@ export function foundIn(bytes: Buffer | string, secret: string): string[] {
   return formsOf(secret).filter((form) => haystack.includes(form));
 }
 
-/** The files under a folder that contain the secret in any form, and the number of files read. */
-export function searchFiles(folder: string, secret: string): { searched: number; holding: string[] } {
+/** The bytes to look for; each thing is read once for all secrets, because there may be many of either. */
+function needlesOf(secrets: string | readonly string[]): readonly Buffer[] {
+  const forms = new Set([secrets].flat().flatMap((secret) => formsOf(secret)));
+  return [...forms].map((form) => Buffer.from(form));
+}
+
+const holdsAny = (haystack: Buffer, needles: readonly Buffer[]): boolean =>
+  needles.some((needle) => haystack.includes(needle));
+
+interface Search {
+  readonly searched: number;
+  readonly holding: string[];
+}
+
+/** The files under a folder that contain a secret in any form, and the number of files read. */
+export function searchFiles(folder: string, secrets: string | readonly string[]): Search {
+  const needles = needlesOf(secrets);
   const holding: string[] = [];
   let searched = 0;
   for (const entry of entriesUnder(folder)) {
-    if (foundIn(entry.name, secret).length > 0) holding.push(join(entry.parentPath, entry.name));
+    if (holdsAny(Buffer.from(entry.name), needles)) holding.push(join(entry.parentPath, entry.name));
     const file = contentOf(entry);
     if (file === null) continue;
     searched += 1;
-    if (foundIn(file.bytes, secret).length > 0) holding.push(file.path);
+    if (holdsAny(file.bytes, needles)) holding.push(file.path);
   }
   return { searched, holding };
 }
 
-/** The processes of this machine whose arguments or environment contain the secret. */
-export function searchProcesses(secret: string): { searched: number; holding: string[] } {
+/** The processes of this machine whose arguments or environment contain a secret. */
+export function searchProcesses(secrets: string | readonly string[]): Search {
+  const needles = needlesOf(secrets);
   const holding: string[] = [];
   let searched = 0;
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
@@ -54,7 +70,7 @@ export function searchProcesses(secret: string): { searched: number; holding: st
       const bytes = readIfAllowed(`/proc/${pid}/${part}`);
       if (bytes === null) continue;
       searched += 1;
-      if (foundIn(bytes, secret).length > 0) holding.push(`/proc/${pid}/${part}`);
+      if (holdsAny(bytes, needles)) holding.push(`/proc/${pid}/${part}`);
     }
   }
   return { searched, holding };
