@@ -36,7 +36,7 @@ import {
   putConnectorCredential,
 } from './routes/api/connectors.ts';
 import { deleteSession, getSessions } from './routes/auth/browser_sessions_api.ts';
-import { getEnterprise, putEnterprise } from './routes/api/enterprise.ts';
+import { getEnterprise, getEnterprises, putEnterprise } from './routes/api/enterprise.ts';
 import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
 import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
 import { useFieldMessages } from './routes/console/field_messages.ts';
@@ -78,6 +78,7 @@ import { describeMcp } from './routes/mcp/describe_mcp.ts';
 import { CROSS_ORIGIN_PATHS, MCP_ROUTES } from './routes/mcp/mcp_routes.ts';
 import { allowAnyOrigin } from './routes/mcp/public_server.ts';
 import { MCP_PATH } from '../shared/wire/mcp/mcp_clients.ts';
+import { deleteInvitation, getInvitations, postInvitation } from './routes/api/invitations.ts';
 import { getMembers, putMember } from './routes/api/members.ts';
 import {
   answerLocalNamesOnly,
@@ -124,6 +125,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/me', getMe],
   ['get', '/v1/enterprise', getEnterprise],
   ['put', '/v1/enterprise', putEnterprise],
+  ['get', '/v1/enterprises', getEnterprises],
   ['post', '/v1/sign-in-links', postSignInLink],
   ['get', '/auth/providers', getProviders],
   ['post', '/auth/signup', postSignup],
@@ -132,6 +134,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
 
   ['get', '/v1/members', getMembers],
   ['put', '/v1/members/{id}', putMember],
+  ['post', '/v1/invitations', postInvitation],
+  ['get', '/v1/invitations', getInvitations],
+  ['delete', '/v1/invitations/{id}', deleteInvitation],
   ['post', '/v1/tokens', postToken],
   ['get', '/v1/tokens', getTokens],
   ['delete', '/v1/tokens/{id}', deleteToken],

@@ -99,6 +99,7 @@ beforeAll(async () => {
       ...Array(2).fill(nowText(control.context)),
     ],
   });
+  const invitationId = await create('/v1/invitations', { email: `${PLANTED}@example.test` });
   const mcpClientId = freshId(control.context, 'mcc');
   await client.execute({
     sql: `INSERT INTO mcp_connections (id, user_id, provider, client_id, client_name, redirect_origin, created_at, last_used_at, expires_at)
@@ -144,6 +145,7 @@ beforeAll(async () => {
     '/v1/identities/{id}': { id: identityId },
     '/v1/mcp-clients/{id}': { id: mcpClientId },
     '/v1/sessions/{id}': { id: sessionId },
+    '/v1/invitations/{id}': { id: invitationId },
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
     '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },
   };

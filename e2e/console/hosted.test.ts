@@ -115,7 +115,7 @@ describe('an owner', () => {
     ids = { alice: idOf('alice'), bob: idOf('bob'), carol: idOf('carol') };
     await page.goto('/members');
     expect(await page.locator('main table tbody tr').count()).toBe(3);
-    expect(await page.locator('main').innerText()).toContain('There are no invitations');
+    expect(await page.locator('main').innerText()).toContain('People join by an invitation');
     await page.getByRole('link', { name: 'Change bob' }).click();
     await page.getByLabel('admin', { exact: true }).check();
     await page.getByRole('button', { name: 'Change the role' }).click();

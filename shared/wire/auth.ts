@@ -23,7 +23,10 @@ export type ProvidersReply = z.infer<typeof providersReply>;
 const MIN_PASSWORD = 12;
 const MAX_PASSWORD = 256;
 
-const email = z.string().max(254).regex(EMAIL_PATTERN, 'is not an email address: write one such as alice@example.com');
+export const email = z
+  .string()
+  .max(254)
+  .regex(EMAIL_PATTERN, 'is not an email address: write one such as alice@example.com');
 const anyPassword = z.string().min(1).max(MAX_PASSWORD);
 
 /** `POST /auth/signup`: creates an account with a password, or sets a new password for an existing one. */

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { EMAIL_PATTERN } from '../model/email.ts';
 import { enterpriseReply } from './account.ts';
-import { line } from './primitives.ts';
+import { ROLES } from '../model/role.ts';
+import { id, line, time } from './primitives.ts';
 
 const MAX_DOMAINS = 100;
 const domain = z
@@ -94,3 +95,21 @@ export const enterpriseSettings = z
   })
   .meta({ id: 'EnterpriseSettings' });
 export type EnterpriseSettings = z.infer<typeof enterpriseSettings>;
+
+/** An enterprise that the caller has a user in. */
+const membershipRecord = z
+  .object({
+    id: id('ent'),
+    name: z.string(),
+    slug: z.string(),
+    role: z.enum(ROLES),
+    user_id: id('usr'),
+    /** Whether the call was made by this user. */
+    current: z.boolean(),
+    suspended_at: time.nullable(),
+  })
+  .meta({ id: 'Membership' });
+export type MembershipRecord = z.infer<typeof membershipRecord>;
+
+/** `GET /v1/enterprises`. */
+export const membershipsReply = z.object({ items: z.array(membershipRecord) }).meta({ id: 'Memberships' });

@@ -35,6 +35,8 @@ export const ERROR_STATUS = {
   sign_in_over: 401,
   cross_site_request: 403,
   admin_required: 403,
+  /** The invitation is for another address than those that the caller has proven. */
+  invitation_for_another: 403,
   /** The provider gives no usable email address. */
   email_required: 403,
   provider_not_allowed: 403,
@@ -74,12 +76,16 @@ export const ERROR_STATUS = {
   last_owner: 409,
   /** A change to sign-in that would lock out the user who makes it. */
   would_lock_out: 409,
+  /** The person has a user in the enterprise already. */
+  already_member: 409,
   /** The identity, or its verified address, belongs to another account. */
   identity_taken: 409,
   /** The domain belongs to another enterprise. */
   domain_taken: 409,
   conflict: 409,
   link_expired: 410,
+  /** The invitation was used or revoked, or has expired. */
+  invitation_over: 410,
   body_too_large: 413,
   unsupported_media_type: 415,
   misdirected_host: 421,

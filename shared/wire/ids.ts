@@ -20,6 +20,8 @@ const ID_PREFIXES = [
   'bse',
   /** A sign-in identity of a user. */
   'idn',
+  /** An invitation to an enterprise. */
+  'inv',
   /** A personal token. */
   'tok',
   /** A program's sign-in: its access and refresh tokens. */

@@ -60,6 +60,11 @@ export function insertUser(database: Database, { person, user }: NewUser): State
   ];
 }
 
+/** Inserts a user of a person who is known; a conflict if the person has one in this enterprise. */
+export function insertUserOf(database: Database, personId: string, user: NewUser['user']): Statement {
+  return database.read.insert(users).values({ ...user, personId });
+}
+
 /**
  * The version of a user's newest snapshot: the sum of the enterprise's and the user's change counts. Both only grow, so
  * the sum grows with each change.

@@ -27,6 +27,11 @@ export async function listAccountsOfIdentity(database: Database, key: IdentityKe
     .orderBy(desc(users.id));
 }
 
+/** The accounts of a person, the newest first. */
+export async function listAccountsOfPerson(database: Database, personId: string): Promise<Account[]> {
+  return selectAccounts(database).where(eq(users.personId, personId)).orderBy(desc(users.id));
+}
+
 /** The accounts of the person with this address, the newest first. `address` is lower-case. */
 export async function listAccountsByVerifiedEmail(database: Database, address: string): Promise<Account[]> {
   return selectAccounts(database).where(eq(people.verifiedEmail, address)).orderBy(desc(users.id));
@@ -84,6 +89,22 @@ export function guardJoinable(userId: string, address: string): Statement[] {
     sql`EXISTS (SELECT 1 FROM users JOIN people ON people.id = users.person_id
       WHERE users.id = ${userId} AND people.verified_email = ${address} AND suspended_at IS NULL)`,
   );
+}
+
+/** Whether a person has proven an address: it is the person's, or that of an own identity. `address` is lower-case. */
+export async function hasProven(database: Database, personId: string, address: string): Promise<boolean> {
+  const isOwn = and(isNull(identities.vouchedBy), eq(identities.emailVerified, true), eq(identities.email, address));
+  const [ofPerson, ofIdentities] = await Promise.all([
+    database.read
+      .select({ id: people.id })
+      .from(people)
+      .where(and(eq(people.id, personId), eq(people.verifiedEmail, address))),
+    database.read
+      .select({ id: identities.id })
+      .from(identities)
+      .where(and(eq(identities.personId, personId), isOwn)),
+  ]);
+  return ofPerson.length + ofIdentities.length > 0;
 }
 
 /** True for identities that sign in to a user of this enterprise. */

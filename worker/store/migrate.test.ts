@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-const identity = (name: string, provider: string, at: number, email: string): string =>
+const identityOf = (name: string, provider: string, at: number, email: string): string =>
   `INSERT INTO identities (provider, issuer, subject, user_id, person_id, email, email_verified, created_at,
     last_sign_in_at, id) VALUES ('${provider}', 'i', '${name}', 'usr_1', 'per_1', '${email}', 1, '${at}', '', '${name}')`;
 
@@ -74,13 +74,13 @@ describe('migrations', () => {
       `INSERT INTO people (id, verified_email, created_at) VALUES ('per_1', 'pat@acme.test', '${NOW}')`,
       `INSERT INTO users (id, enterprise_id, person_id, display_name, role, created_at)
         VALUES ('usr_1', 'ent_1', 'per_1', 'Pat', 'member', '${NOW}')`,
-      identity('before', 'codehost', 1, 'pat@home.test'),
-      identity('company', 'ent_1', 2, 'pat@acme.test'),
-      identity('added', 'general', 3, 'pat@home.test'),
-      identity('mailbox', 'password', 4, 'pat@acme.test'),
+      identityOf('before', 'codehost', 1, 'pat@home.test'),
+      identityOf('company', 'ent_1', 2, 'pat@acme.test'),
+      identityOf('added', 'general', 3, 'pat@home.test'),
+      identityOf('mailbox', 'password', 4, 'pat@acme.test'),
     ]);
     await migrate(client, NOW);
-    await client.execute(identity('old worker', 'ent_1', 5, 'pat@acme.test'));
+    await client.execute(identityOf('old worker', 'ent_1', 5, 'pat@acme.test'));
     const { rows } = await client.execute('SELECT id, vouched_by FROM identities ORDER BY created_at');
     expect(rows.map((row) => [row['id'], row['vouched_by']])).toEqual([
       ['before', null],

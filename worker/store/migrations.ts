@@ -554,4 +554,17 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX approvals_by_kind ON approvals (enterprise_id, connector_id, operation, id)`,
     ],
   },
+  {
+    number: 33,
+    name: 'invitations',
+    statements: [
+      `CREATE TABLE invitations (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), email TEXT NOT NULL,
+        role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'member')), token_hash TEXT NOT NULL UNIQUE,
+        invited_by TEXT NOT NULL REFERENCES users (id), created_at TEXT NOT NULL, ends_at INTEGER NOT NULL,
+        outcome TEXT CHECK (outcome IN ('accepted', 'revoked')), expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX invitations_by_enterprise ON invitations (enterprise_id, id)`,
+      `CREATE INDEX invitations_by_expiry ON invitations (expires_at)`,
+    ],
+  },
 ];

@@ -198,6 +198,23 @@ export const identities = sqliteTable(
   (table) => [primaryKey({ columns: [table.provider, table.issuer, table.subject] })],
 );
 
+/** Invitations to enterprises. A link carries the token, of which only the hash is stored. */
+export const invitations = sqliteTable('invitations', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  /** Lower-case. */
+  email: text('email').notNull(),
+  role: text('role', { enum: [...ROLES] }).notNull(),
+  tokenHash: text('token_hash').notNull(),
+  invitedBy: text('invited_by').notNull(),
+  createdAt: text('created_at').notNull(),
+  endsAt: integer('ends_at').notNull(),
+  /** Null until it is used or revoked. */
+  outcome: text('outcome', { enum: ['accepted', 'revoked'] }),
+  /** When the row is deleted: until then the link says what became of it. */
+  expiresAt: integer('expires_at').notNull(),
+});
+
 export const signInFlows = sqliteTable('sign_in_flows', {
   stateHash: text('state_hash').primaryKey(),
   extraHash: text('extra_hash').notNull(),

@@ -13,6 +13,8 @@ export interface Person {
   readonly enterprise: string;
   /** How many requests wait for the user's decision. */
   readonly waiting: number;
+  /** In local mode there is only one enterprise. */
+  readonly isLocal: boolean;
 }
 
 /** The frame around a page. */
@@ -129,11 +131,13 @@ function link(entry: NavigationEntry, path: string, waiting: number): Html {
     : html`<a href="${entry.path}">${content}</a>`;
 }
 
-function signedIn({ name, role, enterprise }: Person): Html {
+function signedIn({ name, role, enterprise, isLocal }: Person): Html {
   return html`<div class="person">
     <div class="small">
       <span class="quiet">Signed in as</span> <strong>${name}</strong>
-      <div class="quiet">${role} of ${enterprise}</div>
+      <div class="quiet">
+        ${role} of ${isLocal ? enterprise : html`<a href="/enterprises" title="Switch enterprise">${enterprise}</a>`}
+      </div>
     </div>
     <form method="post" action="/auth/logout"><button class="compact wide">Sign out</button></form>
   </div>`;

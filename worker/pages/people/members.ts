@@ -33,8 +33,9 @@ export function membersPage(view: MembersView): Page {
   const { members, cursor, done, isLocal } = view;
   const content = html`${pageHeader({
       title: 'Members',
-      lead: 'Everybody with an account in your enterprise. Owners appoint admins and owners; admins manage members. There are no invitations: anybody who signs in with a verified address of your provider’s domains joins.',
-      actions: html`<a class="button" href="/enterprise">Settings</a>`,
+      lead: 'Everybody with an account in your enterprise. Owners appoint admins and owners; admins manage members. People join by an invitation, or by signing in with a verified address of your provider’s domains.',
+      actions: html`${isLocal ? '' : html`<a class="button primary" href="/members/invite">Invite</a> <a class="button" href="/members/invitations">Invitations</a>`}
+        <a class="button" href="/enterprise">Settings</a>`,
     })}
     ${flash(done)}
     ${isLocal ? alert('info', 'This control plane is on your own machine: you are its only member, and nobody else can sign in.') : ''}

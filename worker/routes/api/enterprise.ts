@@ -1,6 +1,7 @@
 import { ok } from '../../../shared/model/result.ts';
-import { enterpriseInput, enterpriseSettings } from '../../../shared/wire/enterprise.ts';
+import { enterpriseInput, enterpriseSettings, membershipsReply } from '../../../shared/wire/enterprise.ts';
 import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
+import { listMemberships } from '../../sign_in/switch_enterprise.ts';
 import { forUser } from '../http/operation.ts';
 import { jsonReply } from '../http/replies.ts';
 
@@ -20,5 +21,15 @@ export const putEnterprise = forUser({
   replies: { 200: enterpriseSettings },
   async handle({ context, who, body }) {
     return jsonReply(await replaceSettings(context, who, body));
+  },
+});
+
+export const getEnterprises = forUser({
+  summary: 'List the enterprises that you have a user in',
+  description:
+    'A call, session or sidecar belongs to one user. The page /enterprises switches a browser. Who signed in by an enterprise’s own provider sees only that enterprise.',
+  replies: { 200: membershipsReply },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: { items: await listMemberships(context, who) } });
   },
 });

@@ -36,7 +36,8 @@ export async function describeEnterprise(context: ServiceContext, caller: Caller
 /** The signed-in user's name. */
 export async function describePerson(context: ServiceContext, caller: Caller) {
   const { user, enterprise } = await account(context, caller);
-  return { name: user.displayName, role: user.role, enterprise: enterprise.name };
+  const { local } = context;
+  return { name: user.displayName, role: user.role, enterprise: enterprise.name, isLocal: local !== null };
 }
 
 async function account(context: ServiceContext, caller: Caller): Promise<Account> {

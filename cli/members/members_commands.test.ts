@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Answer, runCli, TestHome } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const ID = '01m7yjbz4dz98vffmftfxp52e5';
+const ENDS = '2026-01-08T12:00:00.000Z';
+const invitation = {
+  id: `inv_${ID}`,
+  email: 'pat@acme.test',
+  role: 'admin',
+  state: 'open',
+  created_at: '2026-01-01T12:00:00.000Z',
+  expires_at: ENDS,
+};
+const URL_OF_LINK = 'https://control.test/invitations/abc';
+const created: Answer = () => ({ status: 201, body: { ...invitation, url: URL_OF_LINK, mailed: false } });
+const page =
+  (items: readonly unknown[]): Answer =>
+  () => ({ status: 200, body: { items, next_cursor: null } });
+
+describe('svc members', () => {
+  test('invite prints the link alone on stdout', async () => {
+    const args = ['members', 'invite', 'pat@acme.test', '--role', 'admin', '--days', '7'];
+    const run = await runCli(home, args, { answer: created });
+    expect(run.calls).toMatchObject([
+      { method: 'POST', body: { email: 'pat@acme.test', role: 'admin', expires_in_days: 7 } },
+    ]);
+    expect(run.stdout).toBe(`${URL_OF_LINK}\n`);
+    expect(run.stderr).toContain('Pass the link on yourself');
+  });
+
+  test('invite refuses days that are no number', async () => {
+    const run = await runCli(home, ['members', 'invite', 'pat@acme.test', '--days', 'x'], { answer: created });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+  });
+
+  test('invitations lists them, and revoke ends one', async () => {
+    const listed = await runCli(home, ['members', 'invitations'], { answer: page([invitation]) });
+    expect(listed.stdout).toBe(`inv_${ID}\tpat@acme.test\tadmin\topen\t2026-01-08\n`);
+    const revoked = await runCli(home, ['members', 'revoke', `inv_${ID}`], { answer: () => ({ status: 204 }) });
+    expect(revoked.calls.map(({ method, url }) => `${method} ${url.pathname}`)).toEqual([
+      `DELETE /v1/invitations/inv_${ID}`,
+    ]);
+  });
+
+  test('list shows the people', async () => {
+    const member = {
+      id: `usr_${ID}`,
+      email: null,
+      display_name: 'Pat',
+      role: 'member',
+      created_at: ENDS,
+      suspended_at: null,
+    };
+    const run = await runCli(home, ['members', 'list'], { answer: page([member]) });
+    expect(run.stdout).toBe(`usr_${ID}\tPat\t-\tmember\tactive\n`);
+  });
+});
+
+test('svc enterprise list marks the one of the sign-in', async () => {
+  const item = { id: `ent_${ID}`, slug: 'acme', user_id: `usr_${ID}`, suspended_at: null };
+  const items = [
+    { ...item, name: 'Acme', role: 'member', current: true },
+    { ...item, name: 'Home', role: 'owner', current: false },
+  ];
+  const run = await runCli(home, ['enterprise', 'list'], { answer: () => ({ status: 200, body: { items } }) });
+  expect(run.stdout).toBe(`*\tAcme\tmember\tent_${ID}\n\tHome\towner\tent_${ID}\n`);
+});
