@@ -24,6 +24,8 @@ export interface CompanyNetwork {
   readonly folder: string;
   /** Runs a program at the developer's desk. */
   office(command: string, args: readonly string[], options?: RunOptions): Promise<Finished>;
+  /** The command that starts a program there. */
+  readonly officeCommand: (command: string, args: readonly string[]) => readonly [string, readonly string[]];
   /** Starts a program in the world, and waits until this address accepts connections there. */
   serve(command: string, args: readonly string[], at: string): Promise<ChildProcess>;
   close(): Promise<void>;
@@ -55,9 +57,14 @@ export async function createCompanyNetwork(hosts: readonly string[]): Promise<Co
     ['-n', office, 'link', 'set', inOffice, 'up'],
   ];
   for (const args of setup) await runOk('ip', args);
+  const officeCommand: CompanyNetwork['officeCommand'] = (command, args) => [
+    'ip',
+    ['netns', 'exec', office, command, ...args],
+  ];
   return {
     folder,
-    office: (command, args, options) => run('ip', ['netns', 'exec', office, command, ...args], options),
+    office: (command, args, options) => run(...officeCommand(command, args), options),
+    officeCommand,
     serve: async (command, args, at) => {
       const child = start('ip', ['netns', 'exec', world, command, ...args]);
       children.push(child);
