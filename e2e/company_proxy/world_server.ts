@@ -10,7 +10,7 @@ const [certificate = '', key = '', address = '', forwardedHost, socketPath = '']
 const tls = { cert: readFileSync(certificate), key: readFileSync(key), allowHTTP1: true };
 const server = createSecureServer(tls, (request, response) => {
   const { method, url, headers, httpVersion } = request;
-  if (headers.host === forwardedHost) return forward(request, response);
+  if (forwardedHost !== undefined && headers.host === forwardedHost) return forward(request, response);
   // svc masks a credential that a reply quotes, so the reply quotes its hash.
   const { authorization = '' } = headers;
   headers.authorization = createHash('sha256').update(authorization).digest('hex');
