@@ -117,6 +117,7 @@ async function refusal(answered: Response | Promise<Response>) {
   return error;
 }
 
+const scopeOf = async (body: object) => new URL((await begun(body)).authorization_url).searchParams.get('scope');
 const clientOf = (link: string) => new URL(link).searchParams.get('client_id');
 const why = async () => (await refusal(begin())).message;
 
@@ -499,6 +500,63 @@ describe("a server that names somebody else's authorization server", () => {
     const link = (await parseReply(mcpAuthorizeReply, begunSecond)).authorization_url;
     expect(clientOf(link)).not.toBe(clientOf(first.authorization_url));
   });
+});
+
+describe('the scopes of another sign-in', () => {
+  test('are those of the last one and the added ones', async () => {
+    await scopeOf({ scopes: ['openid', 'tools'] });
+    expect(await scopeOf({ add_scopes: ['openid', 'write'] })).toBe('openid tools write');
+    expect(await scopeOf({ add_scopes: ['delete'] })).toBe('openid tools write delete');
+  });
+
+  test('are those that the server asks for and the added ones at first', async () => {
+    expect(await scopeOf({ add_scopes: ['write'] })).toBe('openid offline_access tools write');
+  });
+
+  test('are not those that another authorization server granted', async () => {
+    await scopeOf({ scopes: ['openid', 'tools', 'profile'] });
+    const other = await startOAuthProvider({ redirectUris: [CALLBACK], registration: true, resources: [resource()] });
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: [other.origin] };
+    const hosts = { authorization_hosts: [new URL(other.origin).host] };
+    expect(await scopeOf({ add_scopes: ['write'], ...hosts })).toBe('openid offline_access tools write');
+    await other.stop();
+  });
+});
+
+describe('an authorization server that knows clients by their documents', () => {
+  const DOCUMENT = 'https://control.example.com/oauth/client.json';
+  beforeEach(() => {
+    const { origin } = server;
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: [origin] };
+    server.documents['/.well-known/oauth-authorization-server'] = {
+      issuer: origin,
+      authorization_endpoint: `${origin}/authorize`,
+      token_endpoint: `${origin}/token`,
+      code_challenge_methods_supported: ['S256'],
+      client_id_metadata_document_supported: true,
+    };
+  });
+
+  test('gets the URL of the document, without a registration', async () => {
+    Object.assign(control.context, { mcpClientUrl: DOCUMENT });
+    expect(clientOf((await begun()).authorization_url)).toBe(DOCUMENT);
+  });
+
+  test('gets no other URL if there is no document', async () => {
+    expect(await why()).toContain('does not register clients automatically');
+  });
+});
+
+test('a hosted control plane serves the document of its client, which names itself and its own redirect URL', async () => {
+  const hosted = await startInProcess({ localKey: null, publicUrl: 'https://control.example.com' });
+  expect(hosted.context.mcpClientUrl).toBe('https://control.example.com/oauth/client.json');
+  const reply = await hosted.send('https://control.example.com/oauth/client.json');
+  expect(await reply.json()).toMatchObject({
+    client_id: 'https://control.example.com/oauth/client.json',
+    redirect_uris: ['https://control.example.com/auth/connectors/callback'],
+    token_endpoint_auth_method: 'none',
+  });
+  await hosted.stop();
 });
 
 describe('metadata of a server', () => {

@@ -21,6 +21,7 @@ export interface McpAuthorizeOptions extends OwnerOption, ClientSecretOptions {
   readonly clientId?: string;
   readonly clientAuthentication?: 'post' | 'basic';
   readonly scope?: readonly string[];
+  readonly addScope?: readonly string[];
   readonly authorizationHost?: readonly string[];
   readonly forget?: boolean;
   readonly wait: boolean;
@@ -122,8 +123,11 @@ async function forget(call: Call, client: HttpClient, { id, name, authorization 
 }
 
 async function inputOf(call: Call<McpAuthorizeOptions>): Promise<McpAuthorizationInput> {
-  const { clientId, clientAuthentication, scope, publicClient, clientSecretStdin } = call.options;
-  const scopes = scope === undefined ? {} : { scopes: [...scope] };
+  const { clientId, clientAuthentication, scope, addScope, publicClient, clientSecretStdin } = call.options;
+  const scopes = {
+    ...(scope !== undefined && { scopes: [...scope] }),
+    ...(addScope !== undefined && { add_scopes: [...addScope] }),
+  };
   if (clientId === undefined) {
     if (publicClient === undefined && clientSecretStdin === undefined && clientAuthentication === undefined)
       return scopes;

@@ -161,6 +161,7 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
       .option('--client-id <id>', 'an OAuth client, if the server does not support dynamic registration'),
   )
     .option('--scope <scope>', 'replaces the scopes that the server asks for (repeatable)', collectValue)
+    .option('--add-scope <scope>', 'asks for this scope besides those of the last sign-in (repeatable)', collectValue)
     .option(
       '--authorization-host <host>',
       "agree to sign in at this host, which is not the server's own (repeatable)",

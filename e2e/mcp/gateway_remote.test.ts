@@ -132,6 +132,48 @@ test('a server that refuses the credential needs authorisation, and is reached o
   await waitFor('it to be listed', async () => (await caller.listTools()).length === 1);
 });
 
+test('a list in a session that the server forgot is asked for again in a new one', async () => {
+  let forgotten = 1;
+  const far = await startRemote((method, _reply, response) => {
+    if (method !== 'tools/list' || forgotten === 0) return false;
+    forgotten -= 1;
+    response.writeHead(404).end();
+    return true;
+  });
+  const caller = await open(new FakePorts([far.server], { TOKEN: SECRET }));
+  expect((await caller.listTools()).map(({ name }) => name)).toEqual(['far__who']);
+  expect(far.methods().filter((method) => method === 'initialize')).toHaveLength(2);
+});
+
+test('a server that refuses the credential after the handshake needs authorisation', async () => {
+  const far = await startRemote((method, _reply, response) => {
+    if (method !== 'tools/list') return false;
+    response.writeHead(401, { 'www-authenticate': 'Bearer' }).end();
+    return true;
+  });
+  const ports = new FakePorts([far.server], { TOKEN: SECRET });
+  expect(await (await open(ports)).listTools()).toEqual([]);
+  await waitFor('the state to be told', () => ports.health[0]?.state === 'needs_authorisation');
+});
+
+test('a call that needs more access says how to grant it, and is sent again with the token of a new sign-in', async () => {
+  const far = await startRemote((method, _reply, response, request) => {
+    if (method !== 'tools/call' || request.headers.authorization === `Bearer ${SECRET}-2`) return false;
+    const challenge = 'Bearer error="insufficient_scope", scope="far:write"';
+    response.writeHead(403, { 'www-authenticate': challenge }).end();
+    return true;
+  });
+  const server = { ...far.server, headers: {} };
+  const ports = new FakePorts([server]);
+  ports.bearer = SECRET;
+  const caller = await open(ports);
+  const refused = await caller.callTool('far__who');
+  expect(refused).toMatchObject({ isError: true });
+  expect(refused.content[0]?.text).toContain('svc mcp authorize far --add-scope far:write');
+  ports.bearer = `${SECRET}-2`;
+  expect((await caller.callTool('far__who')).content[0]?.text).toContain('called with');
+});
+
 test('a redirect is not followed, not even to the same origin', async () => {
   const far = await startRemote((_method, _reply, response, request) => {
     response.writeHead(307, { location: `http://${request.headers.host}/elsewhere` }).end();

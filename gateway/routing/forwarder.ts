@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
+  InsufficientScopeError,
   type InputRequiredResult,
   isInputRequiredResult,
   LOG_LEVEL_META_KEY,
@@ -12,7 +13,6 @@ import {
   type Result,
   SdkError,
   SdkErrorCode,
-  SdkHttpError,
   type Tool,
 } from '@modelcontextprotocol/client';
 import { z } from 'zod';
@@ -22,10 +22,11 @@ import type { CallRegistry, HeldCall, HeldCalls } from './call_registry.ts';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
+import { scopeText } from '../servers/scope_text.ts';
 import { isLogged } from '../fronts/log_levels.ts';
-import { isUnauthorised } from '../servers/launcher.ts';
 import { maskError } from '../servers/mask_error.ts';
 import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
+import { dropStale } from '../servers/stale_connection.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 
@@ -102,7 +103,7 @@ export class Forwarder {
     try {
       return await this.#step(leg, this.#begin(leg, held));
     } catch (error) {
-      if (!(await this.#isStale(target.supervised, connected, error))) return await failLeg(leg, error);
+      if (!(await dropStale(target.supervised, connected, error))) return await failLeg(leg, error);
     }
     // The server did not know the session, so nothing was done: retry once with a new session.
     const downstream = await this.connection(target.supervised, request.round.signal).catch((error: unknown) =>
@@ -193,23 +194,6 @@ export class Forwarder {
     }
     return { resultType: 'input_required', requestState, ...(inputRequests === undefined ? {} : { inputRequests }) };
   }
-
-  /** Reconnects to a remote server that refuses the credentials or does not know the session. True if a retry may help. */
-  async #isStale(supervised: SupervisedServer, downstream: Downstream, error: unknown): Promise<boolean> {
-    if (supervised.current !== downstream) return false;
-    if (isUnauthorised(error)) {
-      const message = 'it refuses the credentials (401); sign in again, or store another credential for it';
-      await supervised.drop({ reason: 'authorisation_needed', message });
-      return false;
-    }
-    if (!isLostSession(error)) return false;
-    await supervised.drop(null);
-    return true;
-  }
-}
-
-function isLostSession(error: unknown): boolean {
-  return SdkHttpError.isInstance(error) && error.data.status === 404;
 }
 
 interface SendOptions {
@@ -279,8 +263,9 @@ function outcomeOf(error: unknown): McpOutcome {
 }
 
 /** The request is over. If its server has ended, the error says how, with its last output. */
-async function failLeg({ finished, downstream }: Leg, error: unknown): Promise<never> {
+async function failLeg({ finished, downstream, target }: Leg, error: unknown): Promise<never> {
   finished(outcomeOf(error));
+  if (error instanceof InsufficientScopeError) throw new DownstreamError(scopeText(target.supervised.server, error));
   if (error instanceof CallEnded || error instanceof ServerUnavailable) throw error;
   const isClosed = SdkError.isInstance(error) && error.code === SdkErrorCode.ConnectionClosed;
   const ending = isClosed ? await waitUnlessAborted(downstream.closed, AbortSignal.timeout(ENDING_MS)) : null;

@@ -21,6 +21,7 @@ import type { ToolReviews } from './tool_reviews.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { dropStale } from '../servers/stale_connection.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
@@ -96,6 +97,8 @@ export class PromptRouter {
       const result = await downstream.client.complete({ ...params, ref: place.ref }, { signal, timeout });
       return downstream.mask.maskValue(result);
     } catch (error) {
+      // The next request finds a new session, or the reason why there is none.
+      await dropStale(place.supervised, downstream, error);
       throw maskError(error, downstream.mask);
     }
   }

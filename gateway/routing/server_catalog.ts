@@ -4,6 +4,7 @@ import type { Fleet } from '../servers/fleet.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { KeptLists } from './kept_lists.ts';
 import { type Listable, type Listed, ServerLists } from './server_lists.ts';
+import { dropStale } from '../servers/stale_connection.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 
@@ -85,7 +86,11 @@ export class ServerCatalog {
     return downstream === null ? null : this.#listsOf(downstream).countOf(kind);
   }
 
-  async #listOf<K extends Listable>(kind: K, supervised: SupervisedServer): Promise<ServerListing<K> | null> {
+  async #listOf<K extends Listable>(
+    kind: K,
+    supervised: SupervisedServer,
+    isAgain = false,
+  ): Promise<ServerListing<K> | null> {
     const connected = await supervised.connect();
     if (!connected.ok) return null;
     const name = this.#options.fleet.prefixOf(supervised.server.id);
@@ -98,7 +103,9 @@ export class ServerCatalog {
       if (items === null) return null;
       void this.#options.kept.write(kind, supervised.server, supervised.credentials, items);
       return { supervised, name, items };
-    } catch {
+    } catch (error) {
+      if ((await dropStale(supervised, connected.value, error)) && !isAgain)
+        return this.#listOf(kind, supervised, true);
       // A server that fails to list has no items for now; it is asked again next time.
       return null;
     }

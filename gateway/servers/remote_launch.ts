@@ -1,5 +1,6 @@
 import {
   type AuthProvider,
+  type FetchLike,
   SSEClientTransport,
   StreamableHTTPClientTransport,
   type Transport,
@@ -50,10 +51,11 @@ export function openRemote(
   const url = new URL(filled.values.url);
   const { isLocal, extraRoots, proxy = null, limits, onFault } = options;
   const remote = createRemoteFetch({ origin: url.origin, isLocal, extraRoots, proxy, onFault, ...limits });
+  const bearer = filled.bearer === null ? null : bearerOf(filled.bearer, options);
   const settings = {
-    fetch: remote.fetch,
+    fetch: bearer === null ? remote.fetch : withNewerToken(remote.fetch, bearer),
     requestInit: { headers: { ...filled.values.headers }, redirect: 'error' as const },
-    ...(filled.bearer === null ? {} : { authProvider: bearerOf(filled.bearer, options) }),
+    ...(bearer === null ? {} : { authProvider: bearer }),
   };
   const transport =
     server.transport === 'sse'
@@ -62,7 +64,27 @@ export function openRemote(
   return ok({ transport, release: () => remote.close() });
 }
 
-function bearerOf(first: FilledBearer, { now, refresh }: RemoteLaunchOptions): AuthProvider {
+interface BearerProvider extends AuthProvider {
+  /** The current token, if it is another one than `used`. */
+  newerThan(used: string): Promise<string | null>;
+}
+
+/** A person may have granted more access since this token was issued, which the token itself cannot have. */
+function withNewerToken(send: FetchLike, bearer: BearerProvider): FetchLike {
+  return async (url, init) => {
+    const reply = await send(url, init);
+    const challenge = reply.headers.get('www-authenticate') ?? '';
+    if (reply.status !== 403 || !challenge.includes('insufficient_scope')) return reply;
+    const headers = new Headers(init?.headers);
+    const newer = await bearer.newerThan((headers.get('authorization') ?? '').replace(/^Bearer /, ''));
+    if (newer === null) return reply;
+    await reply.body?.cancel();
+    headers.set('authorization', `Bearer ${newer}`);
+    return send(url, { ...init, headers });
+  };
+}
+
+function bearerOf(first: FilledBearer, { now, refresh }: RemoteLaunchOptions): BearerProvider {
   let bearer: FilledBearer | null = first;
   const renew = async (): Promise<void> => {
     bearer = await refresh();
@@ -74,5 +96,9 @@ function bearerOf(first: FilledBearer, { now, refresh }: RemoteLaunchOptions): A
     },
     // The provider may have revoked the token. If the new one is also refused, the error is returned.
     onUnauthorized: renew,
+    async newerThan(used) {
+      await renew();
+      return bearer === null || bearer.text === used ? null : bearer.text;
+    },
   };
 }

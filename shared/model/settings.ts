@@ -30,6 +30,8 @@ export interface Settings {
   readonly databaseToken?: Secret;
   readonly databaseReplicaUrl?: string;
   readonly publicUrl?: string;
+  /** The client metadata document for sign-ins to remote MCP servers. */
+  readonly mcpClientUrl?: string;
   readonly registryUrl?: string;
   readonly signIn: SignInSettings;
   readonly upstreamCaFiles: readonly string[];
@@ -111,6 +113,13 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     default: 'none: no tokens are issued',
     meaning:
       'public origin of a hosted control plane, in links, tokens and mails; https, or http on loopback; required for sign-in',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_MCP_CLIENT_URL',
+    flag: null,
+    default: 'its own document, if it is hosted under https; else none',
+    meaning: 'URL of the client metadata document that this control plane signs in to remote MCP servers with; https',
     readBy: ['control'],
   },
   {
@@ -216,6 +225,7 @@ export function parseSettings(
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
   const publicUrl = read('SVC_PUBLIC_URL', parseControlUrl);
+  const mcpClientUrl = read('SVC_MCP_CLIENT_URL', parseClientDocumentUrl);
   const registryUrl = read('SVC_REGISTRY_URL', parseRegistryUrl);
   const databaseReplicaUrl = read('SVC_DATABASE_REPLICA_URL', parseReplicaUrl);
   const signIn = readSignInSettings(read);
@@ -243,6 +253,7 @@ export function parseSettings(
     ...(databaseToken !== undefined && { databaseToken }),
     ...(databaseReplicaUrl !== undefined && { databaseReplicaUrl }),
     ...(publicUrl !== undefined && { publicUrl }),
+    ...(mcpClientUrl !== undefined && { mcpClientUrl }),
     ...(registryUrl !== undefined && { registryUrl }),
     signIn,
     upstreamCaFiles,
@@ -385,6 +396,14 @@ export function parseRegistryUrl(text: string): Result<string, string> {
     return err(`is ${JSON.stringify(text)}: use https:// (http is only for 127.0.0.1, localhost and [::1])`);
   }
   return ok(url.origin + url.pathname.replace(/\/+$/, ''));
+}
+
+/** A client id that is a URL has a path and no fragment (OAuth Client ID Metadata Document, section 3). */
+function parseClientDocumentUrl(text: string): Result<string, string> {
+  const url = tryUrl(text);
+  const isPlain = url?.protocol === 'https:' && url.username === '' && url.password === '' && url.hash === '';
+  if (url !== null && isPlain && url.pathname !== '/' && url.href === text) return ok(text);
+  return err(`is ${JSON.stringify(text)}: use the https URL of a document, such as https://example.com/client.json`);
 }
 
 function tryUrl(text: string): URL | null {

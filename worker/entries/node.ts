@@ -235,6 +235,7 @@ async function startServices(
     rereadMasterKey: async () => (await masterKeys(options.settings, options.home)).masterKey,
     localKey,
     publicUrl: options.settings.publicUrl,
+    mcpClientUrl: options.settings.mcpClientUrl,
     signIn: options.settings.signIn,
     limits: options.settings.limits,
     registry: { url: options.registryUrl },

@@ -95,6 +95,7 @@ async function prepare(
     makeMasterKey: null,
     localKey,
     publicUrl: settings.publicUrl,
+    mcpClientUrl: settings.mcpClientUrl,
     signIn: settings.signIn,
     limits: settings.limits,
     registry: { url: settings.registryUrl, syncMs: SYNC_MS },

@@ -28,6 +28,7 @@ import { checkVaultKey, sealVaultKeyCheck, type VaultKeyRefusalReason } from './
 import { Vault } from '../kernel/vault.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { MCP_CLIENT_DOCUMENT_PATH } from '../../shared/wire/mcp/mcp_clients.ts';
 
 export interface StartInput {
   readonly database: Database;
@@ -62,6 +63,8 @@ export interface StartInput {
   readonly localKey: Secret | null;
   /** The origin in links and tokens. Required if hosted with sign-in; without it no tokens are issued. */
   readonly publicUrl?: string | undefined;
+  /** The client metadata document for sign-ins to remote MCP servers; default: its own, if it is hosted under https. */
+  readonly mcpClientUrl?: string | undefined;
 }
 
 interface RegistryInput {
@@ -113,11 +116,17 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     openCalls,
     local,
     publicUrl,
+    mcpClientUrl: input.mcpClientUrl ?? (local === null ? ownClientUrl(publicUrl) : null),
     registry,
     anchors: input.anchors ?? null,
     limits: input.limits ?? DEFAULT_LIMITS,
   };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
+}
+
+/** Authorization servers fetch the document by https. */
+function ownClientUrl(publicUrl: string | null): string | null {
+  return publicUrl?.startsWith('https:') === true ? publicUrl + MCP_CLIENT_DOCUMENT_PATH : null;
 }
 
 /** The installation's stored values, opened with its keys. */

@@ -28,6 +28,8 @@ export interface ServiceContext extends Lifetime {
    * The configured origin of this control plane, for tokens, mails and pages; never a Host header. Null if none is set.
    */
   readonly publicUrl: string | null;
+  /** The client metadata document that names this control plane to authorization servers; null if there is none. */
+  readonly mcpClientUrl: string | null;
 }
 
 /** Local mode: one user, signed in by a key file. */

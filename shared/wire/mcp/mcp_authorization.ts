@@ -18,6 +18,8 @@ export const mcpAuthorizationInput = z
     authorization_hosts: z.array(z.string().min(1).max(260)).max(20).optional(),
     /** In place of the scopes that the server asks for. */
     scopes: z.array(scope).max(100).optional(),
+    /** In addition to those of the last sign-in, or to those that the server asks for. */
+    add_scopes: z.array(scope).max(100).optional(),
   })
   .superRefine((input, context) => {
     if (input.client_secret === undefined || input.client_id !== undefined) return;

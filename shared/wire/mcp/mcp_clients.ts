@@ -8,6 +8,9 @@ export const MCP_SCOPE = 'mcp';
 /** The path of the MCP server. Its URL is the audience of its tokens (RFC 8707). */
 export const MCP_PATH = '/mcp';
 
+/** Where a hosted control plane serves its metadata as a client of other authorization servers. */
+export const MCP_CLIENT_DOCUMENT_PATH = '/oauth/client.json';
+
 const MAX_NAME = 100;
 const clientName = line(MAX_NAME).trim();
 const redirectUris = z.array(z.string().max(2_000)).min(1).max(10);

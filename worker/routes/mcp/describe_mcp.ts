@@ -1,6 +1,7 @@
 import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
 import { errorBody } from '../../../shared/wire/errors.ts';
 import {
+  MCP_CLIENT_DOCUMENT_PATH,
   MCP_PATH,
   mcpClientRegistered,
   mcpClientRegistration,
@@ -37,6 +38,13 @@ const OPERATIONS: readonly Described[] = [
     path: '/.well-known/oauth-authorization-server',
     summary: 'Metadata of the authorization server of MCP clients (RFC 8414)',
     responses: { 200: { description: 'The endpoints below' } },
+  },
+  {
+    method: 'get',
+    path: MCP_CLIENT_DOCUMENT_PATH,
+    summary: 'Metadata of the control plane as an OAuth client',
+    description: 'For authorization servers of remote MCP servers, which know a client by the URL of such a document.',
+    responses: { 200: { description: 'A client metadata document' } },
   },
   {
     method: 'get',

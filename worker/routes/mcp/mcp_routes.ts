@@ -1,9 +1,10 @@
-import { MCP_PATH } from '../../../shared/wire/mcp/mcp_clients.ts';
+import { MCP_CLIENT_DOCUMENT_PATH, MCP_PATH } from '../../../shared/wire/mcp/mcp_clients.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { getClientConsent, submitClientConsent } from './client_consent.ts';
 import { postMcp } from './mcp_endpoint.ts';
 import {
   AUTHORIZE_PATH,
+  getClientDocument,
   getResourceMetadata,
   getServerMetadata,
   postRegistration,
@@ -38,6 +39,7 @@ export const MCP_ROUTES: readonly McpRoute[] = [
   ['get', RESOURCE_METADATA, getResourceMetadata],
   ['get', RESOURCE_METADATA + MCP_PATH, getResourceMetadata],
   ['get', SERVER_METADATA, getServerMetadata],
+  ['get', MCP_CLIENT_DOCUMENT_PATH, getClientDocument],
   ['get', AUTHORIZE_PATH, getClientConsent],
   ['post', AUTHORIZE_PATH, submitClientConsent],
   ['post', '/oauth/token', postToken],

@@ -1,6 +1,8 @@
 import { parseJson } from '../../../shared/model/json.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
-import { MCP_SCOPE, mcpClientRegistration } from '../../../shared/wire/mcp/mcp_clients.ts';
+import { MCP_CLIENT_DOCUMENT_PATH, MCP_SCOPE, mcpClientRegistration } from '../../../shared/wire/mcp/mcp_clients.ts';
+import { clientDocument } from '../../services/mcp/mcp_oauth_registration.ts';
+import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import { mcpResource } from '../../tokens/mcp/authorisation_request.ts';
 import { registerMcpClient } from '../../tokens/mcp/mcp_client.ts';
 import { redeemCode, refreshMcpTokens, revokeMcpToken } from '../../tokens/mcp/mcp_connections.ts';
@@ -46,6 +48,11 @@ export const getServerMetadata = whereServed((c, publicUrl) => {
     client_id_metadata_document_supported: true,
     authorization_response_iss_parameter_supported: true,
   });
+});
+
+/** `GET /oauth/client.json`: this control plane as a client of other authorization servers. */
+export const getClientDocument = whereServed((c, publicUrl) => {
+  return c.json(clientDocument(publicUrl + MCP_CLIENT_DOCUMENT_PATH, publicUrl + CALLBACK_PATH));
 });
 
 /** `POST /oauth/register` (RFC 7591). */

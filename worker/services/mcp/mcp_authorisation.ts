@@ -87,13 +87,14 @@ async function chooseClient(
   { input, origin }: { readonly input: ValidMcpAuthorization; readonly origin: string },
 ): Promise<Result<ChosenClient, ApiError>> {
   const redirectUri = origin + CALLBACK_PATH;
-  const fields = issuerFields(found, input);
+  const held = await readHeld(context, row.id);
+  const granted = held.ok && held.value.client.issuer === found.metadata.issuer ? held.value.client.scopes : null;
+  const fields = issuerFields(found, input, granted);
   if (input.client_id !== undefined) {
     const { client_id, client_authentication, client_secret: secret } = input;
     const client = { client_id, client_authentication, ...fields };
     return ok({ client, secret: secret === undefined ? null : new Secret(secret), isGiven: true });
   }
-  const held = await readHeld(context, row.id);
   if (held.ok && fits(held.value.client, fields, redirectUri)) {
     const { client_id, client_authentication, registered_for } = held.value.client;
     const client = {
@@ -104,7 +105,11 @@ async function chooseClient(
     };
     return ok({ client, secret: held.value.bundle.clientSecret, isGiven: false });
   }
-  const { registration_endpoint: endpoint, issuer } = found.metadata;
+  const { registration_endpoint: endpoint, issuer, client_id_metadata_document_supported: takesUrls } = found.metadata;
+  if (takesUrls === true && context.mcpClientUrl !== null) {
+    const client = { client_id: context.mcpClientUrl, client_authentication: 'post' as const, ...fields };
+    return ok({ client: { ...client, registered_for: redirectUri }, secret: null, isGiven: false });
+  }
   if (endpoint === undefined) return err(clientMissing(issuer, redirectUri));
   const metadata = { ...found.metadata, registration_endpoint: endpoint };
   const made = await registerClient(context.outbound, metadata, redirectUri);
@@ -119,16 +124,18 @@ type IssuerFields = Omit<OAuthClient, 'client_id' | 'client_authentication' | 'r
 function issuerFields(
   { resource, scopes, metadata }: McpAuthorizationServer,
   input: ValidMcpAuthorization,
+  granted: readonly string[] | null,
 ): IssuerFields {
-  const asked = input.scopes ?? scopes;
+  const { add_scopes: added = null } = input;
+  const chosen = input.scopes ?? (added === null ? null : granted);
   // Without this scope many servers issue no refresh token.
-  const isOffline = input.scopes === undefined && metadata.scopes_supported?.includes('offline_access') === true;
+  const isOffline = chosen === null && metadata.scopes_supported?.includes('offline_access') === true;
   return {
     authorization_url: metadata.authorization_endpoint,
     token_url: metadata.token_endpoint,
     device_authorization_url: null,
     ...revocationField(metadata),
-    scopes: [...new Set([...asked, ...(isOffline ? ['offline_access'] : [])])],
+    scopes: [...new Set([...(chosen ?? scopes), ...(isOffline ? ['offline_access'] : []), ...(added ?? [])])],
     resource,
     issuer: metadata.issuer,
     names_itself: metadata.authorization_response_iss_parameter_supported ?? false,

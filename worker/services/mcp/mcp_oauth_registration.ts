@@ -48,14 +48,23 @@ export async function registerClient(
   });
 }
 
-/** Our client metadata (RFC 7591 section 2, OpenID Connect Dynamic Client Registration section 2). */
 function clientMetadata(metadata: ServerMetadata, redirectUri: string): object {
+  return metadataOf(redirectUri, authenticationAt(metadata));
+}
+
+/** The document that a hosted control plane is known by (OAuth Client ID Metadata Document): a public client. */
+export function clientDocument(url: string, redirectUri: string): object {
+  return { client_id: url, ...metadataOf(redirectUri, 'none') };
+}
+
+/** Our client metadata (RFC 7591 section 2, OpenID Connect Dynamic Client Registration section 2). */
+function metadataOf(redirectUri: string, authentication: string): object {
   return {
     client_name: 'svc',
     redirect_uris: [redirectUri],
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
-    token_endpoint_auth_method: authenticationAt(metadata),
+    token_endpoint_auth_method: authentication,
     // The redirect URL of a web client must not be on loopback.
     application_type: redirectUri.startsWith('http:') ? 'native' : 'web',
   };

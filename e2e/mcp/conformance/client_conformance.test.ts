@@ -1,0 +1,117 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { cachedInstall } from '../../support/cached_install.ts';
+import { run } from '../../support/program.ts';
+import { Svc } from '../../support/svc.ts';
+import { listen } from '../../support/tls_upstream.ts';
+import { expectMcpTable } from '../mcp_table.ts';
+import { type Scenario, ScenarioPlayer } from './played_scenario.ts';
+
+// The protocol's own conformance suite, with its servers behind the gateway: what each revision requires of a client.
+// `MCP_MD=write` writes the table of docs/mcp.md.
+
+const HERE = import.meta.dirname;
+const SUITE = 'node_modules/conformance-of-clients/dist/index.js';
+const REVISIONS = ['2025-11-25', '2026-07-28'] as const;
+const HANGS_MS = 600_000;
+/** What no revision requires (the suite calls it an extension). It is not played. */
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  'auth/client-credentials-jwt': 'a person signs in, never a program',
+  'auth/client-credentials-basic': 'a person signs in, never a program',
+  'auth/enterprise-managed-authorization': 'ID-JAG is not built',
+  'auth/dpop': 'DPoP is not built',
+  'auth/dpop-nonce': 'DPoP is not built',
+  'auth/wif-jwt-bearer': 'a person signs in, never a program',
+};
+
+const installed = await cachedInstall({ name: 'conformance', from: HERE, timeoutMs: HANGS_MS });
+const scenario = z.object({
+  scenario: z.string(),
+  serverUrl: z.string(),
+  context: z.record(z.string(), z.unknown()),
+}) satisfies z.ZodType<Scenario>;
+const checks = z.array(z.object({ id: z.string(), status: z.string(), description: z.string() }));
+
+let svc: Svc;
+let player: ScenarioPlayer;
+let runner: Server;
+let runnerUrl: string;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-e2e-conformance-'));
+  svc = await Svc.up({ env: { SVC_MCP_CLIENT_URL: 'https://conformance-test.local/client-metadata.json' } });
+  player = await ScenarioPlayer.start(svc);
+  runner = createServer((request, response) => {
+    void text(request)
+      .then((body) => scenario.parse(JSON.parse(body)))
+      .then((asked) => (asked.scenario in EXTENSIONS ? 'not played' : player.play(asked).then(() => null)))
+      .catch(String)
+      .then((problem) => response.writeHead(problem === null ? 200 : 500).end(problem));
+  });
+  runnerUrl = `http://127.0.0.1:${await listen(runner)}`;
+});
+afterAll(async () => {
+  runner.closeAllConnections();
+  runner.close();
+  await player.stop();
+  await svc.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The checks of each scenario that did not pass, by the folder that the suite writes for it. */
+function readResults(place: string): ReadonlyMap<string, readonly string[]> {
+  const results = new Map<string, readonly string[]>();
+  const files = readdirSync(place, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('checks.json'),
+  );
+  for (const file of files) {
+    const name = file.replace(/-\d{4}-\d\d-\d\dT[^/]*\/checks\.json$/, '');
+    const failed = checks
+      .parse(JSON.parse(readFileSync(join(place, file), 'utf8')))
+      .filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
+    results.set(
+      name,
+      failed.map(({ id, status, description }) => `${status} ${id}: ${description}`),
+    );
+  }
+  return results;
+}
+
+const cellOf = (name: string, isThere: boolean): string => {
+  if (!isThere) return '';
+  return name in EXTENSIONS ? `not played: ${EXTENSIONS[name]}` : 'passed';
+};
+
+test.skipIf(installed === null)('what each revision requires of a client passes', { timeout: HANGS_MS }, async () => {
+  const all = new Map<string, Map<string, readonly string[]>>();
+  for (const revision of REVISIONS) {
+    const place = join(folder, revision);
+    const command = `${process.execPath} ${join(HERE, 'run_scenario.js')} ${runnerUrl}`;
+    const args = [join(installed ?? '', SUITE), 'client', '--command', command, '--requirements', revision];
+    await run(process.execPath, [...args, '-o', place, '--timeout', String(HANGS_MS)], {
+      cwd: folder,
+      timeoutMs: HANGS_MS,
+    });
+    for (const [name, failed] of readResults(place)) {
+      const row = all.get(name) ?? new Map<string, readonly string[]>();
+      all.set(name, row.set(revision, failed));
+    }
+  }
+  const shown = [...all].toSorted(([a], [b]) => a.localeCompare(b));
+  const required = shown.filter(([name]) => !(name in EXTENSIONS));
+  expect(
+    required.flatMap(([name, row]) =>
+      [...row].flatMap(([revision, failed]) => failed.map((each) => `${name} ${revision} ${each}`)),
+    ),
+  ).toEqual([]);
+  const rows = shown.map(
+    ([name, row]) => `| ${name} | ${REVISIONS.map((each) => cellOf(name, row.has(each))).join(' | ')} |`,
+  );
+  expectMcpTable('client conformance', [`| Scenario | ${REVISIONS.join(' | ')} |`, '| --- | --- | --- |', ...rows]);
+});
