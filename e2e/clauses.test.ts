@@ -37,3 +37,21 @@ describe('the table of clauses', () => {
     expect(suites.filter((name) => !rows().some(({ file }) => file === name))).toEqual([]);
   });
 });
+
+describe('the table of connections', () => {
+  const page = readFileSync(join(HERE, '../docs/connections.md'), 'utf8');
+  const [table = ''] = /^[|] Connection [^]*?\n\n/m.exec(page) ?? [];
+  const carried = table.trim().split('\n').slice(2);
+
+  it('names tests that exist in every row', () => {
+    const missing = carried.flatMap((row) => {
+      const named = [...row.matchAll(/\]\(\.\.\/([^)]+\.test\.ts)\): “([^”]+)”/g)];
+      if (named.length === 0) return [row];
+      return named
+        .filter(([, file = '', title = '']) => !readFileSync(join(HERE, '..', file), 'utf8').includes(title))
+        .map(([text]) => text);
+    });
+    expect(carried.length).toBeGreaterThan(10);
+    expect(missing).toEqual([]);
+  });
+});

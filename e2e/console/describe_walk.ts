@@ -59,7 +59,9 @@ export function describeWalk(
 
   test(`a page of the console on ${runtime} that needs sign-in is shown to nobody without one`, async () => {
     const addresses = Object.values(CONSOLE_PAGES).flatMap((pages) => pages.map(({ path }) => path(seeded)));
-    const own = addresses.filter((address) => !/^\/(marketplace|auth|sign-in|sign-up|invitations|docs)\b/.test(address));
+    const own = addresses.filter(
+      (address) => !/^\/(marketplace|auth|sign-in|sign-up|invitations|docs)\b/.test(address),
+    );
     const replies = await Promise.all(own.map((address) => suite.world.send(address)));
     expect(replies.filter(({ status }) => status !== 401).map(({ url }) => url)).toEqual([]);
     expect(own.length).toBeGreaterThan(40);
