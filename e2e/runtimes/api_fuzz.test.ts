@@ -294,7 +294,7 @@ const isHosted = (path: string) => /^\/(?:mcp$|oauth\/|\.well-known\/oauth-)/.te
 
 /**
  * Operations that cannot succeed here: made-up ids do not exist, codes and passwords are not valid, no provider is configured,
- * no domain is verified, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
+ * no domain is verified, nobody is invited to a local control plane, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
  */
 const neverSucceeds = (name: string) =>
   name.includes('{id}') ||
@@ -302,6 +302,7 @@ const neverSucceeds = (name: string) =>
   name.startsWith('POST /auth/') ||
   /^GET \/auth\/(?:\{provider\}|sso|link|connectors)/.test(name) ||
   name === 'PUT /v1/enterprise' ||
+  name === 'POST /v1/invitations' ||
   name === 'POST /v1/connector-operations/run';
 
 test('a valid call gets the described reply, or a refusal', async () => {
