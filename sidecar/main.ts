@@ -47,6 +47,7 @@ import { createListener } from './tunnel/listener.ts';
 import { SessionRefusals } from './tunnel/session_refusals.ts';
 import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel_ports.ts';
+import { pause } from '../machine/pause.ts';
 import { bootId } from '../machine/process_identity.ts';
 import { trustedRoots } from '../machine/trusted_roots.ts';
 import { createDialer, type DialerOptions } from './upstream/dialer.ts';
@@ -141,7 +142,7 @@ function openSessions(
     systemRoots: systemRootsPem,
     warn,
     onClosed: (sessionId) => refusals.flushSession(sessionId),
-    containers: new SessionContainers({ engineAt, homeLabel: homeLabelOf(home), warn }),
+    containers: new SessionContainers({ engineAt, homeLabel: homeLabelOf(home), warn, pause }),
     keeper: new SessionKeeper({
       directory,
       clock,

@@ -2,9 +2,9 @@ import { ok, type Result } from '../../shared/model/result.ts';
 import type { ContainerRuntime, RuntimeFailure } from './container_runtime.ts';
 
 const ATTEMPTS = 20;
-const BETWEEN_MS = 100;
+const BETWEEN_MS = 250;
 
-/** Removes a container, even while the sidecar is removing it: the engine then refuses until it is gone. */
+/** Removes a container, even while another program or the engine itself is removing it: the engine then refuses until it is gone. */
 export async function removeContainer(
   runtime: Pick<ContainerRuntime, 'remove'>,
   id: string,

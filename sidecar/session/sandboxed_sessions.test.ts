@@ -54,6 +54,7 @@ function newSessions(): Sessions {
       engineAt: () => engine,
       homeLabel: HOME,
       warn: (message) => warnings.push(message),
+      pause: () => Promise.resolve(),
     }),
     isRunning: ({ pid }) => !gone.has(pid),
   });
@@ -236,6 +237,13 @@ describe('after a crash', () => {
     symlinkSync(outside, join(directory, OLD));
     await sessions.start();
     expect([readdirSync(directory), readdirSync(outside)]).toEqual([[], ['container.json', 'precious']]);
+  });
+
+  it('is gone with its record if its container was being removed already when it ended', async () => {
+    const { session } = await launchSession();
+    engine.refusals = 3;
+    await sessions.end(session.id);
+    expect([engine.removed, existsSync(session.directory), warnings]).toEqual([['c1'], false, []]);
   });
 
   it('what cannot be removed at the end of a session is removed by the next start', async () => {

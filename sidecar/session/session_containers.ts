@@ -1,5 +1,6 @@
 import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels.ts';
 import type { ContainerRuntime, ListedContainer } from '../../sandbox/engine/container_runtime.ts';
+import { removeContainer } from '../../sandbox/engine/remove_container.ts';
 import type { EngineAddress } from './sandbox.ts';
 
 /** The operations of a container engine that the sidecar needs. */
@@ -10,6 +11,7 @@ interface SessionContainersOptions {
   /** The value of the label `svc.home` of this state directory. */
   readonly homeLabel: string;
   readonly warn: (message: string) => void;
+  readonly pause: (ms: number) => Promise<void>;
 }
 
 /** Removes the containers of ended sessions. A container is touched only if its labels say that it is ours. */
@@ -40,7 +42,8 @@ export class SessionContainers {
     const listed = await engine.listByLabel(label, value);
     if (!listed.ok) return this.#warnFailed('looked for', listed.error.message);
     const ours = listed.value.filter((found) => found.home === this.#options.homeLabel && isOver(found));
-    const removed = await Promise.all(ours.map(({ id }) => engine.remove(id)));
+    // One that has just ended may be on its way: the engine removes it by itself, or its launcher does.
+    const removed = await Promise.all(ours.map(({ id }) => removeContainer(engine, id, this.#options.pause)));
     return removed.every((one) => one.ok || this.#warnFailed('removed', one.error.message));
   }
 

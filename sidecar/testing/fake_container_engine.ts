@@ -5,6 +5,8 @@ import type { ContainerEngine } from '../session/session_containers.ts';
 /** An engine with given containers. While `down` it answers nothing. */
 export class FakeContainerEngine implements ContainerEngine {
   down = false;
+  /** How often it refuses to remove a container, as it does while it is removing it already. */
+  refusals = 0;
   gateway: string | null = '127.0.0.1';
   containers: ListedContainer[] = [];
   readonly pids = new Map<string, number>();
@@ -19,6 +21,10 @@ export class FakeContainerEngine implements ContainerEngine {
   }
 
   remove(id: string): Promise<Result<void, RuntimeFailure>> {
+    if (this.refusals > 0) {
+      this.refusals -= 1;
+      return Promise.resolve(err({ reason: 'engine_refused', message: 'in progress', fixes: [] }));
+    }
     return this.#answer(() => {
       this.removed.push(id);
       this.containers = this.containers.filter((one) => one.id !== id);
