@@ -17,9 +17,13 @@ const FOR_THE_CLIENT = new Set<NodeJS.Signals>(['SIGWINCH', 'SIGCONT']);
 const NOT_STARTED = 125;
 const SAY_WHY_NOT = new Set([126, 127]);
 
+type AttachedPorts = Pick<LaunchPorts, 'signals' | 'warn'> & {
+  readonly runtime: Pick<ContainerRuntime, 'start' | 'signal' | 'inspect'>;
+};
+
 /** Starts a created container with our streams. Until it ends, our signals are forwarded to its first process. */
 export function attachContainer(
-  { runtime, signals, warn }: Pick<LaunchPorts, 'runtime' | 'signals' | 'warn'>,
+  { runtime, signals, warn }: AttachedPorts,
   containerId: string,
   tty: boolean,
 ): AttachedContainer {
@@ -28,7 +32,8 @@ export function attachContainer(
   const deliver = async (name: NodeJS.Signals): Promise<void> => {
     if (FOR_THE_CLIENT.has(name)) return;
     const sent = await runtime.signal(containerId, name);
-    if (!sent.ok && !ended) warn(`${name} did not reach the container: ${sent.error.message}`);
+    if (sent.ok || ended || (await hasStopped(runtime, containerId)) || ended) return;
+    warn(`${name} did not reach the container: ${sent.error.message}`);
   };
   const end = superviseChild(child, signals, deliver).finally(() => (ended = true));
   return {
@@ -36,6 +41,12 @@ export function attachContainer(
     hasEnded: () => ended,
     abandon: () => stop(child),
   };
+}
+
+/** True for a container whose program has ended: what a signal would have ended. One that has not started misses the signal. */
+async function hasStopped(runtime: Pick<ContainerRuntime, 'inspect'>, containerId: string): Promise<boolean> {
+  const state = await runtime.inspect(containerId);
+  return state.ok && (state.value === null || (state.value.wasStarted && !state.value.running));
 }
 
 function stop(child: ChildProcess): void {
