@@ -26,10 +26,10 @@ describe('by keyboard alone', () => {
     await page.keyboard.press('Enter');
     expect(await page.evaluate('document.activeElement?.id')).toBe('main');
     await page.goto('/');
-    await tabTo(page, 'Host bindings');
+    await tabTo(page, 'Host rules');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/bindings');
-    expect(await page.locator('nav a[aria-current=page]:visible').innerText()).toContain('Host bindings');
+    expect(await page.locator('nav a[aria-current=page]:visible').first().innerText()).toContain('Host rules');
   });
 
   test('a secret is stored, and deleted by typing its name', async () => {

@@ -71,7 +71,7 @@ it('a credential is sealed', async () => {
 });
 
 it('the credential is bound to a host, and the console explains a request', async () => {
-  await open('Host bindings');
+  await open('Host rules');
   await page.getByRole('link', { name: 'Bind a credential' }).first().click();
   await page.getByLabel('Host', { exact: true }).fill(HOST);
   await page.getByRole('combobox', { name: 'Credential' }).fill('vault://user/demo');
@@ -93,6 +93,7 @@ it('the requests of an agent appear in the audit log as they are made', async ()
 });
 
 it('an MCP server is installed from the marketplace, its credential sealed, and the remaining steps are shown', async () => {
+  await open('MCP servers');
   await open('Marketplace');
   await page.getByLabel('Search').fill('snow');
   await page.waitForURL('**/marketplace?q=snow');
@@ -115,7 +116,7 @@ it('an MCP server is installed from the marketplace, its credential sealed, and 
 });
 
 it("no secret from the walk is on any page, in svc's output, or in a file", async () => {
-  for (const name of ['Overview', 'Audit', 'Sidecars', 'Secrets', 'Host bindings', 'Installed servers']) {
+  for (const name of ['Overview', 'Audit', 'Secrets', 'Host rules', 'Account', 'Sidecars', 'MCP servers']) {
     await open(name);
     await page.getByRole('link', { name, exact: true }).and(page.locator('[aria-current=page]')).first().waitFor();
   }

@@ -200,6 +200,9 @@ async function longTasks(page: Page, words: string): Promise<number[]> {
 describe('the marketplace, with sign-in', () => {
   test('is part of the console, and leads to an install', async () => {
     const page = await suite.open();
+    await tabTo(page, 'MCP servers');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/mcp-servers');
     await tabTo(page, 'Marketplace');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/marketplace');

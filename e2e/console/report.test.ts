@@ -46,8 +46,8 @@ describe('the report of a vault with secrets', () => {
     expect(await main(page)).toContain('2 credentials were released');
     await page.getByRole('link', { name: 'See where it was used' }).click();
     await page.waitForURL('**/report');
-    await tabTo(page, 'Sealability');
-    expect(await page.locator('nav a[aria-current=page]:visible').innerText()).toContain('Sealability');
+    await tabTo(page, 'Exposure');
+    expect(await page.locator('nav a[aria-current=page]:visible').innerText()).toContain('Exposure');
   });
 
   test('says which credentials were released, when, to which session and image, for which host, and why', async () => {

@@ -48,7 +48,7 @@ async function expectRefused(shown: Promise<{ readonly status: number; readonly 
   const { status, text } = await shown;
   expect([status, text]).toEqual([
     400,
-    expect.stringContaining('this sign-in was started in another browser, was used already'),
+    expect.stringContaining('This sign-in was started in another browser, was used already'),
   ]);
   expect((await home(by)).status).toBe(401);
 }
@@ -178,7 +178,8 @@ describe('a way to sign in that is added in Chromium', () => {
   test('is confirmed, signs in to the same account, and no longer works once it is removed', async () => {
     await home();
     await page.click('Continue with Single sign-on');
-    await page.click('Ways you sign in');
+    await page.click('Account');
+    await page.click('Ways to sign in');
     await page.click('Add Code hosting');
     await page.click('Continue to Code hosting');
     const question = await page.click('Authorize');
@@ -188,7 +189,8 @@ describe('a way to sign in that is added in Chromium', () => {
     expect(listed.text).toMatch(/carol@gamma\.test[^]*carol@home\.test/);
     const other = await BrowserPage.open(world.chromium);
     await signInByCodeHost(other);
-    expect((await other.click('Ways you sign in')).text).toContain('carol@gamma.test');
+    await other.click('Account');
+    expect((await other.click('Ways to sign in')).text).toContain('carol@gamma.test');
     expect((await other.click('Remove')).text).not.toContain('carol@gamma.test');
     expect((await other.click('Remove')).text).toContain('your last way to sign in');
   });
@@ -197,7 +199,8 @@ describe('a way to sign in that is added in Chromium', () => {
     const mallory = await BrowserPage.open(world.chromium);
     await home(mallory);
     await mallory.click('Continue with Single sign-on');
-    await mallory.click('Ways you sign in');
+    await mallory.click('Account');
+    await mallory.click('Ways to sign in');
     await mallory.click('Add Code hosting');
     await mallory.click('Continue to Code hosting');
     const begun = mallory.visited.find((url) => url.includes('/login/oauth/authorize')) ?? '';

@@ -26,7 +26,7 @@ interface ReportView {
 export function reportPage({ report, nowMs }: ReportView): Page {
   const { open, sealed, releases } = report;
   const content = html`${pageHeader({
-    title: 'Sealability',
+    title: 'Exposure',
     lead: 'Which credentials stay outside of every sandbox, which were released in plaintext, and what would seal the rest.',
     actions: html`<a class="button" href="${RELEASES_PATH}">Releases in the audit log</a>`,
   })}
@@ -37,7 +37,7 @@ export function reportPage({ report, nowMs }: ReportView): Page {
         ${sealedSection(sealed)}`
   }
   ${releaseSection(releases, nowMs)}`;
-  return layout('Sealability', content);
+  return layout('Exposure', content);
 }
 
 const RELEASES_PATH = pathWith('/audit', { type: 'sandbox.proxy.credential_unsealed' });

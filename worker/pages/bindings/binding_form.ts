@@ -11,7 +11,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from './owner_field.ts';
 
-export const BINDINGS_PAGE = { path: '/bindings', title: 'Host bindings' };
+export const BINDINGS_PAGE = { path: '/bindings', title: 'Host rules' };
 
 /** Each scheme in a sentence, with its format on the wire. */
 const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; readonly wire: string } } = {

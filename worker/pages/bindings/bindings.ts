@@ -30,7 +30,7 @@ export interface BindingsView {
 export function bindingsPage(view: BindingsView): Page {
   const { bindings, cursor, done } = view;
   const content = html`${pageHeader({
-      title: 'Host bindings',
+      title: 'Host rules',
       lead: 'A binding adds one credential to requests to one host, outside of the sandbox.',
       actions: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
     })}
@@ -40,7 +40,7 @@ export function bindingsPage(view: BindingsView): Page {
       ${bindings.items.length === 0 ? noBindings() : table(view)}
     </section>
     ${pager('/bindings', { cursor }, bindings.next_cursor)}`;
-  return layout('Host bindings', content);
+  return layout('Host rules', content);
 }
 
 function noBindings(): Html {

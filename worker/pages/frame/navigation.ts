@@ -1,12 +1,21 @@
 import type { Role } from '../../../shared/model/role.ts';
 
-/** A page in the navigation. To add one, add an entry here, a route file and a page file (docs/decisions/0039). */
+/** A page in the navigation. To add one, add it here, a route file and a page file (docs/decisions/0039). */
+interface NavigationPage {
+  readonly path: string;
+  readonly title: string;
+  /** The required role; absent: everybody. */
+  readonly role?: Role;
+  /** Has no meaning for the one user of local mode. */
+  readonly hostedOnly?: true;
+}
+
+/** An entry of the navigation: its page, and others of its subject, which are tabs above each of them. */
 export interface NavigationEntry {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
-  /** The required role; absent: everybody. */
-  readonly role?: Role;
+  readonly pages?: readonly NavigationPage[];
 }
 
 interface NavigationGroup {
@@ -40,40 +49,51 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { path: '/', title: 'Overview', icon: 'overview' },
       { path: '/approvals', title: 'Approvals', icon: 'inbox' },
       { path: '/audit', title: 'Audit', icon: 'list' },
-      { path: '/sidecars', title: 'Sidecars', icon: 'box' },
     ],
   },
   {
     title: 'Seal',
     entries: [
       { path: '/secrets', title: 'Secrets', icon: 'key' },
-      { path: '/bindings', title: 'Host bindings', icon: 'link' },
-      { path: '/tunnel-hosts', title: 'Tunnelled hosts', icon: 'door' },
+      {
+        path: '/bindings',
+        title: 'Host rules',
+        icon: 'link',
+        pages: [
+          { path: '/bindings', title: 'Bindings' },
+          { path: '/tunnel-hosts', title: 'Tunnelled hosts' },
+        ],
+      },
       { path: '/connectors', title: 'Connectors', icon: 'parts' },
-      { path: '/report', title: 'Sealability', icon: 'shield' },
+      {
+        path: '/mcp-servers',
+        title: 'MCP servers',
+        icon: 'plug',
+        pages: [
+          { path: '/mcp-servers', title: 'Installed' },
+          { path: '/marketplace', title: 'Marketplace' },
+        ],
+      },
+      { path: '/report', title: 'Exposure', icon: 'shield' },
     ],
   },
   {
-    title: 'Extend',
+    title: 'You',
     entries: [
-      { path: '/marketplace', title: 'Marketplace', icon: 'shop' },
-      { path: '/mcp-servers', title: 'Installed servers', icon: 'plug' },
-    ],
-  },
-  {
-    title: 'Enterprise',
-    entries: [
-      { path: '/members', title: 'Members', icon: 'people', role: 'admin' },
-      { path: '/enterprise', title: 'Settings', icon: 'building' },
-    ],
-  },
-  {
-    title: 'Account',
-    entries: [
-      { path: '/account', title: 'Sign-ins and tokens', icon: 'person' },
-      { path: '/identities', title: 'Ways you sign in', icon: 'door' },
-      { path: '/device', title: 'Sign a program in', icon: 'server' },
-      { path: '/docs', title: 'API reference', icon: 'book' },
+      {
+        path: '/account',
+        title: 'Account',
+        icon: 'person',
+        pages: [
+          { path: '/account', title: 'Sign-ins and tokens' },
+          { path: '/sidecars', title: 'Sidecars' },
+          { path: '/device', title: 'Connect a device', hostedOnly: true },
+          { path: '/identities', title: 'Ways to sign in', hostedOnly: true },
+          { path: '/members', title: 'Members', role: 'admin', hostedOnly: true },
+          { path: '/enterprise', title: 'Enterprise', hostedOnly: true },
+          { path: '/docs', title: 'API reference' },
+        ],
+      },
     ],
   },
 ];

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { hasRole, type Role } from '../../../shared/model/role.ts';
 import type { Assets } from './assets.ts';
+import { tabs } from '../components/tabs.ts';
 import { icon } from '../components/icon.ts';
 import type { Html } from './html.ts';
 import type { Page } from './layout.ts';
@@ -13,7 +14,7 @@ export interface Person {
   readonly enterprise: string;
   /** How many requests wait for the user's decision. */
   readonly waiting: number;
-  /** In local mode there is only one enterprise. */
+  /** The user of a control plane on this machine, where there is only one enterprise. */
   readonly isLocal: boolean;
 }
 
@@ -82,7 +83,7 @@ function consoleFrame(page: Page, { path }: Frame, person: Person): Html {
         ${brand()} ${navigation(path, 'Console', person)}
         <div class="foot">${signedIn(person)}</div>
       </header>
-      ${main(page)}
+      ${main(page, siblingTabs(path, person))}
     </div>
     <p
       class="hidden-but-read"
@@ -94,9 +95,9 @@ function consoleFrame(page: Page, { path }: Frame, person: Person): Html {
     ></p>`;
 }
 
-function main({ content, width }: Page): Html {
+function main({ content, width }: Page, above: Html | string = ''): Html {
   return html`<main id="main" tabindex="-1">
-    <div class="page ${width}">${content}</div>
+    <div class="page ${width}">${above} ${content}</div>
   </main>`;
 }
 
@@ -104,17 +105,14 @@ function brand(): Html {
   return html`<a class="brand" href="/">${icon('mark')} svc</a>`;
 }
 
-/** Entries for other roles are left out. */
-function navigation(path: string, label: string, { role, waiting }: Person): Html {
+function navigation(path: string, label: string, { waiting }: Person): Html {
   return html`<nav aria-label="${label}">
     ${NAVIGATION.map(
       ({ title, entries }) =>
         html`<div class="nav-group">
           <h2>${title}</h2>
           <ul>
-            ${entries
-              .filter((entry) => entry.role === undefined || hasRole(role, entry.role))
-              .map((entry) => html`<li>${link(entry, path, waiting)}</li>`)}
+            ${entries.map((entry) => html`<li>${link(entry, path, waiting)}</li>`)}
           </ul>
         </div>`,
     )}
@@ -125,10 +123,29 @@ function link(entry: NavigationEntry, path: string, waiting: number): Html {
   const count = html`<span class="count" data-waiting>${waiting > 0 ? waiting : ''}</span>`;
   const content = html`${icon(entry.icon)} ${entry.title} ${entry.path === '/approvals' ? count : ''}`;
   if (entry.path === path) return html`<a href="${entry.path}" aria-current="page">${content}</a>`;
-  const isAbove = entry.path !== '/' && path.startsWith(`${entry.path}/`);
+  const isAbove = [entry, ...(entry.pages ?? [])].some((each) => each.path !== '/' && isAtOrBelow(path, each.path));
   return isAbove
     ? html`<a href="${entry.path}" aria-current="true">${content}</a>`
     : html`<a href="${entry.path}">${content}</a>`;
+}
+
+function isAtOrBelow(path: string, above: string): boolean {
+  return path === above || path.startsWith(`${above}/`);
+}
+
+/** The other pages of the same entry. Those for other roles, or without a meaning in local mode, are left out. */
+function siblingTabs(path: string, { role, isLocal }: Person): Html | string {
+  const entry = NAVIGATION.flatMap(({ entries }) => entries).find(({ pages = [] }) =>
+    pages.some((each) => each.path === path),
+  );
+  if (entry === undefined) return '';
+  const shown = (entry.pages ?? []).filter(
+    (each) => (each.role === undefined || hasRole(role, each.role)) && !(isLocal && each.hostedOnly === true),
+  );
+  return tabs(
+    entry.title,
+    shown.map((each) => ({ path: each.path, title: each.title, isCurrent: each.path === path })),
+  );
 }
 
 function signedIn({ name, role, enterprise, isLocal }: Person): Html {

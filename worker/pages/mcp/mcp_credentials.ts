@@ -105,7 +105,7 @@ export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView):
         server.mode === 'local'
           ? 'It runs on a machine once you have consented there.'
           : 'The gateway on your machine calls it.',
-      above: { path: '/mcp-servers', title: 'Installed servers' },
+      above: { path: '/mcp-servers', title: 'MCP servers' },
     })}
     ${stepsOf(server, 'Use it')} ${flash(done)} ${lacking.length === 0 ? '' : lackingWords(server, lacking)}
     ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs, mayChange)}

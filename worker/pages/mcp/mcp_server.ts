@@ -46,7 +46,7 @@ export function mcpServerPage(view: McpServerView): Page {
   const content = html`${pageHeader({
       title: server.name,
       lead: foreignText(server.description),
-      above: { path: '/mcp-servers', title: 'Installed servers' },
+      above: { path: '/mcp-servers', title: 'MCP servers' },
       ...(mayChange && { actions: actions(server) }),
     })}
     ${flash(done)} ${mayChange ? newerWords(view) : adminsChange()} ${warningList(server.warnings)}

@@ -36,7 +36,7 @@ export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean):
   const content = html`${pageHeader({
       title: 'Register a server of your own',
       lead: 'A server that is in no registry: a program on your machine, or a remote server.',
-      above: { path: '/mcp-servers', title: 'Installed servers' },
+      above: { path: '/mcp-servers', title: 'MCP servers' },
     })}
     ${ownServerSteps('Settings')}
     ${tabs('What it is', [

@@ -25,7 +25,7 @@ interface McpServersView {
 export function mcpServersPage(view: McpServersView): Page {
   const { servers, done, cursor } = view;
   const content = html`${pageHeader({
-      title: 'Installed servers',
+      title: 'MCP servers',
       lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until a server starts.',
       actions: html`<a class="button primary" href="/marketplace">Find a server</a>
         <a class="button" href="/mcp-servers/new">Register your own</a>`,
@@ -33,7 +33,7 @@ export function mcpServersPage(view: McpServersView): Page {
     ${flash(done)}
     <div class="panel flush">${servers.items.length === 0 ? noServers() : table(view)}</div>
     ${pages(cursor, servers.next_cursor)}`;
-  return layout('Installed servers', content);
+  return layout('MCP servers', content);
 }
 
 function noServers(): Html {
@@ -48,7 +48,7 @@ function noServers(): Html {
 
 function table({ servers, newer, nowMs }: McpServersView): Html {
   return dataTable<McpServerRecord>({
-    caption: 'Installed servers',
+    caption: 'MCP servers',
     rows: servers.items,
     key: ({ id }) => id,
     columns: [

@@ -32,7 +32,6 @@ export function accountPage(view: AccountView): Page {
   const content = html`${pageHeader({
       title: 'Sign-ins and tokens',
       lead: 'Everything that can act as you. End what you do not recognise.',
-      actions: html`<a class="button" href="/identities">Ways you sign in</a>`,
     })}
     ${flash(done)}
     <div class="panel">

@@ -12,7 +12,7 @@ import { layout, type Page } from '../frame/layout.ts';
  * The form for the code that a program shows. The code is typed and never in a link, because anybody can send a link.
  */
 export function devicePage(problem: string | null): Page {
-  const content = html`${pageHeader({ title: 'Sign a program in', lead: 'The code is shown where you ran svc login.' })}
+  const content = html`${pageHeader({ title: 'Connect a device', lead: 'The code is shown where you ran svc login.' })}
     ${problem === null ? '' : alert('bad', html`<strong>${problem}</strong>`)}
     <form method="post" action="/device" class="panel">
       <div class="field">
@@ -35,7 +35,7 @@ export function devicePage(problem: string | null): Page {
         Did somebody send you a code? The sender could then act as you: do not type it, and close this page.
       </p>
     </form>`;
-  return layout('Sign a program in', content, 'narrow');
+  return layout('Connect a device', content, 'narrow');
 }
 
 /** The program and the question. */
@@ -55,7 +55,7 @@ export function deviceQuestionPage(program: WaitingProgram, typed: string): Page
       </form>
       <p class="quiet small">Deny it unless you started it yourself, a moment ago, at this address.</p>
     </div>`;
-  return layout('Sign a program in?', content, 'narrow');
+  return layout('Connect a device?', content, 'narrow');
 }
 
 export function deviceDecidedPage(program: WaitingProgram, decision: 'approve' | 'deny'): Page {

@@ -24,11 +24,11 @@ export function identitiesPage({ identities, providers, nowMs }: IdentitiesView)
     ({ name, title }) => html`<form method="post" action="/auth/${name}/link"><button>Add ${title}</button></form>`,
   );
   const lead = 'Each of them signs in to this account. Remove one that you no longer use.';
-  const content = html`${pageHeader({ title: 'Ways you sign in', lead, actions: add })}
+  const content = html`${pageHeader({ title: 'Ways to sign in', lead, actions: add })}
     <div class="panel flush">
-      ${identities.length === 0 ? noIdentities() : dataTable({ caption: 'Ways you sign in', columns: columns(nowMs), rows: identities })}
+      ${identities.length === 0 ? noIdentities() : dataTable({ caption: 'Ways to sign in', columns: columns(nowMs), rows: identities })}
     </div>`;
-  return layout('Ways you sign in', content);
+  return layout('Ways to sign in', content);
 }
 
 function noIdentities(): Html {

@@ -115,6 +115,6 @@ async function fromOurPage(c: AppContext, answer: (caller: Caller) => Promise<Re
 function refusal(c: AppContext, error: ApiError): Promise<Response> {
   return refusalPage(c, error, {
     title: 'Nothing was changed',
-    next: { path: '/identities', title: 'Ways you sign in' },
+    next: { path: '/identities', title: 'Ways to sign in' },
   });
 }

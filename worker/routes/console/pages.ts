@@ -116,7 +116,10 @@ export async function consolePage(
   forms: FormTargets = 'own',
 ): Promise<Response> {
   const context = c.get('context');
-  const person = { ...(await describePerson(context, caller)), waiting: await countWaiting(context, caller) };
+  const person = {
+    ...(await describePerson(context, caller)),
+    waiting: await countWaiting(context, caller),
+  };
   return send(c, view, { person, status, forms });
 }
 
