@@ -35,4 +35,5 @@ overHttp2('hostile upstreams', () => import('./hostile_upstream.test.ts'));
 overHttp2('relayed replies', () => import('./relay.test.ts'));
 overHttp2('the account of a login', () => import('./asked_account.test.ts'));
 overHttp2('crowds', () => import('./crowd.test.ts'));
+overHttp2('what is recorded', () => import('./recorded.test.ts'));
 overHttp2('indistinguishability', () => import('./indistinguishable.test.ts'));

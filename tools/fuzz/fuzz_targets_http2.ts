@@ -1,6 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { readClientHello } from '../../shared/net/client_hello.ts';
+import type { RequestHead } from '../../shared/net/http/http1_head.ts';
 import {
+  isWebSocketConnect,
   parseReplyFields,
   parseRequestFields,
   replyFieldList,
@@ -91,9 +93,11 @@ const streamHeads: FuzzTarget = {
   seeds: [
     ':method\nGET\n:scheme\nhttps\n:authority\na.test\n:path\n/x?y=z\nx-a\n1\nx-a\n2',
     ':path\n*\n:method\nOPTIONS\n:scheme\nhttps\nhost\na.test\nte\ntrailers',
+    ':method\nCONNECT\n:protocol\nwebsocket\n:scheme\nhttps\n:authority\na.test\n:path\n/ws\nsec-websocket-version\n13',
+    ':method\nCONNECT\n:protocol\nwebsocket\n:scheme\nhttps\n:path\n/ws\nhost\na.test',
     ':status\n200\ncontent-length\n5\nx-b\n\xff',
   ],
-  words: [':method', ':path', ':scheme', ':authority', ':status', ':protocol', 'https', 'http', '/', '*', 'CONNECT', 'host', 'te', 'trailers', 'upgrade', 'content-length', '05', '+5', '\r', '\0', '\n', ' ', '\t', ':', 'X', '200', '099', '600'], // prettier-ignore
+  words: [':method', ':path', ':scheme', ':authority', ':status', ':protocol', 'https', 'http', '/', '*', 'CONNECT', 'websocket', 'connect-udp', ':protocol\nwebsocket', 'host', 'te', 'trailers', 'upgrade', 'content-length', '05', '+5', '\r', '\0', '\n', ' ', '\t', ':', 'X', '200', '099', '600'], // prettier-ignore
   check(input) {
     const list = listOf(input);
     const request = parseRequestFields(list, [], LIMITS);
@@ -109,6 +113,7 @@ const streamHeads: FuzzTarget = {
       const lengths = fields.filter(({ name }) => name === 'content-length').map(({ value }) => value);
       const isOne = lengths.length === 0 || (lengths.length === 1 && lengths[0] === String(Number(lengths[0])));
       if (!isOne) return `it has the lengths ${JSON.stringify(lengths)}`;
+      return protocolDiffers(list, request.value);
     }
     const reply = parseReplyFields(list, [], LIMITS);
     if (!reply.ok) return null;
@@ -121,6 +126,21 @@ const streamHeads: FuzzTarget = {
       : 'the reply has an illegal field';
   },
 };
+
+/** What opens a WebSocket (RFC 8441 section 4), written a second time: nothing else is decided as one, and it is decided as a GET. */
+function protocolDiffers(list: readonly string[], head: RequestHead): string | null {
+  const valueOf = (name: string): string | undefined =>
+    list[list.findIndex((part, at) => at % 2 === 0 && part === name) + 1];
+  const has = (name: string): boolean => list.some((part, at) => at % 2 === 0 && part === name);
+  const asks = has(':protocol');
+  if (isWebSocketConnect(head) !== asks || (has(':method') && valueOf(':method') === 'CONNECT') !== asks) {
+    return 'it is decided as another kind of request';
+  }
+  if (!asks) return head.fields.some(({ name }) => name === 'upgrade') ? 'it has an upgrade' : null;
+  const isRight = valueOf(':protocol') === 'websocket' && has(':authority') && !has('content-length');
+  const upgrades = head.fields.filter(({ name }) => name === 'upgrade').map(({ value }) => value);
+  return isRight && head.method === 'GET' && upgrades.join() === 'websocket' ? null : 'a wrong WebSocket is accepted';
+}
 
 function isLegal(name: string, value: string): boolean {
   return NAME.test(name) && VALUE.test(value) && !FORBIDDEN.test(name) && (name !== 'te' || value === 'trailers');
