@@ -15,6 +15,8 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
     '--plain-http',
     '--use',
     '--egress',
+    '--sandbox-read',
+    '--sandbox-write',
     '--login',
     AGENT_FLAG,
   ]),

@@ -22,6 +22,7 @@ import { BodyBudget } from './exchange/body.ts';
 import { MaskedReplies } from './exchange/masked_replies.ts';
 import { MaterialCache } from './exchange/material.ts';
 import { NodeSha256 } from './exchange/node_sha256.ts';
+import { SANDBOXES } from '../sandbox/bubblewrap/sandbox_folder.ts';
 import { homeLabelOf } from '../sandbox/engine/container_labels.ts';
 import { dockerRuntime } from '../sandbox/engine/docker_runtime.ts';
 import { createApiServer } from './local_api/api_server.ts';
@@ -171,6 +172,7 @@ async function serve(
     makeListener: (kind) => containerListener(kind, tunnelPorts, apiOptions),
     engineAt,
     rightsAt: (endpoint) => namespaceRights(rightsFacts(endpoint)),
+    sandboxes: join(config.home, SANDBOXES),
     ownPort: () => own.port,
     execArgv: process.execArgv,
   });

@@ -15,6 +15,7 @@ import { OTHER_PORT_MUTATIONS } from './mutations/other_ports.ts';
 import { PLAIN_HTTP_MUTATIONS } from './mutations/plain_http.ts';
 import { TUNNEL_MUTATIONS } from './mutations/tunnel.ts';
 import { HTTP2_MUTATIONS } from './mutations/http2.ts';
+import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations/shown.ts';
 import { SEAL_MUTATIONS } from './mutations/seal.ts';
@@ -816,8 +817,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: 'Mounts',
     holds: 'a bind mount of the state directory is recognised',
     file: 'sandbox/launch/mount_policy.ts',
-    text: 'if (isSameByBindMount(source, real, policy)) {',
-    replacement: 'if (source === real && isSameByBindMount(source, real, policy)) {',
+    text: 'if (exposesByBindMount(source, real, policy.mountTable ?? null)) {',
+    replacement: 'if (source === real && exposesByBindMount(source, real, policy.mountTable ?? null)) {',
     tests: ['sandbox/launch/mount_policy.test.ts'],
   },
   {
@@ -1187,6 +1188,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PLAIN_HTTP_MUTATIONS,
   ...TUNNEL_MUTATIONS,
   ...ACCOUNT_MUTATIONS,
+  ...SANDBOX_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,

@@ -101,6 +101,7 @@ const SYSTEM_PARTS = [
   { name: 'squid', probe: `${found('squid')} && test -x /usr/lib/squid/basic_ncsa_auth`, packages: ['squid'] },
   { name: 'tinyproxy', probe: found('tinyproxy'), packages: ['tinyproxy'] },
   { name: 'ip', probe: found('ip'), packages: ['iproute2'] },
+  { name: 'bubblewrap', probe: 'bwrap --version', packages: ['bubblewrap'] },
   { name: 'wget', probe: 'wget --version', packages: ['wget'] },
   { name: 'ps', probe: found('ps'), packages: ['procps'] },
   { name: 'npm', probe: 'npm --version', packages: ['npm'] },

@@ -224,7 +224,7 @@ describe('svc run', () => {
     });
     expect(run.code).toBe(125);
     expect(run.stderr).toMatch(
-      /needs a sandbox, and svc run has none(.|\n)*svc launch --egress=sealed(.|\n)*--allow-only HOST/,
+      /needs a sandbox(.|\n)*svc run --sandbox(.|\n)*svc launch --egress=sealed(.|\n)*--allow-only HOST/,
     );
     expect(run.calls.filter(({ method }) => method === 'POST')).toEqual([]);
     expect(existsSync(join(home.path, 'out'))).toBe(false);

@@ -27,13 +27,23 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
       collectValue,
     )
     .option(
-      '--allow <host:port>',
-      'also reach this host on this port; without it, only port 443 (repeatable)',
+      '--allow <host>',
+      'also reach this host: on another port than 443, or, with --egress=sealed, at all (repeatable)',
       collectValue,
     )
     .option(PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT, collectValue)
     .option(USE_OPTION, USE_TEXT, collectValue)
-    .addOption(new Option('--egress <reach>').hideHelp())
+    .option(
+      '--sandbox',
+      'run it in a sandbox: its folder, its programs, and no network but the proxy (Linux, bubblewrap)',
+    )
+    .option('--no-sandbox', 'agents: run without the sandbox that is their default')
+    .option('--sandbox-read <path>', 'also show this path in the sandbox, read-only (repeatable)', collectValue)
+    .option('--sandbox-write <path>', 'also show this path in the sandbox, writable (repeatable)', collectValue)
+    .option(
+      '--egress <reach>',
+      'hosts that a sandbox reaches: open (all, default), sealed (bound and allowed ones), or sealed,public (all public ones)',
+    )
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
     .option('--login <name>', 'agents: use this one of its logins, such as key, subscription or account')
     .option('--quiet', 'agents: do not print the number of requests at the end')

@@ -1,9 +1,12 @@
-import { exitStatusOf, runChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type ChildEnd, exitStatusOf, runChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
 import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import type { RelayAccess } from '../../sandbox/relay/relay_environment.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import type { AllowList } from '../../shared/model/egress.ts';
+import { type AllowList, type Egress, EGRESS_MODES } from '../../shared/model/egress.ts';
+import type { HostSandbox } from '../sandbox/host_sandbox.ts';
 import { homeOf } from '../up/home.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
@@ -34,8 +37,12 @@ export interface RunOptions extends UseOptions {
   readonly allowOnly?: readonly string[];
   readonly plainHttp?: readonly string[];
   readonly allow?: readonly string[];
-  /** Refused if it is sealed. */
+  /** Only with a sandbox anything but open. */
   readonly egress?: string;
+  readonly sandbox?: boolean;
+  /** Paths that the sandbox shows. */
+  readonly sandboxRead?: readonly string[];
+  readonly sandboxWrite?: readonly string[];
   readonly login?: string;
   readonly quiet?: boolean;
   /** The profile that was named instead of a command. */
@@ -56,10 +63,19 @@ export interface RunInSession {
   readonly login?: { readonly id: string; readonly placeholder: string };
   /** Called when the command has ended and the session is still there. */
   readonly beforeEnd?: (sessionId: string) => Promise<void>;
+  /** Whether the command has a sandbox, and what of an agent is visible in it; without it, the options decide. */
+  readonly sandbox?: RunSandbox;
   readonly environment?: (environment: Record<string, string>, session: SessionAccess) => Record<string, string>;
 }
 
 const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
+
+/** What an agent needs in a sandbox besides its folder; absolute paths. */
+export interface RunSandbox {
+  readonly isWanted: boolean;
+  readonly readable: readonly string[];
+  readonly writable: readonly string[];
+}
 
 /** Runs a command in a session of its own; gives its exit status, and the session if the command was started. */
 export async function runInSession(
@@ -67,35 +83,62 @@ export async function runInSession(
   signals: SignalSource,
   wanted: RunInSession,
 ): Promise<{ readonly status: number; readonly sessionId: string | null }> {
-  const { command, args } = wanted;
-  const screened = await screen(call);
-  const allowList = allowListOf(call, wanted.expectedHosts);
+  const egress = egressOf(call, wanted);
+  const reach = { egress, allowList: allowListOf(call, egress, wanted.expectedHosts) };
   const plainHttp = plainHttpOf(call);
-  const otherPorts = otherPortsOf(call);
-  const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
-  const exempt = await exemptHosts(call, wanted, allowList).catch(rethrowNotStarted);
+  const otherPorts = otherPortsOf(call, egress);
+  // First, because it starts while everything else is asked for.
+  const box = await openBox(call, wanted, egress);
+  try {
+    const screened = await screen(call);
+    const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
+    const exempt = await exemptHosts(call, wanted, { ...reach, isBoxed: box !== null }).catch(rethrowNotStarted);
+    const ready = { screened, allowList: reach.allowList, plainHttp, otherPorts, secrets, exempt, box };
+    return await runReady(call, signals, wanted, ready);
+  } finally {
+    await box?.close();
+  }
+}
+
+interface ReadyRun {
+  readonly screened: ScreenedEnvironment;
+  readonly allowList: AllowList | undefined;
+  readonly plainHttp: AllowList | undefined;
+  readonly otherPorts: AllowList | undefined;
+  readonly secrets: readonly ChosenSecret[];
+  readonly exempt: readonly string[];
+  readonly box: HostSandbox | null;
+}
+
+async function runReady(
+  call: Call<RunOptions>,
+  signals: SignalSource,
+  wanted: RunInSession,
+  ready: ReadyRun,
+): Promise<{ readonly status: number; readonly sessionId: string | null }> {
+  const { screened, box, allowList } = ready;
   const { session, end } = await open(call, {
+    ...ready,
     kept: screened.kept,
     byDefault: wanted.name,
-    allowList,
-    plainHttp,
-    otherPorts,
-    secrets,
     login: wanted.login,
   });
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
     throw error;
   });
-  const environment = { ...sessionEnvironment(screened.env, session, exempt), ...relay.variables };
-  const env = wanted.environment?.(environment, session) ?? environment;
+  const seen = box === null ? session : box.enter(session);
+  const environment = { ...sessionEnvironment(screened.env, seen, ready.exempt), ...relay.variables };
+  const env = wanted.environment?.(environment, seen) ?? environment;
   for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
     call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);
   }
   const placeholders = session.sentinels.map((sentinel) => sentinel.env).filter(mayHoldSentinel);
   tellOfWithheld(call, screened, placeholders);
-  const { workingDirectory: cwd, interactive: terminal } = call.context;
-  const ended = await runChild({ command, args, env, cwd, terminal }, signals);
+  const ended = await runTheCommand(call, signals, { ...wanted, env, box }).catch(async (error: unknown) => {
+    await end();
+    throw error;
+  });
   await relay.close();
   try {
     await wanted.beforeEnd?.(session.sessionId);
@@ -108,13 +151,80 @@ export async function runInSession(
     hadPlaceholders: session.sentinels.length > 0,
     expectedHosts: wanted.expectedHosts,
   });
-  if (ended.kind === 'not_started') {
-    const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
-    call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
-    const agent = ended.code === 'ENOENT' ? nearMatch(command, Object.keys(AGENT_TITLES)) : null;
-    if (agent !== null) call.print.note(`     Did you mean the agent ${agent}? svc ${agent}`);
-  }
+  if (ended.kind === 'not_started') tellNotStarted(call, wanted.command, ended);
   return { status: exitStatusOf(ended), sessionId: ended.kind === 'not_started' ? null : session.sessionId };
+}
+
+interface CommandInSession extends Pick<RunInSession, 'command' | 'args'> {
+  readonly env: Readonly<Record<string, string>>;
+  readonly box: HostSandbox | null;
+}
+
+function runTheCommand(
+  { context }: Call<RunOptions>,
+  signals: SignalSource,
+  { command, args, env, box }: CommandInSession,
+): Promise<ChildEnd> {
+  const { workingDirectory: cwd, interactive: terminal } = context;
+  return box === null ? runChild({ command, args, env, cwd, terminal }, signals) : box.run(env, signals);
+}
+
+function tellNotStarted(
+  { context, print }: Call<RunOptions>,
+  command: string,
+  { code, message }: Extract<ChildEnd, { readonly kind: 'not_started' }>,
+): void {
+  const why = code === 'ENOENT' ? 'not found' : message;
+  context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
+  const agent = code === 'ENOENT' ? nearMatch(command, Object.keys(AGENT_TITLES)) : null;
+  if (agent !== null) print.note(`     Did you mean the agent ${agent}? svc ${agent}`);
+}
+
+/** The sandbox of the run, which has started; null for a run without one. */
+async function openBox(call: Call<RunOptions>, wanted: RunInSession, egress: Egress): Promise<HostSandbox | null> {
+  if (!isBoxed(call, wanted)) return null;
+  const { options, context } = call;
+  if (options.relay === true) {
+    throw new CliError(EXIT.notStarted, '--relay listens outside of the sandbox, which reaches nothing there', [
+      'For Java and Chromium in a sandbox: svc launch --relay',
+    ]);
+  }
+  // Loaded on use, so that a run without a sandbox starts faster.
+  const { openHostSandbox } = await import('../sandbox/host_sandbox.ts');
+  const typed = (paths: readonly string[] = []): readonly string[] =>
+    paths.map((path) => requirePath(resolve(context.workingDirectory, path)));
+  const readable = [...typed(options.sandboxRead), ...(wanted.sandbox?.readable ?? [])];
+  const writable = [...typed(options.sandboxWrite), ...(wanted.sandbox?.writable ?? [])];
+  return openHostSandbox(call, { egress, readable, writable }, wanted);
+}
+
+function isBoxed({ options }: Call<RunOptions>, { sandbox }: RunInSession): boolean {
+  return sandbox?.isWanted ?? options.sandbox === true;
+}
+
+function requirePath(path: string): string {
+  if (existsSync(path)) return path;
+  throw new CliError(EXIT.notStarted, `${path} does not exist, so the sandbox cannot show it`);
+}
+
+/** What the sandbox lets out; open without one. */
+function egressOf(call: Call<RunOptions>, wanted: RunInSession): Egress {
+  const { egress: text = 'open', allowOnly, sandboxRead = [], sandboxWrite = [] } = call.options;
+  const egress = EGRESS_MODES.find((each) => each === text);
+  if (egress === undefined) {
+    const message = `--egress is ${JSON.stringify(text)}: use open, sealed or sealed,public`;
+    throw new CliError(EXIT.notStarted, message);
+  }
+  if (isBoxed(call, wanted)) return egress === 'open' && allowOnly !== undefined ? 'sealed' : egress;
+  if (sandboxRead.length + sandboxWrite.length > 0) {
+    throw new CliError(EXIT.notStarted, '--sandbox-read and --sandbox-write need --sandbox');
+  }
+  if (egress === 'open') return egress;
+  throw new CliError(EXIT.notStarted, `--egress=${egress} needs a sandbox`, [
+    `On Linux: svc run --sandbox --egress=${egress} -- COMMAND`,
+    'In a container: svc launch --egress=sealed -- COMMAND',
+    'A rule for programs that use the proxy, which others can bypass: svc run --allow-only HOST -- COMMAND',
+  ]);
 }
 
 interface NewRun {
@@ -125,19 +235,25 @@ interface NewRun {
   readonly otherPorts: AllowList | undefined;
   readonly secrets: readonly ChosenSecret[];
   readonly login: RunInSession['login'];
+  readonly box: HostSandbox | null;
 }
 
-/** The hosts of `--allow-only`, the folder and the agent; undefined without the option: then every host can be reached. */
-function allowListOf(call: Call<RunOptions>, agentsHosts: readonly string[] = []): AllowList | undefined {
-  const { allowOnly, egress = 'open' } = call.options;
-  if (egress !== 'open') {
-    throw new CliError(EXIT.notStarted, `--egress=${egress} needs a sandbox, and svc run has none`, [
-      'In a container: svc launch --egress=sealed -- COMMAND',
-      'A rule for programs that use the proxy, which others can bypass: svc run --allow-only HOST -- COMMAND',
-    ]);
+/** The hosts that the session is limited to, with those of the folder and the agent; undefined: it reaches every host. */
+function allowListOf(
+  call: Call<RunOptions>,
+  egress: Egress,
+  agentsHosts: readonly string[] = [],
+): AllowList | undefined {
+  const { allowOnly } = call.options;
+  const typed = [
+    ...parseTyped('--allow-only', allowOnly ?? []),
+    ...(egress === 'open' ? [] : parseTyped('--allow', call.options.allow ?? [])),
+  ];
+  if (egress === 'sealed,public') {
+    const named = typed.filter((host) => !host.includes('*'));
+    return named.length === 0 ? undefined : { hosts: [], named };
   }
-  if (allowOnly === undefined) return undefined;
-  const typed = parseTyped('--allow-only', allowOnly);
+  if (egress === 'open' && allowOnly === undefined) return undefined;
   try {
     return allowListFor({ ...placeOf(call), more: agentsHosts }, typed);
   } catch (error) {
@@ -149,9 +265,10 @@ function allowListOf(call: Call<RunOptions>, agentsHosts: readonly string[] = []
 function exemptHosts(
   call: Call<RunOptions>,
   { login, expectedHosts = [] }: RunInSession,
-  allowList: AllowList | undefined,
+  { allowList, isBoxed: boxed }: { readonly allowList: AllowList | undefined; readonly isBoxed: boolean },
 ): Promise<readonly string[]> {
-  if (login !== undefined || allowList !== undefined) return Promise.resolve([]);
+  // In a sandbox nothing can be reached past the proxy.
+  if (login !== undefined || allowList !== undefined || boxed) return Promise.resolve([]);
   return keptNoProxy(call, expectedHosts);
 }
 
@@ -165,9 +282,12 @@ function plainHttpOf(call: Call<RunOptions>): AllowList | undefined {
   }
 }
 
-/** The hosts of `--allow` and the folder that are at other ports than 443. */
-function otherPortsOf(call: Call<RunOptions>): AllowList | undefined {
-  const typed = parseTyped('--allow', call.options.allow ?? []);
+/** The hosts of `--allow` and the folder that are at other ports than 443; in a sealed sandbox they are in its list. */
+function otherPortsOf(call: Call<RunOptions>, egress: Egress): AllowList | undefined {
+  if (egress === 'sealed') return undefined;
+  const typed = parseTyped('--allow', call.options.allow ?? []).filter(
+    (host) => egress === 'open' || portOfHost(host) !== HTTPS_PORT,
+  );
   const onHttps = typed.find((host) => portOfHost(host) === HTTPS_PORT);
   if (onHttps !== undefined) {
     throw new CliError(
@@ -201,7 +321,7 @@ function parseTyped(option: string, texts: readonly string[], parse = parseAllow
 /** Opens the session; failures before the command starts have their own exit code. */
 async function open(
   call: Call<RunOptions>,
-  { kept, byDefault, allowList, plainHttp, otherPorts, secrets, login }: NewRun,
+  { kept, byDefault, allowList, plainHttp, otherPorts, secrets, login, box }: NewRun,
 ): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
@@ -218,6 +338,7 @@ async function open(
       ...(otherPorts !== undefined && { otherPorts }),
       secrets,
       ...(login !== undefined && { login }),
+      ...(box !== null && { hostSandbox: box.field }),
     });
   } catch (error) {
     throw notStarted(error);

@@ -10,6 +10,7 @@ import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import type { HostSandboxField } from '../sandbox/host_sandbox.ts';
 
 /** Reply of `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
 const sessionReply = z.object({
@@ -49,6 +50,8 @@ export async function openSession(
     readonly secrets?: readonly ChosenSecret[];
     /** The login that the session captures. */
     readonly login?: { readonly id: string; readonly placeholder: string };
+    /** Its command has a sandbox of its own. */
+    readonly hostSandbox?: HostSandboxField;
     /** Variables with a credential that the command inherits; each is recorded. */
     readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
   },
@@ -67,6 +70,7 @@ export async function openSession(
     ...(wanted.selfTest === true && { self_test: true }),
     ...useSecretsField(wanted.secrets ?? []),
     ...(wanted.login !== undefined && { login: wanted.login }),
+    ...(wanted.hostSandbox !== undefined && { host_sandbox: wanted.hostSandbox }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
     // The session ends with this process, even if it is killed.
     owner: identify(process.pid),

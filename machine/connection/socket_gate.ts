@@ -47,8 +47,8 @@ export function admitSocket(gate: ConnectionGate, socket: Socket, session: strin
   const admission = gate.admit({
     peer: session === null ? peerAt(remoteAddress) : { key: `session ${session}`, isShared: false },
     ends: { remoteAddress, remotePort, localAddress, localPort },
-    // A reset removes the connection from the kernel at once; an orderly close would wait for the peer.
-    drop: () => socket.resetAndDestroy(),
+    // A reset removes the connection from the kernel at once; an orderly close would wait for the peer. A Unix socket has none.
+    drop: () => (localAddress === '' ? socket.destroy() : socket.resetAndDestroy()),
   });
   if (admission !== null) socket.once('close', () => admission.markClosed());
   return admission;

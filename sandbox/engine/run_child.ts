@@ -33,8 +33,20 @@ const FROM_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGCONT'] as const;
 export async function runChild(wanted: ChildCommand, signals: SignalSource): Promise<ChildEnd> {
   const started = start(wanted);
   if (started instanceof Error) return endWithoutStart(started);
-  const skipped = new Set<NodeJS.Signals>(wanted.terminal ? FROM_THE_TERMINAL : []);
-  return superviseChild(started, signals, (name) => !skipped.has(name) && started.kill(name));
+  return superviseChild(
+    started,
+    signals,
+    unlessFromTerminal(wanted.terminal, (name) => started.kill(name)),
+  );
+}
+
+/** Delivers signals but those that a terminal itself delivers to the command. */
+export function unlessFromTerminal(
+  terminal: boolean,
+  deliver: (name: NodeJS.Signals) => unknown,
+): (name: NodeJS.Signals) => unknown {
+  const skipped = new Set<NodeJS.Signals>(terminal ? FROM_THE_TERMINAL : []);
+  return (name) => !skipped.has(name) && deliver(name);
 }
 
 /**

@@ -86,7 +86,7 @@ function sourceProblem(source: string, policy: MountPolicy): string | null {
   if (tree !== undefined) return `lies in ${tree}, which leads to the host itself: mount the data that is needed`;
   for (const { path, name } of policy.guarded) {
     for (const real of new Set([path, policy.realPath(path) ?? path])) {
-      if (isSameByBindMount(source, real, policy)) {
+      if (exposesByBindMount(source, real, policy.mountTable ?? null)) {
         return `is, lies in or contains a bind mount of ${name} (${real}), which no container may reach`;
       }
       if (isAtOrBelow(source, real)) return `is or lies in ${name} (${real}), which no container may reach`;
@@ -108,8 +108,8 @@ function targetProblem(target: string): string | null {
   return null;
 }
 
-/** Whether the source exposes the guarded path, a part of it or its parent, under another name. */
-function isSameByBindMount(source: string, real: string, { mountTable = null }: MountPolicy): boolean {
+/** Whether a resolved source exposes the guarded path, a part of it or its parent, under another name. */
+export function exposesByBindMount(source: string, real: string, mountTable: MountTable | null): boolean {
   if (mountTable === null || isAtOrBelow(source, real) || isAtOrBelow(real, source)) return false;
   const [guarded] = mountTable.listDevicePaths(real);
   if (guarded === undefined) return false;

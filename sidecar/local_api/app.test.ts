@@ -128,6 +128,7 @@ function options(): LocalApiOptions {
     },
     sessions,
     listeners: {
+      openSocket: () => Promise.resolve(ok(undefined)),
       planFor: () => Promise.resolve(ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 })),
       open: () => Promise.resolve(err(reachFailure('not_the_container', 'not it'))),
     },

@@ -261,6 +261,29 @@ describe('a session with a sandbox', () => {
     }
   });
 
+  it("may have a sandbox of its launcher's, with an owner and nothing else that runs it", async () => {
+    const host_sandbox = { mode: 'bubblewrap', egress: 'sealed', folder: '4711-12345' };
+    const owner = identify(process.pid);
+    const { id } = await bench.createSession({ host_sandbox, owner, named_hosts: ['api.example.test'] });
+    const shown = await bench.call('GET', `${SESSIONS}/${id}`);
+    expect(shown.body).toMatchObject({
+      host_sandbox: { mode: 'bubblewrap', egress: 'sealed' },
+      sandbox: null,
+      allowed_hosts: ['api.example.test'],
+    });
+    const wrong = [
+      { host_sandbox },
+      { host_sandbox, owner, sandbox: sandboxInput({ egress: 'sealed' }) },
+      { host_sandbox, owner, self_test: true },
+      { host_sandbox: { ...host_sandbox, folder: '../sessions' }, owner },
+      { host_sandbox: { ...host_sandbox, egress: 'open' }, owner, allowed_hosts: ['api.example.test'] },
+    ];
+    for (const body of wrong) {
+      const reply = await bench.call('POST', SESSIONS, body);
+      expect([reply.status, reply.code]).toEqual([400, 'invalid_input']);
+    }
+  });
+
   it('is shown with its sandbox, without tokens or paths', async () => {
     const sandbox = sandboxInput({ egress: 'sealed', unsealed: [UNSEALED] });
     const named_hosts = [UNSEALED.host];
@@ -274,6 +297,7 @@ describe('a session with a sandbox', () => {
     const shown = await bench.call('GET', `${SESSIONS}/${id}`);
     expect(shown.body).toEqual({
       session_id: id,
+      host_sandbox: null,
       name: 'demo',
       state: 'live',
       created_at: '2026-01-02T03:04:05.678Z',

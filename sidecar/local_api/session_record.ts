@@ -30,6 +30,8 @@ export function sessionRecord(
       login: { id: session.login.id, state: session.login.state, who: session.login.who },
     }),
     sandbox: sandboxRecord(session),
+    /** Without a container engine. */
+    host_sandbox: hostSandboxRecord(session),
     /** Besides bound hosts and those of active connectors; null: every host can be reached. */
     allowed_hosts: session.allowed === null ? null : listOf(session.allowList),
     /** Over plain HTTP it reaches these; an empty list: none. */
@@ -59,6 +61,10 @@ function mcpServerRecords(
   known: readonly SnapshotMcpServer[],
 ): readonly { readonly id: string; readonly name: string | null }[] {
   return mcpServers.map((id) => ({ id, name: known.find(({ server }) => server.id === id)?.server.name ?? null }));
+}
+
+function hostSandboxRecord({ hostSandbox }: Session): object | null {
+  return hostSandbox === null ? null : { mode: hostSandbox.mode, egress: hostSandbox.egress };
 }
 
 function sandboxRecord({ sandbox, containerId, unsealed }: Session): object | null {

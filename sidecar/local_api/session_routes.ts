@@ -40,6 +40,11 @@ export async function createSession(
   if (input.kept_env.length > 0 && !options.audit.accepting) return err(auditUnavailableError());
   try {
     const created = await sessions.create(wanted.value.session);
+    const opened = await options.listeners.openSocket(created.session);
+    if (!opened.ok) {
+      await sessions.end(created.session.id);
+      return err(localError(opened.error.reason, opened.error.message));
+    }
     for (const kept of input.kept_env) options.audit.record(keptEvent(created.session.id, kept));
     recordReach(options, created.session);
     return ok(formatCreated(options, created, wanted.value.listener));
@@ -58,7 +63,7 @@ const MOST_HOSTS = 1_000;
 
 /** Records what a session that may reach only some hosts could reach at its start. The steps of a plan have events of their own. */
 function recordReach({ audit, credentials, policy }: LocalApiOptions, session: Session): void {
-  const { allowed, allowList, plainHttpList, otherPortsList, lock, sandbox, id, mcpServer } = session;
+  const { allowed, allowList, plainHttpList, otherPortsList, lock, egress, id, mcpServer } = session;
   const current = policy.current();
   if (allowed === null || lock !== null) return;
   const plain = [...(plainHttpList?.hosts ?? []), ...(plainHttpList?.named ?? [])].map((host) => `http://${host}`);
@@ -76,7 +81,7 @@ function recordReach({ audit, credentials, policy }: LocalApiOptions, session: S
     data: {
       'svc.reach.hosts': left > 0 ? [...hosts.slice(0, MOST_HOSTS - 1), `… and ${left + 1} more`] : hosts,
       'svc.reach.enforced': true,
-      'svc.reach.egress': sandbox === null ? 'open' : 'sealed',
+      'svc.reach.egress': egress === null ? 'open' : 'sealed',
     },
   });
 }
@@ -116,6 +121,8 @@ async function checkSession(
     const message = 'self_test: it reaches nothing, so it has no sandbox, plan, hosts, MCP servers or kept credentials';
     return err(localError('invalid_input', message));
   }
+  const misplaced = whyNoHostSandbox(input);
+  if (misplaced !== null) return err(localError('invalid_input', `host_sandbox: ${misplaced}`));
   const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
   const allowList = allowListOf(input);
   if (!allowList.ok) return allowList;
@@ -148,12 +155,26 @@ async function checkSession(
   const parts = {
     ...lists,
     folder: input.folder ?? null,
+    hostSandbox: input.host_sandbox ?? null,
     mcpServer: served.value?.mcpServer ?? null,
     mcpServers: mcpServers.value,
     lock: lock.value,
     login: login.value,
   };
   return ok({ session: { ...session, ...parts, choice: choice.value }, listener: listener.value });
+}
+
+/** Why the session cannot have a sandbox of its launcher's; null if it can, or asks for none. */
+function whyNoHostSandbox({
+  host_sandbox: asked,
+  sandbox,
+  plan,
+  owner,
+  mcp_server: server,
+}: SessionInput): string | null {
+  if (asked === undefined) return null;
+  if (sandbox !== undefined || plan !== undefined || server !== undefined) return 'the session has a container';
+  return owner === undefined ? 'needs an owner, with whose end it ends' : null;
 }
 
 interface ServedContainer {
@@ -196,10 +217,10 @@ function secondsOf(
 /** The login that the session is started for. It is one of a program that a person runs here, and the session ends with it. */
 async function loginOf(
   { logins, sessions }: LocalApiOptions,
-  { login, owner, sandbox, plan }: SessionInput,
+  { login, owner, sandbox, host_sandbox: hostSandbox, plan }: SessionInput,
 ): Promise<Result<CapturedLogin | null, LocalError>> {
   if (login === undefined) return ok(null);
-  if (owner === undefined || sandbox !== undefined || plan !== undefined) {
+  if (owner === undefined || (sandbox ?? hostSandbox) !== undefined || plan !== undefined) {
     return err(localError('invalid_input', 'login: needs an owner, and no sandbox and no plan'));
   }
   const open = await logins.fetchLogin(login.id);
@@ -213,6 +234,7 @@ async function loginOf(
 
 function reachesSomething({
   sandbox,
+  host_sandbox,
   plan,
   allowed_hosts,
   named_hosts,
@@ -225,7 +247,7 @@ function reachesSomething({
   use_secrets,
 }: SessionInput): boolean {
   const lists = [allowed_hosts, named_hosts, plain_http_hosts, plain_http_named, other_port_hosts, other_port_named];
-  const given = [sandbox, plan, ...lists].some((each) => each !== undefined);
+  const given = [sandbox, host_sandbox, plan, ...lists].some((each) => each !== undefined);
   return given || [mcp_servers, kept_env, use_secrets].some((each) => each.length > 0);
 }
 
@@ -233,9 +255,15 @@ function reachesSomething({
  * The list of a sealed session, or of a run that reaches only the hosts that its person allowed; null if it has none. With
  * `sealed,public` it only names hosts, which then may be private.
  */
-function allowListOf({ plan, sandbox, ...input }: SessionInput): Result<AllowList | null, LocalError> {
+function allowListOf({
+  plan,
+  sandbox,
+  host_sandbox: hostSandbox,
+  ...input
+}: SessionInput): Result<AllowList | null, LocalError> {
+  const egress = sandbox?.egress ?? hostSandbox?.egress;
   const { allowed_hosts: hosts, named_hosts: named } = input;
-  if (plan !== undefined && sandbox?.egress === 'sealed,public') {
+  if (plan !== undefined && egress === 'sealed,public') {
     const message = "sandbox.egress: a plan's steps reach exactly the hosts of their lock: use sealed or open";
     return err(localError('invalid_input', message));
   }
@@ -244,11 +272,11 @@ function allowListOf({ plan, sandbox, ...input }: SessionInput): Result<AllowLis
     const message = "allowed_hosts: a plan's steps reach exactly the hosts of their lock: add the host to the plan";
     return err(localError('invalid_input', message));
   }
-  if (sandbox?.egress === 'sealed,public' && named !== undefined && named.length > 0 && (hosts ?? []).length === 0) {
+  if (egress === 'sealed,public' && named !== undefined && named.length > 0 && (hosts ?? []).length === 0) {
     return ok({ hosts: [], named });
   }
-  if (sandbox !== undefined && sandbox.egress !== 'sealed') {
-    return err(localError('invalid_input', `allowed_hosts: with egress ${sandbox.egress} every host can be reached`));
+  if (egress !== undefined && egress !== 'sealed') {
+    return err(localError('invalid_input', `allowed_hosts: with egress ${egress} every host can be reached`));
   }
   return ok({ hosts: hosts ?? [], named: named ?? [] });
 }

@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Session } from '../session/session.ts';
-import { Sessions } from '../session/sessions.ts';
+import { sessionDirectory, Sessions, sharedDirectory } from '../session/sessions.ts';
 import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
@@ -39,6 +39,7 @@ beforeEach(() => {
     },
     engineAt: () => engine,
     rightsAt: () => rights,
+    sandboxes: join(home, 'sandboxes'),
     ownPort: () => ownPort,
     execArgv: [],
   });
@@ -63,9 +64,9 @@ async function launchSession(): Promise<Session> {
   return session;
 }
 
-function readGreeting(port: number): Promise<string> {
+function readGreeting(at: number | string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1');
+    const socket = typeof at === 'string' ? connect(at) : connect(at, '127.0.0.1');
     socket.once('data', (data) => resolve(data.toString()));
     socket.once('error', reject);
   });
@@ -158,5 +159,50 @@ describe("opening a container's listener", () => {
     engine.pids.set(CONTAINER, process.pid);
     expect(await listeners.open(session, process.pid, true)).toMatchObject({ error: { reason: 'shared_network' } });
     expect([kinds, session.container]).toEqual([[], null]);
+  });
+});
+
+describe('a session with a sandbox of its launcher', () => {
+  const folder = '4711-12345';
+  const socket = (): string => join(home, 'sandboxes', folder, 'proxy.sock');
+
+  async function sandboxedSession(): Promise<{ readonly session: Session; readonly token: string }> {
+    mkdirSync(join(home, 'sandboxes', folder), { recursive: true });
+    const hostSandbox = { mode: 'bubblewrap', egress: 'sealed', folder } as const;
+    const { session, token } = await sessions.create({ name: null, ttlSeconds: 60, hostSandbox });
+    return { session, token: token ?? '' };
+  }
+
+  it('has a socket in its folder, which ends with it', async () => {
+    const { session } = await sandboxedSession();
+    expect(await listeners.openSocket(session)).toEqual({ ok: true, value: undefined });
+    expect(kinds).toEqual([{ kind: 'session', session }]);
+    expect(await readGreeting(socket())).toBe('here');
+    // After a restart of the sidecar the socket of before may still be there.
+    expect(await listeners.reopen(session)).toEqual({ ok: true, value: undefined });
+    expect(await readGreeting(socket())).toBe('here');
+    await sessions.end(session.id);
+    await expect(readGreeting(socket())).rejects.toThrow('ENOENT');
+  });
+
+  it('is refused if the folder is not there', async () => {
+    const { session } = await sandboxedSession();
+    rmSync(join(home, 'sandboxes'), { recursive: true });
+    expect(await listeners.openSocket(session)).toMatchObject({ ok: false, error: { reason: 'listener_failed' } });
+  });
+
+  it("is unknown at the sidecar's own port, and the only one known at its socket", async () => {
+    const { session, token } = await sandboxedSession();
+    const other = await sessions.create({ name: null, ttlSeconds: 60 });
+    expect(sharedDirectory(sessions).authenticate(session.id, token)).toBeNull();
+    expect(sharedDirectory(sessions).authenticate(other.session.id, other.token ?? '')).toBe(other.session);
+    const own = sessionDirectory(sessions, session.id);
+    expect(own.authenticate(session.id, token)).toBe(session);
+    expect(own.authenticate(other.session.id, other.token ?? '')).toBeNull();
+  });
+
+  it('is sealed, and reaches nothing more by default', async () => {
+    const { session } = await sandboxedSession();
+    expect([session.sealed, session.allowList]).toEqual([true, { hosts: [], named: [] }]);
   });
 });

@@ -1,12 +1,15 @@
 import type { Server, Socket } from 'node:net';
+import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { listen } from '../../machine/connection/listen.ts';
+import { PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { Session } from '../session/session.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';
 import { checkContainerProcess, type ContainerProcess, openContainerNamespace } from './container_namespace.ts';
 import { listenInNamespace } from './namespace_listener.ts';
 import type { NamespaceRights } from './namespace_rights.ts';
+import { listenInFolder } from './listen_in_folder.ts';
 import { reachFailure } from './reach_failure.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ReachFailureReason } from './reach_failure.ts';
@@ -31,6 +34,8 @@ interface SessionListenersOptions {
   readonly makeListener: (kind: ListenerKind) => Server;
   readonly engineAt: (address: Sandbox['runtime']) => ContainerEngine;
   readonly rightsAt: (endpoint: string) => NamespaceRights;
+  /** `$SVC_HOME/sandboxes`. */
+  readonly sandboxes: string;
   /** The sidecar's own port; a gateway's listener uses the same port if it is free. */
   readonly ownPort: () => number;
   readonly execArgv: readonly string[];
@@ -90,9 +95,29 @@ export class SessionListeners {
     return listener;
   }
 
-  /** Opens the listeners of a restored session again, where its container already looks for them. */
+  /**
+   * Opens the socket of a session whose sandbox has a folder here. Only that sandbox sees the folder, and only its session is
+   * accepted at the socket. Nothing to do for another session.
+   */
+  async openSocket(session: Session): Promise<Result<void, Failure<ReachFailureReason>>> {
+    const { hostSandbox } = session;
+    if (hostSandbox === null) return ok(undefined);
+    const folder = join(this.#options.sandboxes, hostSandbox.folder);
+    try {
+      const server = this.#options.makeListener({ kind: 'session', session });
+      session.onEnd(createCloser(server));
+      await listenInFolder(server, folder, PROXY_SOCKET);
+      return ok(undefined);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : 'unknown error';
+      return err(reachFailure('listener_failed', `The proxy could not listen in the sandbox's folder: ${why}.`));
+    }
+  }
+
+  /** Opens the listeners of a restored session again, where its container or its sandbox already looks for them. */
   async reopen(session: Session): Promise<Result<void, Failure<ReachFailureReason>>> {
     const { listener: known, container } = session;
+    if (session.hostSandbox !== null) return this.openSocket(session);
     if (known === null || container === null) return ok(undefined);
     const opened = await this.open(session, container.pid, known.relay);
     if (!opened.ok) return opened;

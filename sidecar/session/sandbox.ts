@@ -33,6 +33,17 @@ export interface PausedUse {
   readonly host: string;
 }
 
+/**
+ * A sandbox that the session's launcher makes without a container engine (decision 0122). Its network is empty: the only way out
+ * is the session's own socket.
+ */
+export interface HostSandbox {
+  readonly mode: 'bubblewrap';
+  readonly egress: Egress;
+  /** The name of its folder in `$SVC_HOME/sandboxes`, which the launcher has made; the socket is in it. */
+  readonly folder: string;
+}
+
 /** The requested sandbox of a session. */
 export interface Sandbox {
   readonly mode: 'docker';

@@ -8,6 +8,7 @@ import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { id } from '../../shared/wire/primitives.ts';
+import { SANDBOX_FOLDER_NAME } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import type { Session } from './session.ts';
 
 /** In a session's folder: what the next run of the sidecar needs to restore it. Its CA's key is beside it. */
@@ -27,6 +28,12 @@ const sandbox = z.strictObject({
   runtime: z.strictObject({ program: z.literal('docker'), endpoint: text.startsWith('unix:///') }),
   detached: z.boolean(),
   egress: z.enum(EGRESS_MODES),
+});
+
+const hostSandbox = z.strictObject({
+  mode: z.literal('bubblewrap'),
+  egress: z.enum(EGRESS_MODES),
+  folder: text.regex(SANDBOX_FOLDER_NAME),
 });
 
 const container = z.strictObject({
@@ -59,6 +66,8 @@ export const savedSession = z.strictObject({
   proxyPort: z.int().min(1).max(65_535),
   owner: processIdentity.nullable(),
   sandbox: sandbox.nullable(),
+  /** Absent in files of earlier versions. */
+  hostSandbox: hostSandbox.nullable().default(null),
   /** Absent in files of earlier versions. */
   allowList: z
     .strictObject({ hosts: z.array(text), named: z.array(text) })
@@ -124,6 +133,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     caDigest: ca.digest,
     owner,
     sandbox: box,
+    hostSandbox: session.hostSandbox,
     allowList: session.allowList,
     plainHttp: session.plainHttpList,
     otherPorts: session.otherPortsList,

@@ -5,12 +5,12 @@ import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { allowedHosts, type AllowedHosts } from '../../shared/resolve/admitted_host.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
-import type { AllowList } from '../../shared/model/egress.ts';
+import type { AllowList, Egress } from '../../shared/model/egress.ts';
 import type { LiveSession, PlainHttp, ServedServer } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import type { ProcessIdentity } from '../../machine/process_identity.ts';
-import type { ContainerListener, PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
+import type { ContainerListener, HostSandbox, PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
 import type { CapturedLogin } from './session_login.ts';
 import { StepScope, type StepReach } from './step_scope.ts';
 import { newToken, isSameHash, tokenHash } from './token.ts';
@@ -34,6 +34,8 @@ interface SessionFacts {
   /** The session ends when this process exits. */
   readonly owner: ProcessIdentity | null;
   readonly sandbox: Sandbox | null;
+  /** A sandbox without an engine; null or absent: none. */
+  readonly hostSandbox?: HostSandbox | null;
   /** Null: it reaches every host, unless its sandbox is sealed. */
   readonly allowList: AllowList | null;
   /** Hosts that it may send plain requests to; null: none. */
@@ -73,6 +75,7 @@ export class Session implements LiveSession {
   readonly ca: SessionCa;
   readonly directory: string;
   readonly sandbox: Sandbox | null;
+  readonly hostSandbox: HostSandbox | null;
   /** Null, or with `sealed,public`: it reaches every host. */
   readonly allowList: AllowList | null;
   readonly named: ReadonlySet<string>;
@@ -116,8 +119,9 @@ export class Session implements LiveSession {
     this.ca = facts.ca;
     this.directory = facts.directory;
     this.sandbox = facts.sandbox;
-    this.allowList = facts.allowList ?? (facts.sandbox?.egress === 'sealed' ? NOTHING_MORE : null);
-    const isLimited = facts.sandbox?.egress !== 'sealed,public';
+    this.hostSandbox = facts.hostSandbox ?? null;
+    this.allowList = facts.allowList ?? (this.egress === 'sealed' ? NOTHING_MORE : null);
+    const isLimited = this.egress !== 'sealed,public';
     this.allowed =
       isLimited && this.allowList !== null ? allowedHosts(this.allowList.hosts, this.allowList.named) : null;
     this.otherPortsList = facts.otherPorts;
@@ -174,8 +178,13 @@ export class Session implements LiveSession {
     return this.#tunnels.count;
   }
 
+  /** What its sandbox lets out; null: it has none. */
+  get egress(): Egress | null {
+    return this.sandbox?.egress ?? this.hostSandbox?.egress ?? null;
+  }
+
   get sealed(): boolean {
-    return this.sandbox !== null && this.sandbox.egress !== 'open';
+    return this.egress !== null && this.egress !== 'open';
   }
 
   get ended(): boolean {

@@ -44,13 +44,13 @@ export const SUSPICIOUS: ReadonlySet<NotRestoredReason> = new Set([
 ]);
 
 /** The audit event for a session that continues after a restart of the sidecar. */
-export function restoredEvent({ id, sandbox }: Session): UnstampedEvent {
+export function restoredEvent({ id, sandbox, hostSandbox }: Session): UnstampedEvent {
   return {
     type: 'sandbox.proxy.session_restored',
     session_id: id,
     actor: null,
     data: {
-      'svc.sandbox.mode': sandbox?.mode ?? 'none',
+      'svc.sandbox.mode': sandbox?.mode ?? hostSandbox?.mode ?? 'none',
       ...(sandbox !== null && { 'svc.sandbox.image': sandbox.image }),
     },
   };

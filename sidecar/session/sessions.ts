@@ -13,7 +13,7 @@ import { CONTAINER_FILE, removeAllBut, writeContainerRecord } from './container_
 import { waitAtMost } from './open_tunnels.ts';
 import { isRunningByPoll, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { reapLeftOvers } from './reaper.ts';
-import type { PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
+import type { HostSandbox, PausedUse, Sandbox, UnsealedCredential } from './sandbox.ts';
 import { Session } from './session.ts';
 import type { Restored, SessionKeeper } from './session_keeper.ts';
 import type { CapturedLogin } from './session_login.ts';
@@ -46,6 +46,7 @@ export interface NewSession {
   readonly ttlSeconds: number | null;
   readonly owner?: ProcessIdentity | null;
   readonly sandbox?: Sandbox | null;
+  readonly hostSandbox?: HostSandbox | null;
   /** The hosts that it may reach besides bound ones and those of active connectors; null: no limit of its own. */
   readonly allowList?: AllowList | null;
   /** The hosts that it may send plain requests to; null: none. */
@@ -175,6 +176,7 @@ export class Sessions {
         folder: wanted.folder ?? null,
         owner,
         sandbox,
+        hostSandbox: wanted.hostSandbox ?? null,
         allowList,
         plainHttp,
         otherPorts,
@@ -339,8 +341,8 @@ export function sessionDirectory(sessions: Pick<Sessions, 'authenticate'>, only:
 }
 
 /**
- * The sessions of a listener that every program of the machine, or every container of a bridge, reaches. A container with a
- * listener of its own is unknown there: its token is worth nothing outside of it.
+ * The sessions of a listener that every program of the machine, or every container of a bridge, reaches. A container or a sandbox
+ * with a listener of its own is unknown there: its token is worth nothing outside of it.
  */
 export function sharedDirectory(sessions: Pick<Sessions, 'authenticate' | 'get'>): SessionDirectory {
   return {
@@ -350,5 +352,6 @@ export function sharedDirectory(sessions: Pick<Sessions, 'authenticate' | 'get'>
 }
 
 function isShared(session: Session | null): boolean {
-  return session !== null && (session.sandbox === null || session.listener?.listener === 'gateway');
+  if (session === null || session.hostSandbox !== null) return false;
+  return session.sandbox === null || session.listener?.listener === 'gateway';
 }

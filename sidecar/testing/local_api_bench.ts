@@ -201,6 +201,7 @@ export class LocalApiBench {
       masked: this.masked,
       sessions: this.sessions,
       listeners: {
+        openSocket: () => Promise.resolve(ok(undefined)),
         planFor: () => Promise.resolve(this.listener),
         open: (_session, pid) => {
           this.pids.push(pid);

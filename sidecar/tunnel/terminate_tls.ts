@@ -62,7 +62,7 @@ export function terminateTls(
       const { servername } = tls as TLSSocket & { servername?: string | false | null };
       resolve({
         socket: tls,
-        connection: () => new Connection(tls, () => socket.bytesRead, createConnectedProbe([socket, tls])),
+        connection: () => new Connection(tls, () => socket.bytesRead, createConnectedProbe(socket, [tls])),
         sni: typeof servername === 'string' ? servername : null,
       });
     });
@@ -89,7 +89,10 @@ function isCertificateRefusal(error: unknown, hasCertificate: boolean): boolean 
  * Asks the system whether a connection still has a peer. One that was reset has none, even if TLS reported a normal end.
  * Node asks once per view of a connection and caches the answer, so each call uses another view.
  */
-function createConnectedProbe(views: Socket[]): () => boolean {
+function createConnectedProbe(socket: Socket, others: readonly Socket[]): () => boolean {
+  // A Unix socket has no addresses. Its peer is of this machine, and closes in order.
+  if (socket.localAddress === undefined && !socket.destroyed) return () => true;
+  const views = [socket, ...others];
   return () => {
     const [view] = views.length > 1 ? views.splice(0, 1) : views;
     return view?.remoteAddress !== undefined;

@@ -24,6 +24,7 @@ const FILES = [
   'bin',
   'catalog',
   'package.json',
+  'sandbox/bubblewrap/sandbox_init.cjs',
   'sandbox/engine/agent_seccomp.json',
   'sandbox/image',
   'worker/islands',

@@ -1,0 +1,173 @@
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { identify, isRunning } from '../../machine/process_identity.ts';
+import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
+import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
+import { planSandbox, type SandboxPlan } from '../../sandbox/bubblewrap/plan_sandbox.ts';
+import { ownFiles, SANDBOX_CA, SANDBOX_PORT, startSandbox } from '../../sandbox/bubblewrap/run_sandbox.ts';
+import { CA_FILE, launcherOf, SANDBOXES, sandboxFolderName } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
+import type { ChildEnd, SignalSource } from '../../sandbox/engine/run_child.ts';
+import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';
+import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
+import type { Egress } from '../../shared/model/egress.ts';
+import type { Result } from '../../shared/model/result.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { mountPolicyOf } from '../launch/mount_checks.ts';
+import { homeOf } from '../up/home.ts';
+
+/** The sandbox that a run is to have. */
+export interface WantedSandbox {
+  readonly egress: Egress;
+  /** Shown besides the working directory; absolute. */
+  readonly readable: readonly string[];
+  readonly writable: readonly string[];
+}
+
+/** The field of `POST /v1/sandbox-proxy/sessions`. */
+export interface HostSandboxField {
+  readonly mode: 'bubblewrap';
+  readonly egress: Egress;
+  readonly folder: string;
+}
+
+/** A sandbox that waits for its session. */
+export interface HostSandbox {
+  readonly field: HostSandboxField;
+  /** The session as it is seen from inside. */
+  enter(session: SessionAccess): SessionAccess;
+  run(env: Readonly<Record<string, string>>, signals: SignalSource): Promise<ChildEnd>;
+  /** Ends it, whether or not its command was started. */
+  close(): Promise<void>;
+}
+
+/** Starts the sandbox of a command; refuses with the reason and the nearest way if this machine can make none. */
+export function openHostSandbox(
+  call: Call,
+  wanted: WantedSandbox,
+  { command, args }: { readonly command: string; readonly args: readonly string[] },
+): HostSandbox {
+  const { context, options, print } = call;
+  const bubblewrap = valueOrNotStarted(findBubblewrap(machineFacts(context.env['PATH'] ?? '')));
+  const folder = makeFolder(homeOf(context, options));
+  try {
+    const plan = valueOrNotStarted(planFor(call, wanted, { command, folder: folder.path }));
+    for (const warning of plan.warnings) print.warn(warning);
+    const filter = seccompFilter(bubblewrap.machine);
+    const started = startSandbox({ bwrap: bubblewrap.program, plan, filter, command, args });
+    return {
+      field: { mode: 'bubblewrap', egress: wanted.egress, folder: folder.name },
+      enter: (session) => {
+        copyFileSync(session.caBundlePath, join(folder.path, CA_FILE));
+        return { ...session, proxyUrl: insideUrl(session.proxyUrl), caBundlePath: SANDBOX_CA };
+      },
+      run: async (env, signals) => {
+        if (!(await started.isReady)) throw notMadeError(probeBubblewrap(bubblewrap));
+        return started.run(insideEnvironment(env), context.interactive, signals);
+      },
+      close: async () => {
+        await started.abandon();
+        rmSync(folder.path, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    rmSync(folder.path, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function notMadeError(probed: Result<void, LaunchProblem>): CliError {
+  if (!probed.ok) return new CliError(EXIT.notStarted, probed.error.message, probed.error.fixes);
+  return new CliError(EXIT.notStarted, 'bubblewrap did not make the sandbox: its own message is above', [
+    'Without the sandbox: svc run --no-sandbox',
+  ]);
+}
+
+/** What is visible to the command. */
+export function planFor(
+  call: Call,
+  { readable, writable }: WantedSandbox,
+  { command, folder }: { readonly command: string; readonly folder: string },
+): Result<SandboxPlan, LaunchProblem> {
+  const { context, options } = call;
+  const { env, userHome, workingDirectory } = context;
+  const policy = mountPolicyOf(context, options, env['DOCKER_HOST'] ?? null, workingDirectory);
+  return planSandbox(
+    {
+      workingDirectory,
+      home: userHome,
+      readable,
+      writable,
+      programs: programFoldersOf(command, env['PATH'] ?? ''),
+      guarded: policy.guarded,
+      mountTable: policy.mountTable ?? null,
+      own: ownFiles(folder),
+    },
+    MACHINE_FILES,
+  );
+}
+
+/** The folders of PATH, and where the programs in them are that a run needs: a link there leads to a package. */
+function programFoldersOf(command: string, path: string): readonly string[] {
+  const folders = path.split(delimiter).filter((folder) => folder.startsWith('/'));
+  const named = command.includes('/') ? [command] : [];
+  const files = [command, 'node'].flatMap((name) =>
+    folders
+      .map((folder) => join(folder, name))
+      .filter(existsSync)
+      .slice(0, 1),
+  );
+  return [...folders, ...[...named, ...files].flatMap(packageFolderOf)];
+}
+
+const MODULES = '/node_modules/';
+
+/** The folder that a program's own file is in; of a package of npm, all packages beside it. */
+function packageFolderOf(file: string): readonly string[] {
+  try {
+    const real = realpathSync(file);
+    const at = real.indexOf(MODULES);
+    return [at < 0 ? dirname(real) : real.slice(0, at + MODULES.length - 1)];
+  } catch {
+    return [];
+  }
+}
+
+/** The folder that this sandbox alone sees. Those of launchers that have ended are removed. */
+function makeFolder(home: string): { readonly name: string; readonly path: string } {
+  const all = join(home, SANDBOXES);
+  mkdirSync(all, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(all)) {
+    const launcher = launcherOf(name);
+    if (launcher !== null && !isRunning(launcher)) rmSync(join(all, name), { recursive: true, force: true });
+  }
+  const name = sandboxFolderName(identify(process.pid) ?? { pid: process.pid, started: null });
+  const path = join(all, name);
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { mode: 0o700 });
+  return { name, path };
+}
+
+/** The proxy's URL in the sandbox's own network. */
+function insideUrl(proxyUrl: string): string {
+  const url = new URL(proxyUrl);
+  url.host = `127.0.0.1:${SANDBOX_PORT}`;
+  return url.href.replace(/\/$/, '');
+}
+
+/** Variables that name sockets and files of the person's desktop, which are not there. */
+const LEADS_OUT =
+  /^(SSH_AUTH_SOCK|SSH_AGENT_PID|SSH_ASKPASS|GIT_ASKPASS|GPG_AGENT_INFO|DBUS_.*|XDG_RUNTIME_DIR|DOCKER_.*|CONTAINER_HOST|BUILDKIT_HOST|KUBECONFIG|KRB5CCNAME|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|SESSION_MANAGER|GNOME_KEYRING_.*|VSCODE_.*(IPC|SOCK).*|TMUX|TMUX_PANE|STY|LISTEN_.*|NOTIFY_SOCKET|JOURNAL_STREAM)$/;
+const TEMPORARY = /^(TMPDIR|TMP|TEMP)$/;
+
+export function insideEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
+  const kept = Object.entries(env).filter(([name]) => !LEADS_OUT.test(name));
+  return Object.fromEntries(kept.map(([name, value]) => [name, TEMPORARY.test(name) ? '/tmp' : value]));
+}
+
+function valueOrNotStarted<T>(result: Result<T, LaunchProblem>): T {
+  if (result.ok) return result.value;
+  throw new CliError(EXIT.notStarted, result.error.message, result.error.fixes);
+}

@@ -1,0 +1,107 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
+import { plantSecret } from '../support/planted_secret.ts';
+import { type Finished, shellEnvironment, SVC } from '../support/program.ts';
+import { Svc } from '../support/svc.ts';
+import { createTestCa } from '../support/test_ca.ts';
+import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
+import { waitFor } from '../support/wait_for.ts';
+
+// `svc run --sandbox` as a person uses it. What does not get out of it is in escapes.test.ts.
+
+const BOUND = 'api.example.test';
+const OTHER = 'other.example.test';
+const TOKEN = plantSecret();
+const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
+const bubblewrap = findBubblewrap(machineFacts(PATH));
+const canTry = bubblewrap.ok && probeBubblewrap(bubblewrap.value).ok;
+
+function status(host: string): string {
+  return `curl -sS -o /dev/null -w '%{http_code} %{http_connect}' https://${host}/ 2>&1`;
+}
+
+describe.skipIf(!canTry)('svc run --sandbox', () => {
+  let svc: Svc;
+  let upstream: TlsUpstream;
+  let root: string;
+  let project: string;
+
+  beforeAll(async () => {
+    const ca = await createTestCa();
+    upstream = await startTlsUpstream(await ca.issue([BOUND, OTHER]));
+    const resolve = [BOUND, OTHER].map((host) => `${host}:127.0.0.1:${upstream.port}`);
+    svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
+    await svc.secret('user/api', TOKEN);
+    await svc.binding({ host: BOUND, scheme: 'bearer', credential_ref: 'vault://user/api', emit_mechanism: 'inject' });
+    root = mkdtempSync(join(tmpdir(), 'svc-e2e-run-sandbox-'));
+    project = join(root, 'home', 'project');
+    mkdirSync(project, { recursive: true });
+    writeFileSync(join(root, 'home', 'notes.txt'), 'notes');
+  });
+  afterAll(async () => {
+    await Promise.all([svc.stop(), upstream.close()]);
+    rmSync(root, { recursive: true, force: true });
+  });
+
+  const run = (options: readonly string[], command: string, cwd = project): Promise<Finished> =>
+    svc.cli(['run', '--sandbox', ...options, '--', 'sh', '-c', command], {
+      cwd,
+      env: { HOME: join(root, 'home'), PATH },
+    });
+  it('has exit status, output and files of the project as without it', async () => {
+    const ran = await run([], 'echo out; echo kept > file; ls ~; exit 7');
+    expect([ran.code, ran.stdout]).toEqual([7, 'out\nproject\n']);
+    expect(existsSync(join(project, 'file'))).toBe(true);
+    expect((await run([], 'kill -TERM $$')).code).toBe(143);
+    // No folder of the protection is left, and none of the sandbox.
+    expect(readdirSync(project)).toEqual(['file']);
+    expect(readdirSync(join(svc.home, 'sandboxes'))).toEqual([]);
+  });
+
+  it('adds the credential, and with sealed egress reaches only bound and allowed hosts', async () => {
+    upstream.reset();
+    const sealed = ['--egress=sealed'];
+    expect((await run(sealed, status(BOUND))).stdout).toBe('200 200');
+    expect(upstream.requests.at(-1)?.headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+    expect((await run(sealed, status(OTHER))).stdout).toMatch(/403/);
+    expect((await run([...sealed, '--allow', OTHER], status(OTHER))).stdout).toBe('200 200');
+    expect((await run([], status(OTHER))).stdout).toBe('200 200');
+  });
+
+  it('shows what is asked for, and refuses a home as the project', async () => {
+    const notes = join(root, 'home', 'notes.txt');
+    expect((await run(['--sandbox-read', notes], `cat ${notes}; echo more >> ${notes}`)).stdout).toBe('notes');
+    const refused = await run([], 'true', join(root, 'home'));
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('is your home')]);
+  });
+
+  it('ends with svc run, also if that is killed', async () => {
+    const mark = join(project, 'started');
+    const env = { ...shellEnvironment(), HOME: join(root, 'home'), PATH, SVC_HOME: svc.home };
+    const command = `echo $$ > ${mark}; exec sleep 86399`;
+    const child = spawn(SVC, ['run', '--sandbox', '--', 'sh', '-c', command], { cwd: project, env, stdio: 'ignore' });
+    await waitFor('the command to run', () => existsSync(mark));
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+    await expect.poll(() => listCommands().filter((line) => line.includes('86399'))).toEqual([]);
+  });
+});
+
+function listCommands(): readonly string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => commandOf(pid));
+}
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return '';
+  }
+}

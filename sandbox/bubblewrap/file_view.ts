@@ -1,0 +1,34 @@
+import { lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
+
+/** What planning has to know of the file system. */
+export interface FileView {
+  /** What is at a path, a link not followed; null: nothing. */
+  kindOf(path: string): 'file' | 'folder' | 'link' | 'other' | null;
+  /** The path without links; null if it leads nowhere. */
+  realPath(path: string): string | null;
+  /** Where a link says that it leads. */
+  linkTarget(path: string): string;
+  /** The names in a folder; none if it cannot be read. */
+  namesIn(folder: string): readonly string[];
+}
+
+export const MACHINE_FILES: FileView = {
+  kindOf: (path) => {
+    const stats = tryTo(() => lstatSync(path, { throwIfNoEntry: false })) ?? null;
+    if (stats === null) return null;
+    if (stats.isSymbolicLink()) return 'link';
+    if (stats.isDirectory()) return 'folder';
+    return stats.isFile() ? 'file' : 'other';
+  },
+  realPath: (path) => tryTo(() => realpathSync(path)),
+  linkTarget: (path) => readlinkSync(path),
+  namesIn: (folder) => tryTo(() => readdirSync(folder)) ?? [],
+};
+
+function tryTo<T>(look: () => T): T | null {
+  try {
+    return look();
+  } catch {
+    return null;
+  }
+}

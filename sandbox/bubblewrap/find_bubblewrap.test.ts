@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { findBubblewrap, type KernelFacts, type MachineFacts, whyNoSandbox } from './find_bubblewrap.ts';
+
+const MACHINE: MachineFacts = {
+  platform: 'linux',
+  arch: 'x64',
+  path: '/home/ada/bin:/usr/bin',
+  isProgram: (path) => path === '/usr/bin/bwrap',
+};
+const KERNEL: KernelFacts = {
+  uid: 1000,
+  apparmorRestricts: '0',
+  unprivilegedClone: '1',
+  mostUserNamespaces: '15000',
+  said: '',
+};
+
+describe('bubblewrap', () => {
+  it('is found on PATH, or in a folder of the system', () => {
+    expect(findBubblewrap(MACHINE)).toEqual({ ok: true, value: { program: '/usr/bin/bwrap', machine: 'x64' } });
+    expect(findBubblewrap({ ...MACHINE, path: '', arch: 'arm64' })).toMatchObject({
+      ok: true,
+      value: { machine: 'arm64' },
+    });
+  });
+
+  it('is never one of a relative folder of PATH', () => {
+    const facts = { ...MACHINE, path: '.:bin:', isProgram: (path: string) => !path.startsWith('/') };
+    expect(findBubblewrap(facts)).toMatchObject({ ok: false });
+  });
+
+  it.each([
+    ['another system', { platform: 'darwin' }, 'needs Linux, and this is darwin'],
+    ['another machine', { arch: 'riscv64' }, 'this machine is riscv64'],
+    ['no bubblewrap', { isProgram: () => false }, 'bubblewrap is not installed'],
+  ])('is refused with the nearest way: %s', (_what, change, message) => {
+    const found = findBubblewrap({ ...MACHINE, ...change });
+    expect(found.ok ? '' : found.error.message).toContain(message);
+    expect(found.ok ? [] : found.error.fixes.at(-1)).toContain('svc launch');
+  });
+});
+
+describe('why the kernel allows no sandbox', () => {
+  it.each([
+    ['AppArmor', { apparmorRestricts: '1' }, 'AppArmor', 'docs/guides/sandbox.md'],
+    ['root alone may', { unprivilegedClone: '0' }, 'to root alone', 'unprivileged_userns_clone=1'],
+    ['none at all', { mostUserNamespaces: '0' }, 'no user namespaces', 'max_user_namespaces'],
+    ['a container', { said: "bwrap: Can't mount proc: Operation not permitted\n" }, ": Can't mount proc", 'seccomp'],
+  ])('%s', (_what, change, message, fix) => {
+    const problem = whyNoSandbox({ ...KERNEL, ...change });
+    expect(problem.message).toContain(message);
+    expect(problem.fixes.join('\n')).toContain(fix);
+  });
+
+  it('does not blame on root what holds for other users', () => {
+    const root = { ...KERNEL, uid: 0, apparmorRestricts: '1', unprivilegedClone: '0', said: 'bwrap: something else' };
+    expect(whyNoSandbox(root).message).toBe('bubblewrap cannot make a sandbox here: something else');
+  });
+});

@@ -1,0 +1,139 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { LaunchProblem } from '../launch/launch_error.ts';
+import { readKernelFile } from './run_sandbox.ts';
+import { FILTERED_MACHINES, type FilteredMachine } from './system_calls.ts';
+
+/** bubblewrap on this machine, and which filter fits. */
+export interface Bubblewrap {
+  readonly program: string;
+  readonly machine: FilteredMachine;
+}
+
+export interface MachineFacts {
+  readonly platform: string;
+  readonly arch: string;
+  readonly path: string;
+  /** Whether a program can be executed. */
+  readonly isProgram: (path: string) => boolean;
+}
+
+/** Folders besides those of PATH, which a service's environment may lack. */
+const ALSO = ['/usr/bin', '/usr/local/bin', '/bin'];
+const CONTAINER_INSTEAD = 'In a container instead: svc launch AGENT';
+
+export function machineFacts(path: string): MachineFacts {
+  return { platform: process.platform, arch: process.arch, path, isProgram };
+}
+
+/** bubblewrap, or why this machine can have no such sandbox. */
+export function findBubblewrap({
+  platform,
+  arch,
+  path,
+  isProgram: may,
+}: MachineFacts): Result<Bubblewrap, LaunchProblem> {
+  if (platform !== 'linux') {
+    return err({
+      message: `a sandbox without a container needs Linux, and this is ${platform}`,
+      fixes: [CONTAINER_INSTEAD],
+    });
+  }
+  const machine = FILTERED_MACHINES.find((each) => each === arch);
+  if (machine === undefined) {
+    return err({
+      message: `the sandbox's filter of system calls exists for x86_64 and aarch64, and this machine is ${arch}`,
+      fixes: [CONTAINER_INSTEAD],
+    });
+  }
+  const folders = [...new Set([...path.split(delimiter), ...ALSO])].filter((folder) => folder.startsWith('/'));
+  const program = folders.map((folder) => join(folder, 'bwrap')).find((file) => may(file));
+  if (program !== undefined) return ok({ program, machine });
+  return err({
+    message: 'bubblewrap is not installed: there is no bwrap on PATH',
+    fixes: ['Install it: apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap', CONTAINER_INSTEAD],
+  });
+}
+
+/** What bubblewrap's own failure is about. */
+export interface KernelFacts {
+  readonly uid: number | null;
+  /** Texts of files below `/proc/sys`; empty without the file. */
+  readonly apparmorRestricts: string;
+  readonly unprivilegedClone: string;
+  readonly mostUserNamespaces: string;
+  /** What bubblewrap said. */
+  readonly said: string;
+}
+
+export function kernelFacts(said: string): KernelFacts {
+  return {
+    uid: process.getuid?.() ?? null,
+    apparmorRestricts: readKernelFile('/proc/sys/kernel/apparmor_restrict_unprivileged_userns'),
+    unprivilegedClone: readKernelFile('/proc/sys/kernel/unprivileged_userns_clone'),
+    mostUserNamespaces: readKernelFile('/proc/sys/user/max_user_namespaces'),
+    said,
+  };
+}
+
+/** Why bubblewrap could make no sandbox, and the nearest way to one. */
+export function whyNoSandbox(facts: KernelFacts): LaunchProblem {
+  const isRoot = facts.uid === 0;
+  if (facts.mostUserNamespaces === '0') {
+    return forbidden('the kernel allows no user namespaces (user.max_user_namespaces is 0)', [
+      'Allow them: sudo sysctl user.max_user_namespaces=15000',
+    ]);
+  }
+  if (!isRoot && facts.unprivilegedClone === '0') {
+    return forbidden('the kernel allows user namespaces to root alone (kernel.unprivileged_userns_clone is 0)', [
+      'Allow them: sudo sysctl kernel.unprivileged_userns_clone=1',
+    ]);
+  }
+  if (!isRoot && facts.apparmorRestricts === '1') {
+    return forbidden('AppArmor forbids user namespaces to bubblewrap, as Ubuntu does since 23.10', [
+      'Allow them to bubblewrap: give /etc/apparmor.d/bwrap the profile of docs/guides/sandbox.md, then sudo systemctl reload apparmor',
+    ]);
+  }
+  const said = facts.said.trim().replace(/^bwrap: /, '');
+  return forbidden(`bubblewrap cannot make a sandbox here${said === '' ? '' : `: ${said}`}`, [
+    'In a container, an engine has to allow it: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined',
+  ]);
+}
+
+function forbidden(message: string, fixes: readonly string[]): LaunchProblem {
+  return { message, fixes: [...fixes, CONTAINER_INSTEAD] };
+}
+
+const PROBE = ['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`);
+
+/** Whether bubblewrap can make a sandbox here; it takes some milliseconds. */
+export function probeBubblewrap({ program }: Bubblewrap): Result<void, LaunchProblem> {
+  const args = [
+    ...PROBE,
+    '--unshare-cgroup-try',
+    '--ro-bind',
+    '/',
+    '/',
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
+    '--',
+    '/bin/sh',
+    '-c',
+    ':',
+  ];
+  const tried = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
+  return tried.status === 0 ? ok(undefined) : err(whyNoSandbox(kernelFacts(tried.stderr ?? '')));
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

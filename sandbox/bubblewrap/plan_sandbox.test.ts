@@ -1,0 +1,232 @@
+import { describe, expect, it } from 'vitest';
+import { MountTable } from '../launch/mount_table.ts';
+import type { FileView } from './file_view.ts';
+import { planSandbox, type SandboxRequest } from './plan_sandbox.ts';
+import { SYSTEM_FOLDERS, SYSTEM_SECRETS } from './visible_paths.ts';
+
+type Kind = ReturnType<FileView['kindOf']>;
+
+/** A machine's files: `folder`, `file`, `other`, or where a link leads. */
+function filesOf(entries: Readonly<Record<string, string>>): FileView {
+  const at = (path: string): string | undefined => entries[path];
+  const kindOf = (path: string): Kind => {
+    const found = at(path);
+    if (found === undefined) return null;
+    return found === 'folder' || found === 'file' || found === 'other' ? found : 'link';
+  };
+  const realPath = (path: string): string | null => {
+    const kind = kindOf(path);
+    if (kind === null) return null;
+    return kind === 'link' ? realPath(at(path) ?? '') : path;
+  };
+  const namesIn = (folder: string): readonly string[] =>
+    Object.keys(entries).flatMap((path) => {
+      const rest = path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : '';
+      return rest === '' || rest.includes('/') ? [] : [rest];
+    });
+  return { kindOf, realPath, linkTarget: (path) => at(path) ?? '', namesIn };
+}
+
+const HOME = '/home/ada';
+const PROJECT = '/home/ada/shop';
+const MACHINE: Readonly<Record<string, string>> = {
+  '/usr': 'folder',
+  '/etc': 'folder',
+  '/etc/shadow': 'file',
+  '/etc/ssh': 'folder',
+  '/bin': 'usr/bin',
+  '/proc/sys': 'folder',
+  '/': 'folder',
+  '/home': 'folder',
+  [HOME]: 'folder',
+  [PROJECT]: 'folder',
+  [`${HOME}/.ssh`]: 'folder',
+  [`${HOME}/.svc`]: 'folder',
+  [`${HOME}/.nvm`]: 'folder',
+  [`${HOME}/.claude`]: 'folder',
+  [`${HOME}/.claude.json`]: 'file',
+};
+const REQUEST: SandboxRequest = {
+  workingDirectory: PROJECT,
+  home: HOME,
+  readable: [],
+  writable: [],
+  programs: [],
+  guarded: [{ path: `${HOME}/.svc`, name: 'the state directory of svc' }],
+  mountTable: null,
+  own: [{ source: '/opt/svc/init', target: '/run/svc/init' }],
+};
+
+function plan(change: Partial<SandboxRequest> = {}, more: Readonly<Record<string, string>> = {}) {
+  const planned = planSandbox({ ...REQUEST, ...change }, filesOf({ ...MACHINE, ...more }));
+  if (!planned.ok) throw new Error(planned.error.message);
+  return planned.value;
+}
+
+function refusal(change: Partial<SandboxRequest>, more: Readonly<Record<string, string>> = {}): string {
+  const planned = planSandbox({ ...REQUEST, ...change }, filesOf({ ...MACHINE, ...more }));
+  return planned.ok ? 'planned' : planned.error.message;
+}
+
+/** Whether these arguments follow each other. */
+function has(args: readonly string[], ...wanted: readonly string[]): boolean {
+  return args.some((_, at) => wanted.every((each, more) => args[at + more] === each));
+}
+
+describe('a sandbox', () => {
+  it('has namespaces and no capabilities of its own, and ends with its launcher', () => {
+    const { args } = plan();
+    const flags = ['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--unshare-net'];
+    for (const flag of [...flags, '--unshare-cgroup-try', '--die-with-parent']) expect(args).toContain(flag);
+    expect(has(args, '--cap-drop', 'ALL')).toBe(true);
+    expect(args).not.toContain('--share-net');
+    expect(args).not.toContain('--cap-add');
+  });
+
+  it('shows the system read-only, without its secrets', () => {
+    const { args } = plan();
+    expect(has(args, '--ro-bind', '/usr', '/usr')).toBe(true);
+    expect(has(args, '--symlink', 'usr/bin', '/bin')).toBe(true);
+    expect(has(args, '--ro-bind', '/dev/null', '/etc/shadow')).toBe(true);
+    expect(has(args, '--tmpfs', '/etc/ssh')).toBe(true);
+    expect(has(args, '--ro-bind', '/proc/sys', '/proc/sys')).toBe(true);
+    expect(args.indexOf('/proc/sys')).toBeGreaterThan(args.indexOf('--proc'));
+    expect(has(args, '--remount-ro', '/')).toBe(true);
+  });
+
+  it('hides the home, and shows the project in it writable', () => {
+    const { args } = plan();
+    expect(has(args, '--tmpfs', HOME)).toBe(true);
+    expect(args.indexOf(HOME)).toBeLessThan(args.indexOf(PROJECT));
+    expect(has(args, '--bind', PROJECT, PROJECT)).toBe(true);
+    expect(args.filter((arg) => arg === '--bind')).toHaveLength(1);
+    expect(args.join(' ')).not.toContain('.ssh');
+    expect(args.join(' ')).not.toContain('.svc');
+  });
+
+  it('shows what is asked for, and folders of programs', () => {
+    const { args } = plan(
+      { readable: [`${HOME}/.claude.json`], writable: [`${HOME}/.claude`], programs: ['/srv/tools'] },
+      {
+        '/srv/tools': 'folder',
+      },
+    );
+    expect(has(args, '--ro-bind', `${HOME}/.claude.json`, `${HOME}/.claude.json`)).toBe(true);
+    expect(has(args, '--bind', `${HOME}/.claude`, `${HOME}/.claude`)).toBe(true);
+    expect(has(args, '--ro-bind', `${HOME}/.nvm`, `${HOME}/.nvm`)).toBe(true);
+    expect(has(args, '--ro-bind', '/srv/tools', '/srv/tools')).toBe(true);
+  });
+
+  it.each([
+    ['the home', { programs: [HOME] }],
+    ['a folder above it', { programs: ['/home'] }],
+    ['the root', { programs: ['/'] }],
+    ['a folder of keys', { programs: [`${HOME}/.ssh`] }],
+    ['the state directory by a link', { programs: ['/srv/link'] }],
+  ])('leaves out %s that PATH names', (_what, change) => {
+    expect(plan(change, { '/srv/link': `${HOME}/.svc` }).args).toEqual(plan().args);
+  });
+
+  it('hides keys, the state directory and sockets of engines inside of what it shows', () => {
+    const state = `${PROJECT}/state`;
+    const guarded = [
+      { path: state, name: 'the state directory of svc' },
+      { path: `${PROJECT}/docker.sock`, name: 'a container engine' },
+    ];
+    const { args } = plan({ guarded }, { [state]: 'folder', [`${PROJECT}/docker.sock`]: 'other' });
+    expect(has(args, '--tmpfs', state)).toBe(true);
+    expect(has(args, '--ro-bind', '/dev/null', `${PROJECT}/docker.sock`)).toBe(true);
+    expect(args.indexOf(state)).toBeGreaterThan(args.indexOf(PROJECT));
+  });
+});
+
+describe('the working directory', () => {
+  it.each([
+    ['the root', '/', 'is a folder above your home'],
+    ['the home', HOME, 'is your home'],
+    ['a folder above it', '/home', 'is a folder above your home'],
+    ['keys', `${HOME}/.ssh`, 'lies in keys and logins of other programs'],
+    ['the state directory', `${HOME}/.svc`, 'lies in the state directory of svc'],
+    ['the system', '/etc', 'is part of the system (/etc)'],
+    ['a folder of the system', '/etc/ssh', 'lies in secrets of the system'],
+    ['what is absent', '/gone', 'does not exist'],
+    ['the home by a link', '/srv/me', 'is your home'],
+    ['processes', '/proc/1', 'is part of the system (/proc)'],
+  ])('is not %s', (_what, workingDirectory, message) => {
+    expect(refusal({ workingDirectory }, { '/srv/me': HOME, '/proc/1': 'folder' })).toContain(message);
+  });
+
+  it('may be below /usr, where images keep projects', () => {
+    expect(refusal({ workingDirectory: '/usr/src/app' }, { '/usr/src/app': 'folder' })).toBe('planned');
+  });
+});
+
+describe('a path that is asked for', () => {
+  it.each([
+    [HOME, 'is or contains your home'],
+    [`${HOME}/.ssh`, 'lies in keys and logins'],
+    ['/run/user', 'is part of /run'],
+    ['/', 'is or contains your home'],
+  ])('is not %s', (path, message) => {
+    expect(refusal({ readable: [path] }, { '/run/user': 'folder' })).toContain(message);
+    expect(refusal({ writable: [path] }, { '/run/user': 'folder' })).toContain(message);
+  });
+
+  it('is refused if it is a bind mount of the state directory', () => {
+    const mountTable = new MountTable(
+      ['1 0 8:1 / / rw', `2 1 8:1 ${HOME}/.svc /srv/copy rw`].map((line) => `${line} - ext4 /dev/sda rw`).join('\n'),
+    );
+    expect(refusal({ readable: ['/srv/copy'], mountTable }, { '/srv/copy': 'folder' })).toContain(
+      'contains a bind mount of the state directory of svc',
+    );
+  });
+});
+
+describe('in the project', () => {
+  it('git hooks and settings are read-only, and their folder cannot be moved away', () => {
+    const { args, placeholders } = plan({}, { [`${PROJECT}/.git`]: 'folder', [`${PROJECT}/.git/config`]: 'file' });
+    expect(has(args, '--bind', `${PROJECT}/.git`, `${PROJECT}/.git`)).toBe(true);
+    expect(has(args, '--ro-bind', `${PROJECT}/.git/hooks`, `${PROJECT}/.git/hooks`)).toBe(true);
+    expect(has(args, '--ro-bind', `${PROJECT}/.git/config`, `${PROJECT}/.git/config`)).toBe(true);
+    expect(placeholders).toContain(`${PROJECT}/.git/hooks`);
+    expect(args.lastIndexOf(`${PROJECT}/.git`)).toBeLessThan(args.indexOf(`${PROJECT}/.git/hooks`));
+  });
+
+  it('so are those of submodules, with every folder on the way', () => {
+    const modules = `${PROJECT}/.git/modules`;
+    const entries = {
+      [`${PROJECT}/.git`]: 'folder',
+      [modules]: 'folder',
+      [`${modules}/libs`]: 'folder',
+      [`${modules}/libs/foo`]: 'folder',
+      [`${modules}/libs/foo/config`]: 'file',
+    };
+    const { args } = plan({}, entries);
+    for (const path of [modules, `${modules}/libs`, `${modules}/libs/foo`])
+      expect(has(args, '--bind', path, path)).toBe(true);
+    expect(has(args, '--ro-bind', `${modules}/libs/foo/config`)).toBe(true);
+    expect(has(args, '--ro-bind', `${modules}/libs/foo/hooks`)).toBe(true);
+  });
+
+  it('all of .git is read-only if hooks are a link, which could be replaced', () => {
+    const { args, warnings } = plan({}, { [`${PROJECT}/.git`]: 'folder', [`${PROJECT}/.git/hooks`]: '/srv/hooks' });
+    expect(has(args, '--ro-bind', `${PROJECT}/.git`, `${PROJECT}/.git`)).toBe(true);
+    expect(has(args, '--bind', `${PROJECT}/.git`)).toBe(false);
+    expect(warnings.join()).toContain('hooks is a link');
+  });
+
+  it("files that editors run are read-only, and an absent one's folder is empty", () => {
+    const { args, placeholders } = plan({}, { [`${PROJECT}/.envrc`]: 'file', [`${PROJECT}/.vscode`]: 'folder' });
+    for (const name of ['.envrc', '.vscode', '.idea']) expect(has(args, '--ro-bind', `${PROJECT}/${name}`)).toBe(true);
+    expect(placeholders).toEqual([`${PROJECT}/.idea`]);
+    expect(args.join(' ')).not.toContain('.husky');
+  });
+
+  it('a worktree has its .git file read-only', () => {
+    expect(has(plan({}, { [`${PROJECT}/.git`]: 'file' }).args, '--ro-bind', `${PROJECT}/.git`)).toBe(true);
+  });
+});
+
+it('names no secret of the system outside of a folder that is shown', () => {
+  for (const path of SYSTEM_SECRETS) expect(SYSTEM_FOLDERS.some((folder) => path.startsWith(`${folder}/`))).toBe(true);
+});

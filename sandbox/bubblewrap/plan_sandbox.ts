@@ -1,0 +1,232 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { LaunchProblem } from '../launch/launch_error.ts';
+import { isAtOrBelow, type MountTable } from '../launch/mount_table.ts';
+import { exposesByBindMount } from '../launch/mount_policy.ts';
+import type { FileView } from './file_view.ts';
+import { protectProject, type ProtectedProject } from './protect_project.ts';
+import {
+  homeSecrets,
+  KERNEL_SETTINGS,
+  programFolders,
+  REPLACED_FOLDERS,
+  SYSTEM_FOLDERS,
+  SYSTEM_SECRETS,
+} from './visible_paths.ts';
+
+/** A path that no sandbox shows, and what it is. */
+export interface Guarded {
+  readonly path: string;
+  readonly name: string;
+}
+
+/** What a sandbox is asked to show. Paths are absolute; they may have links in them. */
+export interface SandboxRequest {
+  readonly workingDirectory: string;
+  readonly home: string;
+  /** Shown as they are: what the agent's profile names, and what a person typed. */
+  readonly readable: readonly string[];
+  readonly writable: readonly string[];
+  /** Read-only, and left out where they may not be shown: the folders of PATH and of programs. */
+  readonly programs: readonly string[];
+  /** The state directory, sockets of engines, other agents' logins. */
+  readonly guarded: readonly Guarded[];
+  readonly mountTable: MountTable | null;
+  /** Files and folders of svc itself, each with its place in the sandbox. */
+  readonly own: readonly { readonly source: string; readonly target: string }[];
+}
+
+export interface SandboxPlan {
+  /** The arguments of bwrap up to the command. */
+  readonly args: readonly string[];
+  /** Folders that must exist before the start. They are removed afterwards if they are empty. */
+  readonly placeholders: readonly string[];
+  /** What could not be kept as it should be, a sentence each. */
+  readonly warnings: readonly string[];
+}
+
+/** Where svc's own files are in the sandbox. */
+export const OWN_FOLDER = '/run/svc';
+
+const NAMESPACES = ['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`);
+
+interface Shown {
+  readonly path: string;
+  readonly mayWrite: boolean;
+}
+
+/**
+ * Decides what is visible in a sandbox (decision 0123) and writes it as arguments of bubblewrap. What is not named does not
+ * exist there. Later arguments cover earlier ones, so the order is: the system, what is shown, what is read-only in it, and last
+ * what is hidden.
+ */
+export function planSandbox(request: SandboxRequest, files: FileView): Result<SandboxPlan, LaunchProblem> {
+  const project = files.realPath(request.workingDirectory);
+  if (project === null) return err(problem(`the folder ${request.workingDirectory} does not exist`));
+  const home = files.realPath(request.home) ?? request.home;
+  const guarded = listGuarded(request, home, files);
+  const refused = whyNoProject(project, home, guarded);
+  if (refused !== null) return err(refused);
+  const shown = listShown(request, { project, home, guarded }, files);
+  if (!shown.ok) return shown;
+  const exposed = findExposed(shown.value, guarded, request.mountTable);
+  if (exposed !== null) return err(exposed);
+  const parts = protectProject(project, files);
+  return ok({
+    args: [
+      ...NAMESPACES,
+      '--unshare-cgroup-try',
+      '--die-with-parent',
+      '--cap-drop',
+      'ALL',
+      ...systemArgs(files),
+      ...freshArgs(files),
+      ...(home === '/' ? [] : ['--tmpfs', home]),
+      ...shown.value.flatMap(({ path, mayWrite }) => [mayWrite ? '--bind' : '--ro-bind', path, path]),
+      ...protectionArgs(parts),
+      ...hidingArgs(shown.value, guarded, files),
+      ...request.own.flatMap(({ source, target }) => ['--ro-bind', source, target]),
+      // The root is a file system in memory: writing there would look as if something was kept.
+      '--remount-ro',
+      '/',
+      '--chdir',
+      project,
+    ],
+    placeholders: parts.placeholders,
+    warnings: parts.warnings,
+  });
+}
+
+function systemArgs(files: FileView): readonly string[] {
+  return SYSTEM_FOLDERS.flatMap((path) => {
+    const kind = files.kindOf(path);
+    if (kind === 'link') return ['--symlink', files.linkTarget(path), path];
+    return kind === 'folder' ? ['--ro-bind', path, path] : [];
+  });
+}
+
+/** What each sandbox has of its own. */
+function freshArgs(files: FileView): readonly string[] {
+  const settings = KERNEL_SETTINGS.filter((path) => files.kindOf(path) !== null);
+  const readOnly = settings.flatMap((path) => ['--ro-bind', path, path]);
+  const empty = ['/tmp', '/var/tmp'].flatMap((path) => ['--tmpfs', path]);
+  return ['--proc', '/proc', ...readOnly, '--dev', '/dev', ...empty, '--dir', OWN_FOLDER];
+}
+
+/** The guarded paths that exist, also by their names without links. */
+function listGuarded({ guarded }: SandboxRequest, home: string, files: FileView): readonly Guarded[] {
+  const all = [
+    ...guarded,
+    ...homeSecrets(home).map((path) => ({ path, name: 'keys and logins of other programs' })),
+    ...SYSTEM_SECRETS.map((path) => ({ path, name: 'secrets of the system' })),
+  ];
+  return all.flatMap(({ path, name }) => {
+    const real = files.realPath(path);
+    if (real === null) return [];
+    return real === path
+      ? [{ path, name }]
+      : [
+          { path, name },
+          { path: real, name },
+        ];
+  });
+}
+
+/** Why nobody should work in this folder with a sandbox; null if it is a project's. */
+function whyNoProject(project: string, home: string, guarded: readonly Guarded[]): LaunchProblem | null {
+  const inside = guarded.find(({ path }) => isAtOrBelow(project, path));
+  if (inside !== undefined) return problem(`the working directory ${project} lies in ${inside.name} (${inside.path})`);
+  if (project === '/' || isAtOrBelow(home, project)) {
+    const what = project === home ? 'your home' : 'a folder above your home';
+    return problem(`the working directory ${project} is ${what}, all of which the sandbox would show`);
+  }
+  const closed = [...SYSTEM_FOLDERS, ...REPLACED_FOLDERS].find((path) => isAtOrBelow(path, project));
+  const closedInside = ['/etc', ...REPLACED_FOLDERS.filter((path) => path !== '/var')].find((path) =>
+    isAtOrBelow(project, path),
+  );
+  const folder = closed ?? closedInside;
+  return folder === undefined ? null : problem(`the working directory ${project} is part of the system (${folder})`);
+}
+
+function problem(message: string): LaunchProblem {
+  return { message, fixes: ['Start it in the folder of one project, or without the sandbox: --no-sandbox'] };
+}
+
+interface Ground {
+  readonly project: string;
+  readonly home: string;
+  readonly guarded: readonly Guarded[];
+}
+
+/** What is bound, a parent before what is in it. */
+function listShown(
+  request: SandboxRequest,
+  { project, home, guarded }: Ground,
+  files: FileView,
+): Result<readonly Shown[], LaunchProblem> {
+  const shown: Shown[] = [{ path: project, mayWrite: true }];
+  const asked = [
+    ...request.writable.map((path) => ({ path, mayWrite: true })),
+    ...request.readable.map((path) => ({ path, mayWrite: false })),
+  ];
+  for (const { path, mayWrite } of asked) {
+    const real = files.realPath(path);
+    if (real === null) continue;
+    const why = whyNotShown(real, { home, guarded });
+    if (why !== null) return err({ message: `the sandbox cannot show ${path}: it ${why}`, fixes: [] });
+    if (!shown.some((each) => each.path === real)) shown.push({ path: real, mayWrite });
+  }
+  for (const path of [...programFolders(home), ...request.programs]) {
+    const real = files.realPath(path);
+    const isKnown = real === null || shown.some((each) => isAtOrBelow(real, each.path));
+    if (isKnown || isOfSystem(real) || whyNotShown(real, { home, guarded }) !== null) continue;
+    shown.push({ path: real, mayWrite: false });
+  }
+  return ok(shown.toSorted((a, b) => a.path.length - b.path.length));
+}
+
+function isOfSystem(path: string): boolean {
+  return SYSTEM_FOLDERS.some((folder) => isAtOrBelow(path, folder));
+}
+
+/** Why a path is not shown; null if it may be. A guarded path inside is hidden instead. */
+function whyNotShown(path: string, { home, guarded }: Pick<Ground, 'home' | 'guarded'>): string | null {
+  if (path === '/' || isAtOrBelow(home, path)) return 'is or contains your home';
+  const replaced = REPLACED_FOLDERS.find((folder) => isAtOrBelow(path, folder) || isAtOrBelow(folder, path));
+  if (replaced !== undefined) return `is part of ${replaced}`;
+  if (SYSTEM_FOLDERS.some((folder) => isAtOrBelow(folder, path))) return 'is a folder of the system';
+  const inside = guarded.find((each) => isAtOrBelow(path, each.path));
+  return inside === undefined ? null : `lies in ${inside.name} (${inside.path})`;
+}
+
+/** A bind mount shows a folder under a second path, at which nothing would hide it. */
+function findExposed(
+  shown: readonly Shown[],
+  guarded: readonly Guarded[],
+  mountTable: MountTable | null,
+): LaunchProblem | null {
+  for (const { path } of shown) {
+    const found = guarded.find((each) => exposesByBindMount(path, each.path, mountTable));
+    if (found === undefined) continue;
+    return { message: `${path} is or contains a bind mount of ${found.name} (${found.path})`, fixes: ['Unmount it.'] };
+  }
+  return null;
+}
+
+function protectionArgs({ writable, readOnly }: ProtectedProject): readonly string[] {
+  return [
+    ...writable.flatMap((path) => ['--bind', path, path]),
+    ...readOnly.flatMap((path) => ['--ro-bind', path, path]),
+  ];
+}
+
+/** Covers each guarded path that is inside something visible. */
+function hidingArgs(shown: readonly Shown[], guarded: readonly Guarded[], files: FileView): readonly string[] {
+  const visible = [...SYSTEM_FOLDERS, ...shown.map(({ path }) => path)];
+  const hidden = new Set(guarded.map(({ path }) => path).filter((path) => visible.some((at) => isAtOrBelow(path, at))));
+  return [...hidden].flatMap((path) => {
+    const kind = files.kindOf(path);
+    if (kind === 'folder') return ['--tmpfs', path];
+    // Its target is guarded too.
+    return kind === null || kind === 'link' ? [] : ['--ro-bind', '/dev/null', path];
+  });
+}

@@ -1,0 +1,161 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, rmdirSync } from 'node:fs';
+import type { Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { type ChildEnd, type SignalSource, superviseChild, unlessFromTerminal } from '../engine/run_child.ts';
+import { listInherited } from './inherited_descriptors.ts';
+import { CA_FILE, PROXY_SOCKET } from './sandbox_folder.ts';
+import { OWN_FOLDER, type SandboxPlan } from './plan_sandbox.ts';
+
+/** The port of the proxy in a sandbox's own network. */
+export const SANDBOX_PORT = 7421;
+
+const INIT_FILE = fileURLToPath(new URL('sandbox_init.cjs', import.meta.url));
+const NODE = `${OWN_FOLDER}/node`;
+const INIT = `${OWN_FOLDER}/sandbox_init.cjs`;
+const SESSION_FOLDER = `${OWN_FOLDER}/session`;
+/** The file with the session's roots, where the sandbox sees it. */
+export const SANDBOX_CA = `${SESSION_FOLDER}/${CA_FILE}`;
+
+/** Where the first program of a sandbox finds its orders and says that it runs. */
+const ORDERS = 3;
+const STATUS = 4;
+const ARGUMENTS = 5;
+const FILTER = 6;
+const AFTER_OURS = 7;
+
+/**
+ * A terminal's Ctrl-C reaches bubblewrap too, which would end, and the sandbox with it, before the command could decide. The
+ * first program in the sandbox has the usual reactions again.
+ */
+const SHIELDED = 'trap "" INT QUIT HUP; exec "$@"';
+
+/** svc's own files in a sandbox, for the plan. */
+export function ownFiles(sessionFolder: string): readonly { readonly source: string; readonly target: string }[] {
+  return [
+    { source: process.execPath, target: NODE },
+    { source: INIT_FILE, target: INIT },
+    { source: sessionFolder, target: SESSION_FOLDER },
+  ];
+}
+
+interface SandboxCommand {
+  readonly bwrap: string;
+  readonly plan: SandboxPlan;
+  readonly filter: Buffer;
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** A sandbox that is started and waits for its command's environment. */
+export interface StartedSandbox {
+  /** True once its first program runs; false if bubblewrap could not make the sandbox. */
+  readonly isReady: Promise<boolean>;
+  /** Runs the command until it ends. At a terminal its signals reach the command directly. */
+  run(env: Readonly<Record<string, string>>, terminal: boolean, signals: SignalSource): Promise<ChildEnd>;
+  /** Ends a sandbox whose command was not started. */
+  abandon(): Promise<void>;
+}
+
+/** Starts a sandbox. It ends with this process, however that ends. */
+export function startSandbox(wanted: SandboxCommand): StartedSandbox {
+  const made = makePlaceholders(wanted.plan.placeholders);
+  const child = spawnBubblewrap(wanted);
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', () => resolve());
+    child.once('exit', () => resolve());
+  });
+  const removed = ended.then(() => removePlaceholders(made));
+  const orders = streamAt(child, ORDERS);
+  streamAt(child, ARGUMENTS).end([...wanted.plan.args, '--seccomp', String(FILTER)].join('\0'));
+  streamAt(child, FILTER).end(wanted.filter);
+  return {
+    isReady: readStatus(child),
+    run: async (env, terminal, signals) => {
+      const deliver = unlessFromTerminal(terminal, (name) => orders.write(`${name}\n`));
+      const end = superviseChild(child, signals, deliver);
+      orders.write(`${JSON.stringify(env)}\n`);
+      const how = await end;
+      await removed;
+      return how;
+    },
+    abandon: async () => {
+      child.kill('SIGKILL');
+      await removed;
+    },
+  };
+}
+
+function spawnBubblewrap({ bwrap, command, args }: SandboxCommand): ChildProcess {
+  const first = [NODE, INIT, String(SANDBOX_PORT), `${SESSION_FOLDER}/${PROXY_SOCKET}`, command, ...args];
+  const nothing = openSync('/dev/null', 'r+');
+  try {
+    return spawn('/bin/sh', ['-c', SHIELDED, 'sh', bwrap, '--args', String(ARGUMENTS), '--', ...first], {
+      // The command's environment comes later; bubblewrap needs none.
+      env: { PATH: '/usr/bin:/bin' },
+      cwd: '/',
+      stdio: ['inherit', 'inherit', 'inherit', 'pipe', 'pipe', 'pipe', 'pipe', ...closedFrom(AFTER_OURS, nothing)],
+    });
+  } finally {
+    closeSync(nothing);
+  }
+}
+
+/** Descriptors that this process inherited would go on into the sandbox: each is replaced by nothing. */
+function closedFrom(first: number, nothing: number): readonly ('ignore' | number)[] {
+  const inherited = new Set(listInherited());
+  const count = Math.max(0, ...inherited) + 1 - first;
+  return Array.from({ length: Math.max(0, count) }, (_, at) => (inherited.has(first + at) ? nothing : 'ignore'));
+}
+
+function streamAt(child: ChildProcess, descriptor: number): Writable {
+  const stream: unknown = child.stdio[descriptor];
+  if (!isWritable(stream)) throw new Error(`bubblewrap was started without descriptor ${descriptor}`);
+  // bubblewrap that ends early reads no more; its exit says so.
+  stream.on('error', () => undefined);
+  return stream;
+}
+
+function isWritable(stream: unknown): stream is Writable {
+  return typeof stream === 'object' && stream !== null && 'write' in stream;
+}
+
+function readStatus(child: ChildProcess): Promise<boolean> {
+  const status = child.stdio[STATUS];
+  return new Promise((resolve) => {
+    child.once('error', () => resolve(false));
+    status?.once('data', () => resolve(true));
+    status?.once('close', () => resolve(false));
+  });
+}
+
+/** Makes the folders that are not there yet; gives those. */
+function makePlaceholders(folders: readonly string[]): readonly string[] {
+  return folders.filter((folder) => {
+    try {
+      mkdirSync(folder);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function removePlaceholders(folders: readonly string[]): void {
+  for (const folder of folders) {
+    try {
+      rmdirSync(folder);
+    } catch {
+      // Somebody uses it by now.
+    }
+  }
+}
+
+/** The text of a file of the kernel; empty if there is none. */
+export function readKernelFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

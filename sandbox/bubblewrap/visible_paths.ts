@@ -1,0 +1,154 @@
+/** The system's own folders: visible, and read-only. Planning and the check of a working directory read this one list. */
+export const SYSTEM_FOLDERS = [
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/etc',
+  '/opt',
+  '/nix/store',
+  '/gnu/store',
+] as const;
+
+/** Folders of the kernel and of running services, which are not visible or are made anew. */
+export const REPLACED_FOLDERS = ['/proc', '/sys', '/dev', '/run', '/var', '/boot'] as const;
+
+/**
+ * The kernel's own settings. Root could write them in a sandbox too: the kernel asks for the owner, not for a capability. One names a
+ * program that the kernel starts outside of every sandbox.
+ */
+export const KERNEL_SETTINGS = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acpi', 'scsi', 'driver', 'mtrr'].map(
+  (name) => `/proc/${name}`,
+);
+
+/** Files and folders of the system that hold secrets. Root's sandbox could read them; for other users it changes nothing. */
+export const SYSTEM_SECRETS = [
+  '/etc/shadow',
+  '/etc/shadow-',
+  '/etc/gshadow',
+  '/etc/gshadow-',
+  '/etc/sudoers',
+  '/etc/sudoers.d',
+  '/etc/ssh',
+  '/etc/ssl/private',
+  '/etc/krb5.keytab',
+  '/etc/letsencrypt',
+  '/etc/docker',
+  '/etc/kubernetes',
+  '/etc/rancher',
+  '/etc/wireguard',
+  '/etc/openvpn',
+  '/etc/ppp',
+  '/etc/ipsec.secrets',
+  '/etc/NetworkManager/system-connections',
+  '/etc/wpa_supplicant',
+] as const;
+
+/** Below the home: keys, keyrings and logins of other programs. */
+const HOME_SECRETS = [
+  '.ssh',
+  '.gnupg',
+  '.pki',
+  '.aws',
+  '.azure',
+  '.kube',
+  '.docker',
+  '.netrc',
+  '.git-credentials',
+  '.npmrc',
+  '.yarnrc.yml',
+  '.pypirc',
+  '.pgpass',
+  '.my.cnf',
+  '.vault-token',
+  '.password-store',
+  '.terraform.d',
+  '.cargo/credentials.toml',
+  '.cargo/credentials',
+  '.gem/credentials',
+  '.m2/settings.xml',
+  '.gradle/gradle.properties',
+  '.config/gh',
+  '.config/glab-cli',
+  '.config/gcloud',
+  '.config/git/credentials',
+  '.config/hub',
+  '.config/op',
+  '.config/rclone',
+  '.config/google-chrome',
+  '.config/chromium',
+  '.config/systemd',
+  '.config/autostart',
+  '.mozilla',
+  '.thunderbird',
+  '.local/share/keyrings',
+  '.local/share/kwalletd',
+  '.local/share/containers',
+  '.bash_history',
+  '.zsh_history',
+  '.python_history',
+] as const;
+
+/**
+ * Below the home: folders with programs of version managers and package managers, which programs of a project start. Shown
+ * read-only; none of them holds a login.
+ */
+const PROGRAM_FOLDERS = [
+  '.local/bin',
+  '.local/lib',
+  '.local/pipx',
+  '.local/share/pipx',
+  '.local/share/uv',
+  '.local/share/mise',
+  '.local/share/fnm',
+  '.local/share/pnpm',
+  '.local/share/claude',
+  '.nvm',
+  '.fnm',
+  '.volta',
+  '.asdf',
+  '.pyenv',
+  '.rbenv',
+  '.rustup',
+  '.sdkman',
+  '.cargo/bin',
+  '.bun/bin',
+  '.deno/bin',
+  '.npm-global',
+  'go/bin',
+] as const;
+
+/** In a working directory: what runs as code outside of the sandbox when a person or an editor uses the folder. */
+export const PROTECTED_IN_PROJECT = [
+  '.vscode',
+  '.idea',
+  '.zed',
+  '.fleet',
+  '.vs',
+  '.devcontainer',
+  '.devcontainer.json',
+  '.husky',
+  '.githooks',
+  '.envrc',
+  '.mise.toml',
+  'mise.toml',
+  '.exrc',
+  '.nvimrc',
+  '.nvim.lua',
+  '.vimrc',
+  '.dir-locals.el',
+] as const;
+
+/** Of these an empty, read-only folder is there even if the project has none: an editor runs a new file in it without a question. */
+export const PROTECTED_EVEN_IF_ABSENT: readonly string[] = ['.vscode', '.idea'];
+
+export function homeSecrets(home: string): readonly string[] {
+  return HOME_SECRETS.map((name) => `${home}/${name}`);
+}
+
+export function programFolders(home: string): readonly string[] {
+  return PROGRAM_FOLDERS.map((name) => `${home}/${name}`);
+}
