@@ -13,11 +13,22 @@ const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts'];
 
 /** Short files with long tests. Started last, as the sizes of files have it, one would run while the other processors wait. */
 const LONG = [
+  'e2e/agents/agents.test.ts',
+  'e2e/agents/new_login.test.ts',
+  'e2e/agents/own_login.test.ts',
   'e2e/console/walk_on_node.test.ts',
   'e2e/console/walk_on_workerd.test.ts',
+  'e2e/containers/agent_matrix.test.ts',
+  'e2e/indistinguishable.test.ts',
   'e2e/matrix/matrix.test.ts',
+  'e2e/matrix/upstream_proxy.test.ts',
+  'e2e/mcp/first_contact.test.ts',
   'e2e/runtimes/api_fuzz.test.ts',
+  'e2e/runtimes/deploy.test.ts',
   'e2e/runtimes/runtimes.test.ts',
+  'e2e/runtimes/vault_rotation.test.ts',
+  'sidecar/data_plane/malformed_replies.test.ts',
+  'sidecar/data_plane/malformed_requests.test.ts',
   'sidecar/data_plane/over_http2.test.ts',
 ];
 

@@ -15,6 +15,12 @@ const BIN = join(ROOT, 'node_modules', '.bin');
 const QUICK = process.argv.includes('--quick');
 const ALL = !QUICK || process.argv.includes('--all');
 const CI = process.env.CI === 'true';
+/**
+ * Tests wait a part of their time: for files, sockets and timers, and end-to-end tests for other programs. More of them than
+ * there are processors keep all processors busy.
+ */
+const PROCESSORS = availableParallelism();
+const WORKERS = { unit: PROCESSORS + 1, containers: PROCESSORS + 1, 'e2e*': PROCESSORS + 2 };
 const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'e2e', 'bench'];
 
 /** The native compiler. dependency-cruiser needs the older one, so both are installed and have a program `tsc`. */
@@ -128,7 +134,8 @@ async function runTests(project, timeoutSeconds, ...options) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
   const file = join(folder, 'report.json');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-  const result = await run('vitest', ['run', '--project', project, ...options, ...reporters], {
+  const workers = `--maxWorkers=${WORKERS[project]}`;
+  const result = await run('vitest', ['run', '--project', project, workers, ...options, ...reporters], {
     show: true,
     timeoutSeconds,
     env: { TMPDIR: folder },
@@ -221,8 +228,7 @@ async function main() {
   const containers = parts?.then(() => runTests('containers', 3_600));
   await runChecks();
   await parts;
-  // These tests wait for other programs half of the time.
-  if (!QUICK) await runTests('e2e*', 3_600, `--maxWorkers=${Math.ceil(availableParallelism() * 1.5)}`);
+  if (!QUICK) await runTests('e2e*', 3_600);
   await containers;
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
