@@ -29,6 +29,8 @@ const LOOK_AGAIN_MS = 100;
 const SAY_SO_AFTER_MS = 1_000;
 /** Both programs have their own time to start, one after the other; this is for the process around them. */
 const LONGEST_START_MS = 3 * START_TIMEOUT_MS;
+/** For two programs that answer, but are not well yet. */
+const LONGEST_DEGRADED_MS = 20_000;
 const SHOWN_LINES = 5;
 
 interface StartArgs {
@@ -192,7 +194,7 @@ async function waitUntilHealthy(call: Call, home: string, { pid, hasEnded }: Sup
     const state = run === null ? { waitsFor: 'the programs to start', answers: false } : await lookAtHealth(call, run);
     if (run !== null && state === null) return run;
     const waitedMs = context.now() - began;
-    if (waitedMs >= (state?.answers === true ? START_TIMEOUT_MS : LONGEST_START_MS)) {
+    if (waitedMs >= (state?.answers === true ? LONGEST_DEGRADED_MS : LONGEST_START_MS)) {
       if (run === null || state?.answers !== true) return null;
       print.warn(`svc runs, but is not healthy yet (waiting for ${state.waitsFor}): look into it with "svc doctor"`);
       return run;

@@ -33,7 +33,8 @@ export interface SupervisorPort {
   onChanged(): void;
 }
 
-export const START_TIMEOUT_MS = 20_000;
+/** An old or a busy machine takes many times the second that a start takes. */
+export const START_TIMEOUT_MS = 60_000;
 export const STOP_TIMEOUT_MS = 5_000;
 const FIRST_BACKOFF_MS = 500;
 /** For a program that does not start. */
