@@ -5,6 +5,7 @@ import { tabs } from '../components/tabs.ts';
 import { icon } from '../components/icon.ts';
 import type { Html } from './html.ts';
 import type { Page } from './layout.ts';
+import { type Theme, themeSwitch } from './theme.ts';
 import { NAVIGATION, type NavigationEntry } from './navigation.ts';
 
 /** The signed-in user, shown on every page. */
@@ -25,6 +26,7 @@ interface Frame {
   readonly person: Person | null;
   /** The requested path. */
   readonly path: string;
+  readonly theme: Theme;
 }
 
 /** A whole document. It has no inline scripts, handlers or styles; only our own files run or style it. */
@@ -33,7 +35,7 @@ export function renderPage(page: Page, frame: Frame): Html {
   const waiting = person?.waiting ?? 0;
   const [calm, alarmed] = [assets.urlOf('icon.svg'), assets.urlOf('icon_waiting.svg')];
   return html`<!doctype html>
-    <html lang="en">
+    <html lang="en" data-theme="${frame.theme}">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -70,18 +72,19 @@ function publicFrame(page: Page): Html {
   </div>`;
 }
 
-function consoleFrame(page: Page, { path }: Frame, person: Person): Html {
+function consoleFrame(page: Page, { path, theme }: Frame, person: Person): Html {
+  const switches = themeSwitch(theme, path);
   return html`<header class="bar">
       ${brand()}
       <details class="menu">
         <summary>${icon('menu')} Menu</summary>
-        <div class="menu-sheet">${navigation(path, 'Menu', person)} ${signedIn(person)}</div>
+        <div class="menu-sheet">${navigation(path, 'Menu', person)} ${switches} ${signedIn(person)}</div>
       </details>
     </header>
     <div class="frame">
       <header class="side">
         ${brand()} ${navigation(path, 'Console', person)}
-        <div class="foot">${signedIn(person)}</div>
+        <div class="foot stack">${switches} ${signedIn(person)}</div>
       </header>
       ${main(page, siblingTabs(path, person))}
     </div>

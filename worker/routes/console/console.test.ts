@@ -147,6 +147,18 @@ describe('a page of the console', () => {
     }
   });
 
+  test('has the look that its browser chose', async () => {
+    expect(await (await open('/secrets')).text()).toContain('data-theme="auto"');
+    const chosen = await submit('/theme', { theme: 'dark', return_to: '/secrets' });
+    expect([chosen.status, chosen.headers.get('location')]).toEqual([303, '/secrets']);
+    const kept = (chosen.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    const dark = await control.inBrowser('/secrets', { headers: { cookie: `${cookie}; ${kept}` } });
+    expect(await dark.text()).toContain('data-theme="dark"');
+    expect((await submit('/theme', { theme: '"><b>', return_to: '/' })).status).toBe(400);
+    const elsewhere = await submit('/theme', { theme: 'light', return_to: 'https://evil.test/' });
+    expect(elsewhere.headers.get('location')).toBe('/');
+  });
+
   test('of the API keeps the navigation of who is signed in', async () => {
     expect(await (await open('/docs')).text()).toContain('aria-label="Console"');
     expect(await (await control.send('/docs')).text()).not.toContain('aria-label="Console"');

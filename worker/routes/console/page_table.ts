@@ -6,6 +6,7 @@ import { finishProvider, openProvider, openSso } from '../auth/auth_flow.ts';
 import { beginLink, getIdentitiesPage, submitLink, submitRemoval } from '../auth/auth_identities.ts';
 import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from '../auth/auth_pages.ts';
 import { finishAuthorisationPage, openAuthorisation } from '../api/connector_authorisation.ts';
+import { submitTheme } from './console_theme.ts';
 import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from '../api/connectors.ts';
 import type { PageEntry } from './console.ts';
 import { isAtConsole } from './console_host.ts';
@@ -64,6 +65,7 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
 /** Secrets, bindings, approvals and the audit log. */
 const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/', getOverview],
+  ['post', '/theme', submitTheme],
   ['get', '/approvals', getApprovalsPage],
   ['post', '/approvals/{id}', submitDecision],
   ['get', '/audit', getAudit],

@@ -16,6 +16,7 @@ import { setSessionCookie } from '../auth/auth_cookies.ts';
 import { callerOfBrowser, isStranger } from '../http/authenticate.ts';
 import { makeOnce } from './once.ts';
 import { localPath } from '../auth/local_path.ts';
+import { themeOf } from '../http/theme_cookie.ts';
 
 /**
  * Pages load and run only files of their own origin, and their scripts cannot turn text into markup or code: trusted
@@ -132,7 +133,7 @@ interface Sent {
 async function send(c: AppContext, view: Page, { person, status, forms }: Sent): Promise<Response> {
   c.header('content-security-policy', pagePolicy(forms));
   c.header('cross-origin-opener-policy', 'same-origin');
-  const document = await renderPage(view, { assets: c.get('assets'), person, path: c.req.path });
+  const document = await renderPage(view, { assets: c.get('assets'), person, path: c.req.path, theme: themeOf(c) });
   // Escapes invisible and bidirectional characters in every page, as a last line of defence.
   return c.html(replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup }), status);
 }
