@@ -29,7 +29,7 @@ requires a credential. The program has no credential, and the service receives t
 \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`, in upper and lower case.
 
 Rows with HTTP/2 have a service that speaks nothing else. Where svc itself reaches the services through a [company proxy](guides/company_proxy.md) with a
-password (squid, tinyproxy), \`npm test\` tries these again, and \`npm run test:full\` every row: ${BEHIND_A_PROXY.join('; ')}.`;
+password (squid, tinyproxy), \`npm test\` tries these again through one of them, and \`npm run test:full\` every row through both: ${BEHIND_A_PROXY.join('; ')}.`;
 
 const CLOSING = `## With \`--relay\`
 

@@ -6,18 +6,22 @@ import { BEHIND_A_PROXY } from './table.ts';
 import { canRunProxies } from './upstream_proxy.ts';
 import { ITEMS, type MatrixWorld, startMatrixWorld } from './world.ts';
 
-// The clients of matrix.test.ts where svc itself reaches the world through a proxy with a password: a sample, or all in full.
+// The clients of matrix.test.ts where svc itself reaches the world through a proxy with a password: a sample, which takes the
+// proxies in turn, or all of them through each.
 
-const TRIED = CLIENTS.filter(({ name }) => IS_FULL || BEHIND_A_PROXY.includes(name));
+const PROXIES = [SQUID, TINYPROXY];
+const SAMPLE = CLIENTS.filter(({ name }) => BEHIND_A_PROXY.includes(name));
 
-describe.skipIf(!canRunProxies()).each([SQUID, TINYPROXY])('client matrix through $name', (proxy) => {
+describe.skipIf(!canRunProxies()).each(PROXIES)('client matrix through $name', (proxy) => {
+  const isTurn = (_: unknown, index: number): boolean => index % PROXIES.length === PROXIES.indexOf(proxy);
+  const tried = IS_FULL ? CLIENTS : SAMPLE.filter(isTurn);
   let world: MatrixWorld;
   beforeAll(async () => {
     world = await startMatrixWorld({ proxy });
   });
   afterAll(() => world.stop());
 
-  it.for(TRIED)(
+  it.for(tried)(
     '$name works with a credential that it does not hold, or fails as its row says',
     async (client, { skip }) => {
       expect((await useClient(world, client, skip)) > 0).toBe(client.works);
