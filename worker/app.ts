@@ -79,7 +79,7 @@ import { CROSS_ORIGIN_PATHS, MCP_ROUTES } from './routes/mcp/mcp_routes.ts';
 import { allowAnyOrigin } from './routes/mcp/public_server.ts';
 import { MCP_PATH } from '../shared/wire/mcp/mcp_clients.ts';
 import { deleteInvitation, getInvitations, postInvitation } from './routes/api/invitations.ts';
-import { getMembers, putMember } from './routes/api/members.ts';
+import { deleteMember, getDeparture, getMembers, putMember } from './routes/api/members.ts';
 import {
   answerLocalNamesOnly,
   demandHttps,
@@ -134,6 +134,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
 
   ['get', '/v1/members', getMembers],
   ['put', '/v1/members/{id}', putMember],
+  ['delete', '/v1/members/{id}', deleteMember],
+  ['get', '/v1/members/{id}/departure', getDeparture],
   ['post', '/v1/invitations', postInvitation],
   ['get', '/v1/invitations', getInvitations],
   ['delete', '/v1/invitations/{id}', deleteInvitation],

@@ -146,6 +146,7 @@ beforeAll(async () => {
     '/v1/mcp-clients/{id}': { id: mcpClientId },
     '/v1/sessions/{id}': { id: sessionId },
     '/v1/invitations/{id}': { id: invitationId },
+    '/v1/members/{id}/departure': { id: tenant.caller.userId },
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
     '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },
   };

@@ -259,7 +259,10 @@ describe('svc run', () => {
   test("continues with the sidecar's policy if the control plane is away", async () => {
     const run = await runCli(home, shellCommand('true'), { answer: controlAway });
     expect(run.code).toBe(0);
-    expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({ folder: home.path, owner: identify(process.pid) });
+    expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({
+      folder: home.path,
+      owner: identify(process.pid),
+    });
     expect(run.stderr).toContain('using the policy that the sidecar has');
   });
 

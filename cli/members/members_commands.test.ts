@@ -71,3 +71,47 @@ test('svc enterprise list marks the one of the sign-in', async () => {
   const run = await runCli(home, ['enterprise', 'list'], { answer: () => ({ status: 200, body: { items } }) });
   expect(run.stdout).toBe(`*\tAcme\tmember\tent_${ID}\n\tHome\towner\tent_${ID}\n`);
 });
+
+const deleted = (calls: readonly { method: string; url: URL }[]) =>
+  calls.filter(({ method }) => method === 'DELETE').map(({ url }) => url.pathname);
+
+describe('who goes', () => {
+  const counts = {
+    secrets: 2,
+    host_bindings: 0,
+    tunnel_hosts: 0,
+    connectors: 0,
+    mcp_servers: 0,
+    tokens: 1,
+    sidecars: 0,
+    sign_ins: 0,
+    mcp_clients: 0,
+  };
+  const me = {
+    id: `usr_${ID}`,
+    enterprise_id: `ent_${ID}`,
+    email: null,
+    display_name: 'Pat',
+    role: 'member',
+    policy_version: 0,
+    created_at: ENDS,
+  };
+  const answer: Answer = ({ method, url }) => {
+    if (method === 'DELETE') return { status: 204 };
+    return { status: 200, body: url.pathname === '/v1/me' ? me : counts };
+  };
+  test.each([[['members', 'remove', `usr_${ID}`]], [['enterprise', 'leave']]])(
+    '%j says what goes, and asks for the name',
+    async (args) => {
+      const told = await runCli(home, [...args, '--yes'], { answer });
+      expect(told.stderr).toContain('secrets: 2, personal tokens: 1');
+      expect(deleted(told.calls)).toEqual([`/v1/members/usr_${ID}`]);
+      expect(await runCli(home, args, { answer })).toMatchObject({ code: 2 });
+      const wrong = await runCli(home, args, { answer, terminal: true, typed: ['yes'] });
+      expect([wrong.code === 0, deleted(wrong.calls)]).toEqual([false, []]);
+      const typed = args[0] === 'members' ? `usr_${ID}` : `ent_${ID}`;
+      const right = await runCli(home, args, { answer, terminal: true, typed: [typed] });
+      expect(deleted(right.calls)).toEqual([`/v1/members/usr_${ID}`]);
+    },
+  );
+});

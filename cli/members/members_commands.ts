@@ -1,11 +1,23 @@
+import { meReply } from '../../shared/wire/account.ts';
 import { membershipsReply, type MembershipRecord } from '../../shared/wire/enterprise.ts';
 import { createdInvitation, invitationsPage, type InvitationRecord } from '../../shared/wire/invitations.ts';
-import { type MemberRecord, membersPage } from '../../shared/wire/members.ts';
+import {
+  departureReply,
+  departureText,
+  memberRecord,
+  type MemberRecord,
+  membersPage,
+} from '../../shared/wire/members.ts';
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { askOrStop } from '../terminal/ask.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { Column } from '../terminal/output.ts';
+
+interface LeaveOptions {
+  readonly yes?: boolean;
+}
 
 interface InviteOptions {
   readonly role?: string;
@@ -30,12 +42,29 @@ export function addMembersCommands(line: CommandLine): void {
     .description('revoke an open invitation')
     .argument('<id>', 'its id (inv_...)');
   handle(line, revoke, revokeInvitation);
+  const role = members
+    .command('role')
+    .description('give a member another role; to hand an enterprise over, make another owner, then change your own')
+    .argument('<id>', 'its id (usr_...)')
+    .argument('<role>', 'member, admin or owner');
+  handle(line, role, changeRole);
+  const remove = members
+    .command('remove')
+    .description('remove a member: its own secrets, bindings, sidecars and tokens go with it')
+    .argument('<id>', 'its id (usr_...)')
+    .option('--yes', 'do not ask');
+  handle<LeaveOptions>(line, remove, removeMember);
   const enterprise = line.program.command('enterprise').description('the enterprises that you have a user in');
   const list = enterprise
     .command('list')
     .alias('ls')
     .description('list your enterprises; * is the one of this sign-in');
   handle(line, list, listEnterprises);
+  const leave = enterprise
+    .command('leave')
+    .description('leave the enterprise of this sign-in: your own secrets, bindings, sidecars and tokens go with you')
+    .option('--yes', 'do not ask');
+  handle<LeaveOptions>(line, leave, leaveEnterprise);
 }
 
 async function listMembers(call: Call): Promise<undefined> {
@@ -101,4 +130,52 @@ async function listEnterprises(call: Call): Promise<undefined> {
     { title: 'ID', cell: ({ id }) => id },
   ];
   print.rows(items, items, columns, 'no enterprises');
+}
+
+async function changeRole(call: Call): Promise<undefined> {
+  const [id = '', role = ''] = call.args;
+  const client = controlClient(call.context, call.options);
+  const members = await fetchAllPages(client, '/v1/members', membersPage, {});
+  const member = members.find((each) => each.id === id);
+  if (member === undefined) {
+    throw new CliError(EXIT.failed, `there is no member ${JSON.stringify(id)}`, ['svc members list shows them.']);
+  }
+  const body = { role, suspended: member.suspended_at !== null };
+  const changed = await client.call('PUT', `/v1/members/${encodeURIComponent(id)}`, memberRecord, { body });
+  call.print.line(changed, `${changed.display_name} is ${changed.role}`);
+}
+
+async function removeMember(call: Call<LeaveOptions>): Promise<undefined> {
+  const id = call.args[0] ?? '';
+  await depart(call, id, { typed: id, question: `Type ${id} to remove the member: ` });
+  call.print.line({ removed: id }, `removed ${id}`);
+}
+
+async function leaveEnterprise(call: Call<LeaveOptions>): Promise<undefined> {
+  const { id, enterprise_id: enterpriseId } = await controlClient(call.context, call.options).call(
+    'GET',
+    '/v1/me',
+    meReply,
+  );
+  await depart(call, id, { typed: enterpriseId, question: `Type ${enterpriseId} to leave this enterprise: ` });
+  call.print.line({ left: enterpriseId }, `left ${enterpriseId}: svc logout forgets the sign-in here`);
+}
+
+/** Shows what leaves, asks for the name unless told not to, and has it go. */
+async function depart(
+  { context, options, print }: Call<LeaveOptions>,
+  id: string,
+  { typed, question }: { readonly typed: string; readonly question: string },
+): Promise<void> {
+  const client = controlClient(context, options);
+  const path = `/v1/members/${encodeURIComponent(id)}`;
+  const departure = await client.call('GET', `${path}/departure`, departureReply);
+  print.note(`Deleted or revoked: ${departureText(departure)}.`);
+  if (options.yes !== true) {
+    if (!context.interactive) throw new CliError(EXIT.usage, '--yes is missing: there is no terminal to ask at');
+    if ((await askOrStop(context, question)).trim() !== typed) {
+      throw new CliError(EXIT.failed, `that is not ${typed}: nothing was changed`);
+    }
+  }
+  await client.callEmpty('DELETE', path);
 }

@@ -10,12 +10,15 @@ export const SIGN_IN_FORMS: readonly string[] = [
 
 /**
  * The forms that only a hosted control plane has a use for. The others are sent in mcp_client.test.ts, from the page of a
- * provider in saml_sign_in.test.ts, and in console_invitations.test.ts.
+ * provider in saml_sign_in.test.ts, and in console_invitations.test.ts
+ * and console_departure.test.ts.
  */
 export const HOSTED_FORMS: readonly string[] = [
   ...SIGN_IN_FORMS,
   '/account/mcp-clients/{id}/end',
   '/auth/{provider}/acs',
+  '/members/{id}/remove',
+  '/enterprises/leave',
   '/members/invite',
   '/members/invitations/{id}/revoke',
   '/invitations/{token}',

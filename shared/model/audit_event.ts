@@ -51,6 +51,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.session.revoked',
   'control.device.decided',
   'control.member.changed',
+  'control.member.removed',
+  'control.member.left',
   'control.invitation.created',
   'control.invitation.revoked',
   'control.invitation.accepted',

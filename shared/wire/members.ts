@@ -22,3 +22,43 @@ export type MemberInput = z.infer<typeof memberInput>;
 export const membersQuery = z.strictObject({ ...pageQuery });
 export const membersPage = page(memberRecord).meta({ id: 'MembersPage' });
 export const memberParams = z.strictObject({ id: id('usr') });
+
+const amount = z.number().int();
+
+/** `GET /v1/members/{id}/departure`: how much of what is the member's own would leave with it. */
+export const departureReply = z
+  .object({
+    secrets: amount,
+    host_bindings: amount,
+    tunnel_hosts: amount,
+    connectors: amount,
+    mcp_servers: amount,
+    tokens: amount,
+    sidecars: amount,
+    sign_ins: amount,
+    mcp_clients: amount,
+  })
+  .meta({ id: 'Departure' });
+export type DepartureReply = z.infer<typeof departureReply>;
+
+const DEPARTING: Readonly<Record<keyof DepartureReply, string>> = {
+  secrets: 'secrets',
+  host_bindings: 'host bindings',
+  tunnel_hosts: 'tunnelled hosts',
+  connectors: 'connectors',
+  mcp_servers: 'MCP servers',
+  tokens: 'personal tokens',
+  sidecars: 'sidecars',
+  sign_ins: 'sign-ins',
+  mcp_clients: 'MCP clients',
+};
+
+/** What leaves, in words: `secrets: 3, sidecars: 1`; `nothing` if there is nothing. */
+export function departureText(departure: DepartureReply): string {
+  const parts = departureKinds
+    .filter((kind) => departure[kind] > 0)
+    .map((kind) => `${DEPARTING[kind]}: ${departure[kind]}`);
+  return parts.length === 0 ? 'nothing' : parts.join(', ');
+}
+
+const departureKinds = departureReply.keyof().options;

@@ -1,8 +1,8 @@
 import { chainEvents, type ChainHead, EMPTY_CHAIN } from '../../shared/audit/hash_chain.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
-import { ok, type Result } from '../../shared/model/result.ts';
-import type { ApiError } from '../../shared/wire/errors.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import {
   appendEvents,
   type AuditEventRow,
@@ -14,6 +14,7 @@ import {
   type NewAuditEventRow,
 } from '../store/audit/audit_events.ts';
 import type { Database, Statement } from '../store/database.ts';
+import { hasSuspended, whileActive } from '../store/active_users.ts';
 import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
 import type { Vault } from './vault.ts';
@@ -83,7 +84,9 @@ async function decideAndWrite<T>(
     const { value } = change.value;
     const end = await readEnd(context, chain, head, change.value);
     const audit = await auditStatements(context, chain, end, change.value);
-    const statements = [...change.value.statements, ...audit.statements];
+    const actors = actorsOf(change.value);
+    if (attempt > 1 && (await hasSuspended(context.database, actors))) return err(actorGone());
+    const statements = [...whileActive(actors), ...change.value.statements, ...audit.statements];
     if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
     const written = await context.database.write(statements);
     if (written.ok) {
@@ -93,6 +96,17 @@ async function decideAndWrite<T>(
     await context.clock.sleep(Math.ceil(Math.random() * Math.min(attempt * 2, 50)));
   }
   throw Object.assign(new Error('the write conflicted with another one at every attempt'), { code: WRITE_CONTENTION });
+}
+
+/** The users that a change is recorded of. Events of a sidecar are complete, and were recorded there. */
+function actorsOf({ statements, events }: Change<unknown>): readonly string[] {
+  if (statements.length === 0) return [];
+  return [...new Set(events.flatMap((event) => ('id' in event || event.actor === null ? [] : [event.actor])))];
+}
+
+/** A call may have been authenticated before its user was suspended or left. */
+function actorGone(): ApiError {
+  return apiError('unauthenticated', 'the user of this call was suspended or has left meanwhile: nothing was changed');
 }
 
 /** The head of a chain that is about to be continued. */

@@ -8,6 +8,7 @@ import { sha256Base64Url } from '../kernel/encoding.ts';
 import { freshId, nowSeconds, nowText } from '../kernel/service_context.ts';
 import { type Account, findAccount, insertUserOf } from '../store/accounts.ts';
 import { endInvitation, findInvitationByToken, type InvitationRow } from '../store/invitations.ts';
+import { takeBack } from '../store/departures.ts';
 import { hasProven, listAccountsOfPerson } from '../store/identities.ts';
 import { domainNotAllowed } from './admission.ts';
 import { invitationOver, isAllowedDomain, mayInvite, toRecord } from './invitations.ts';
@@ -81,22 +82,34 @@ async function decide(
   const problem = await acceptProblem(context, caller, { account, row, inviter });
   if (problem !== null) return err(problem);
   const { person, user } = account;
-  const id = freshId(context, 'usr');
   const { email, role, enterpriseId } = row;
-  const joined = { id, enterpriseId, email, displayName: user.displayName, role, createdAt: nowText(context) };
+  const { displayName } = user;
+  const left = (await listAccountsOfPerson(context.database, person.id)).find(isOf(enterpriseId))?.user;
+  const id = left?.id ?? freshId(context, 'usr');
+  const joined = { id, enterpriseId, email, displayName, role, createdAt: nowText(context) };
   return ok({
     statements: [
       ...endInvitation(context.database, row.id, { outcome: 'accepted', nowSeconds: nowSeconds(context) }),
-      insertUserOf(context.database, person.id, joined),
+      left === undefined
+        ? insertUserOf(context.database, person.id, joined)
+        : takeBack(context.database, id, { role, email, displayName }),
     ],
-    events: [event('control.invitation.accepted', id, row.id), event('control.user.created', id, id)],
+    // Somebody who left is nobody who acts until this write is done.
+    events: [
+      event('control.invitation.accepted', left === undefined ? id : null, row.id),
+      event('control.user.created', left === undefined ? id : null, id),
+    ],
     value: { userId: id, enterpriseId },
   });
 }
 
+function isOf(enterpriseId: string) {
+  return ({ enterprise }: Account): boolean => enterprise.id === enterpriseId;
+}
+
 function event(
   type: 'control.invitation.accepted' | 'control.user.created',
-  actor: string,
+  actor: string | null,
   resource: string,
 ): AuditDraft {
   return { type, actor, data: { 'svc.control.resource': resource } };
@@ -111,7 +124,7 @@ async function acceptProblem(
   if ((await voucherOf(context, caller)) !== null) return ownSignInNeeded();
   if (!(await hasProven(context.database, account.person.id, row.email))) return forAnother();
   const accounts = await listAccountsOfPerson(context.database, account.person.id);
-  if (accounts.some(({ enterprise }) => enterprise.id === row.enterpriseId)) return alreadyMember();
+  if (accounts.some((each) => isOf(row.enterpriseId)(each) && each.user.leftAt === null)) return alreadyMember();
   const domain = parseEmail(row.email)?.domain ?? '';
   return isAllowedDomain(inviter, domain) ? null : domainNotAllowed();
 }

@@ -67,7 +67,7 @@ export function enterpriseProblem(
 }
 
 /** The same answer for every reason that keeps an account from signing in. */
-function accountUnavailable(): ApiError {
+export function accountUnavailable(): ApiError {
   return apiError('account_unavailable', 'this account cannot sign in: ask an admin of your enterprise');
 }
 

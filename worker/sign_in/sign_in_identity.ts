@@ -5,12 +5,20 @@ import { type AuditDraft, type Change, commit } from '../kernel/commit.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
 import { freshId, nowSeconds, nowText, type ServiceContext } from '../kernel/service_context.ts';
 import { newBrowserSession, type SessionMeta } from '../services/people/sign_in.ts';
-import { type Account, type EnterpriseRow, insertAccount, insertUser } from '../store/accounts.ts';
+import {
+  type Account,
+  type EnterpriseRow,
+  insertAccount,
+  insertEnterprise,
+  insertUser,
+  insertUserOf,
+} from '../store/accounts.ts';
 import { deleteBrowserSession, insertBrowserSession } from '../store/browser_sessions.ts';
 import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/enterprise_settings.ts';
 import type { Statement } from '../store/database.ts';
 import {
   claimVerifiedEmail,
+  findVoucher,
   type IdentityKey,
   type IdentityRow,
   insertIdentity,
@@ -21,7 +29,13 @@ import {
   touchIdentity,
 } from '../store/identities.ts';
 import { parseEmail, slugOf } from '../../shared/model/email.ts';
-import { admissionProblem, chooseAccount, domainNotAllowed, enterpriseProblem } from './admission.ts';
+import {
+  accountUnavailable,
+  admissionProblem,
+  chooseAccount,
+  domainNotAllowed,
+  enterpriseProblem,
+} from './admission.ts';
 import type { Identity } from './provider.ts';
 import { voucherOfProvider } from './voucher.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
@@ -43,11 +57,13 @@ export interface SignedIn {
 
 /**
  * Where an identity belongs: to an account of the person it signed in as before, to one of the person with its verified
- * address, as a new member to the enterprise with its domain, or to a new enterprise.
+ * address, as a new member to the enterprise with its domain, or to a new enterprise. The person may have left all
+ * enterprises: then a new one, because only an invitation takes the person back.
  */
 type Destination =
   | { readonly kind: 'known' | 'joins'; readonly account: Account }
   | { readonly kind: 'member'; readonly enterprise: EnterpriseRow }
+  | { readonly kind: 'left'; readonly account: Account; readonly isKnown: boolean; readonly enterpriseId: string }
   | { readonly kind: 'new'; readonly enterpriseId: string };
 
 const MAX_ATTEMPTS = 5;
@@ -78,13 +94,25 @@ const MOVED: ApiError = apiError('conflict', 'another sign-in came first');
 
 async function findDestination(context: ServiceContext, identity: Identity, how: SignInMethod): Promise<Destination> {
   const ofIdentity = await listAccountsOfIdentity(context.database, keyOf(identity, how));
-  const known = chooseAccount(ofIdentity, identity, how);
+  const known = chooseAccount(ofIdentity.filter(isPresent), identity, how);
   if (known !== null) return { kind: 'known', account: known };
+  const [left] = ofIdentity;
+  if (left !== undefined) return leftBehind(context, left, true);
   const ofAddress = identity.emailVerified ? await listAccountsByVerifiedEmail(context.database, identity.email) : [];
-  const owner = chooseAccount(ofAddress, identity, how);
+  const owner = chooseAccount(ofAddress.filter(isPresent), identity, how);
   if (owner !== null) return { kind: 'joins', account: owner };
+  const [leftAddress] = ofAddress;
+  if (leftAddress !== undefined) return leftBehind(context, leftAddress, false);
   const enterprise = await enterpriseFor(context, identity, how);
   return enterprise === null ? { kind: 'new', enterpriseId: freshId(context, 'ent') } : { kind: 'member', enterprise };
+}
+
+function isPresent({ user }: Account): boolean {
+  return user.leftAt === null;
+}
+
+function leftBehind(context: ServiceContext, account: Account, isKnown: boolean): Destination {
+  return { kind: 'left', account, isKnown, enterpriseId: freshId(context, 'ent') };
 }
 
 /** The enterprise that a new person joins: the one that owns the provider, or the one with the verified domain. */
@@ -99,7 +127,7 @@ async function enterpriseFor(
 }
 
 function enterpriseOf(destination: Destination): string {
-  if (destination.kind === 'new') return destination.enterpriseId;
+  if (destination.kind === 'new' || destination.kind === 'left') return destination.enterpriseId;
   return destination.kind === 'member' ? destination.enterprise.id : destination.account.enterprise.id;
 }
 
@@ -112,7 +140,10 @@ async function decide(
   const destination = await findDestination(context, identity, how);
   if (destination.kind === 'new' && before.kind === 'new')
     return createAccount(context, identity, how, before.enterpriseId);
-  if (destination.kind === 'new' || enterpriseOf(destination) !== enterpriseOf(before)) return err(MOVED);
+  if (destination.kind === 'left' && before.kind === 'left')
+    return startAnew(context, identity, how, { ...destination, enterpriseId: before.enterpriseId });
+  if (destination.kind === 'new' || destination.kind === 'left') return err(MOVED);
+  if (enterpriseOf(destination) !== enterpriseOf(before)) return err(MOVED);
   if (destination.kind === 'member') return addMember(context, identity, how, destination.enterprise);
   const problem = admissionProblem(destination.account, identity, how);
   if (problem !== null) return err(problem);
@@ -180,19 +211,57 @@ async function createAccount(
   enterpriseId: string,
 ): Promise<Result<Change<SignedIn>, ApiError>> {
   const { person, user } = newUser(context, identity, { enterpriseId, role: 'owner' });
-  const { id: userId, createdAt, displayName: name } = user;
-  const slug = await freeSlug(context, identity.email);
-  const enterprise = { id: enterpriseId, slug, name, billingEmail: identity.email, createdAt };
+  const { enterprise, events } = await planEnterprise(context, user, how);
   const statements = [
     ...insertAccount(context.database, { person, user, enterprise }),
     insertIdentity(context.database, newIdentity(context, identity, how, ownedBy(user, person, how))),
   ];
+  return ok({ ...(await planSignIn(context, user.id, how, { statements, events })), begins: [enterpriseId] });
+}
+
+/** The row of a user's own new enterprise, and the events of both. */
+async function planEnterprise(
+  context: ServiceContext,
+  { id: userId, enterpriseId, email, createdAt, displayName: name }: ReturnType<typeof newUser>['user'],
+  how: SignInMethod,
+) {
+  const slug = await freeSlug(context, email);
   const created: AuditDraft = {
     ...draft('control.enterprise.created', userId, how),
     data: { 'svc.control.resource': enterpriseId },
   };
-  const events = [created, draft('control.user.created', userId, how)];
-  return ok({ ...(await planSignIn(context, userId, how, { statements, events })), begins: [enterpriseId] });
+  return {
+    enterprise: { id: enterpriseId, slug, name, billingEmail: email, createdAt },
+    events: [created, draft('control.user.created', userId, how)],
+  };
+}
+
+/**
+ * Gives a person who left all enterprises a new one. An enterprise's provider does not, and neither does what it vouches
+ * for: they sign in to that enterprise alone.
+ */
+async function startAnew(
+  context: ServiceContext,
+  identity: Identity,
+  how: SignInMethod,
+  { account, isKnown, enterpriseId }: Extract<Destination, { kind: 'left' }>,
+): Promise<Result<Change<SignedIn>, ApiError>> {
+  const { database } = context;
+  const key = keyOf(identity, how);
+  const voucher = voucherOfProvider(how.provider) ?? (await findVoucher(database, key));
+  if (voucher !== null) return err(accountUnavailable());
+  const { user } = newUser(context, identity, { enterpriseId, role: 'owner' });
+  const { email, emailVerified } = identity;
+  const { enterprise, events } = await planEnterprise(context, user, how);
+  const person = account.person;
+  const statements = [
+    insertEnterprise(database, enterprise),
+    insertUserOf(database, person.id, user),
+    isKnown
+      ? touchIdentity(database, key, { email, emailVerified, lastSignInAt: nowText(context) })
+      : insertIdentity(database, newIdentity(context, identity, how, ownedBy(user, person, how))),
+  ];
+  return ok({ ...(await planSignIn(context, user.id, how, { statements, events })), begins: [enterpriseId] });
 }
 
 /** A new person, and its user in an enterprise. */

@@ -38,7 +38,8 @@ function toRecord({ user, enterprise }: Account, caller: Caller): MembershipReco
 
 async function accountsOf({ database }: ServiceContext, { userId }: Caller): Promise<Account[]> {
   const account = await findAccount(database, userId);
-  return account === null ? [] : listAccountsOfPerson(database, account.person.id);
+  const all = account === null ? [] : await listAccountsOfPerson(database, account.person.id);
+  return all.filter(({ user }) => user.leftAt === null);
 }
 
 /**

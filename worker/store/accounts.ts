@@ -49,7 +49,11 @@ interface NewAccount extends NewUser {
 }
 
 export function insertAccount(database: Database, account: NewAccount): Statement[] {
-  return [database.read.insert(enterprises).values(account.enterprise), ...insertUser(database, account)];
+  return [insertEnterprise(database, account.enterprise), ...insertUser(database, account)];
+}
+
+export function insertEnterprise(database: Database, enterprise: NewAccount['enterprise']): Statement {
+  return database.read.insert(enterprises).values(enterprise);
 }
 
 /** Inserts a user who is a new person. */

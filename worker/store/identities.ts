@@ -27,7 +27,13 @@ export async function listAccountsOfIdentity(database: Database, key: IdentityKe
     .orderBy(desc(users.id));
 }
 
-/** The accounts of a person, the newest first. */
+/** The enterprise that vouches for an identity; null if it is the person's own, or not known. */
+export async function findVoucher(database: Database, key: IdentityKey): Promise<string | null> {
+  const rows = await database.read.select({ vouchedBy: identities.vouchedBy }).from(identities).where(isIdentity(key));
+  return rows[0]?.vouchedBy ?? null;
+}
+
+/** The accounts of a person, the newest first, with those that left. */
 export async function listAccountsOfPerson(database: Database, personId: string): Promise<Account[]> {
   return selectAccounts(database).where(eq(users.personId, personId)).orderBy(desc(users.id));
 }

@@ -6,12 +6,12 @@ import { sidecars, users } from './tables.ts';
 
 export type MemberRow = typeof users.$inferSelect;
 
-/** A user of this enterprise. */
+/** A user of this enterprise who has not left. */
 export async function findMember(database: Database, enterpriseId: string, id: string): Promise<MemberRow | null> {
   const rows = await database.read
     .select()
     .from(users)
-    .where(and(eq(users.id, id), eq(users.enterpriseId, enterpriseId)));
+    .where(and(eq(users.id, id), eq(users.enterpriseId, enterpriseId), isNull(users.leftAt)));
   return rows[0] ?? null;
 }
 
@@ -23,7 +23,7 @@ export async function listMembers(
   return database.read
     .select()
     .from(users)
-    .where(and(eq(users.enterpriseId, page.enterpriseId), after))
+    .where(and(eq(users.enterpriseId, page.enterpriseId), isNull(users.leftAt), after))
     .orderBy(asc(users.id))
     .limit(page.limit);
 }

@@ -567,4 +567,15 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX invitations_by_expiry ON invitations (expires_at)`,
     ],
   },
+  {
+    number: 34,
+    name: 'members who left',
+    statements: [
+      `ALTER TABLE users ADD COLUMN left_at TEXT`,
+      // A worker of an earlier version that still runs takes such a user for a suspended one.
+      `CREATE TRIGGER left_stays_suspended AFTER UPDATE OF suspended_at ON users
+        WHEN NEW.left_at IS NOT NULL AND NEW.suspended_at IS NULL
+        BEGIN UPDATE users SET suspended_at = NEW.left_at WHERE id = NEW.id; END`,
+    ],
+  },
 ];

@@ -49,6 +49,8 @@ export const users = sqliteTable('users', {
   policyVersion: integer('policy_version').notNull().default(0),
   createdAt: text('created_at').notNull(),
   suspendedAt: text('suspended_at'),
+  /** When it was removed or left. It is suspended then too, so that whatever refuses a suspended user refuses it. */
+  leftAt: text('left_at'),
   /** The person's, for workers of an earlier version. Triggers keep it; nothing else may use it. */
   verifiedEmail: text('verified_email'),
 });

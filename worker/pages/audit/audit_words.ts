@@ -72,6 +72,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.session.revoked': { kind: 'plain', word: 'Session ended' },
   'control.device.decided': { kind: 'plain', word: 'Program decided' },
   'control.member.changed': { kind: 'plain', word: 'Member changed' },
+  'control.member.removed': { kind: 'warn', word: 'Member removed' },
+  'control.member.left': { kind: 'plain', word: 'Member left' },
   'control.invitation.created': { kind: 'plain', word: 'Invited' },
   'control.invitation.revoked': { kind: 'plain', word: 'Invitation revoked' },
   'control.invitation.accepted': { kind: 'plain', word: 'Joined' },

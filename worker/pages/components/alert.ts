@@ -32,6 +32,8 @@ const DONE: Readonly<Record<string, string>> = {
   member_changed: 'The role is changed.',
   member_suspended: 'The member is suspended, signed out everywhere, and its sidecars are revoked.',
   member_resumed: 'The member may sign in again.',
+  member_removed:
+    'The member is removed: what was its own is deleted, and its sign-ins, tokens and sidecars have ended.',
   invitation_revoked: 'The invitation is revoked: its link no longer works.',
   settings_changed: 'The settings are in force.',
   approved: 'Approved: one identical request may go through within fifteen minutes.',

@@ -154,7 +154,8 @@ export function enterprisesPage(memberships: readonly MembershipRecord[]): Page 
           { title: 'Switch', isActions: true, cell: switchForm },
         ],
       })}
-    </div>`;
+    </div>
+    <p class="quiet small"><a href="/enterprises/leave">Leave the enterprise that you are in</a></p>`;
   return layout('Your enterprises', content, 'narrow');
 }
 

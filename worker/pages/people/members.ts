@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { ROLES } from '../../../shared/model/role.ts';
-import type { MemberRecord } from '../../../shared/wire/members.ts';
+import { type DepartureReply, departureText, type MemberRecord } from '../../../shared/wire/members.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import type { MemberChanges } from '../../services/people/members.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -98,6 +98,7 @@ export function memberPage(member: MemberRecord, may: MemberChanges, form: FormS
     </div>
     ${may.role ? roleForm(member, form) : ''}
     ${may.suspension ? (member.suspended_at === null ? suspension(id) : resumption(id)) : ''}
+    ${may.suspension ? removalLink(id) : ''}
     ${may.role || may.suspension ? '' : html`<p class="quiet">Only an owner can change this member.</p>`}`;
   return layout(name, content, 'narrow');
 }
@@ -126,6 +127,14 @@ function suspension(id: string): Html {
   </section>`;
 }
 
+function removalLink(id: string): Html {
+  return html`<section class="panel" aria-labelledby="removal-title">
+    <h2 id="removal-title">Remove</h2>
+    <p>Deletes what is the member’s own. The next page says how much that is.</p>
+    <div class="actions"><a class="button danger" href="/members/${id}/remove">Remove</a></div>
+  </section>`;
+}
+
 function resumption(id: string): Html {
   return html`<section class="panel" aria-labelledby="suspension-title">
     <h2 id="suspension-title">Suspended</h2>
@@ -150,6 +159,42 @@ export function suspensionPage(member: MemberRecord, form: FormState): Page {
     button: 'Suspend',
     hidden: {},
     above: { path: `/members/${id}`, title: name },
+    form,
+  });
+}
+
+/** A member, and what would leave with it. */
+export interface Leaver {
+  readonly member: MemberRecord;
+  readonly departure: DepartureReply;
+}
+
+export function removalPage({ member, departure }: Leaver, form: FormState): Page {
+  const { id, display_name: name } = member;
+  return confirmPage({
+    title: 'Remove a member?',
+    consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once. Deleted or revoked with
+      it: ${departureText(departure)}. Only an invitation takes the person back.`,
+    name: nameOfMember(member),
+    action: `/members/${id}/remove`,
+    button: 'Remove',
+    hidden: {},
+    above: { path: `/members/${id}`, title: name },
+    form,
+  });
+}
+
+/** Asks who wants to leave for the enterprise's name. */
+export function leavingPage(enterprise: string, departure: DepartureReply, form: FormState): Page {
+  return confirmPage({
+    title: 'Leave the enterprise?',
+    consequence: html`You leave <strong>${foreignText(enterprise)}</strong>, and are signed out of it everywhere.
+      Deleted or revoked with you: ${departureText(departure)}. Only an invitation takes you back.`,
+    name: enterprise,
+    action: '/enterprises/leave',
+    button: 'Leave',
+    hidden: {},
+    above: { path: '/enterprises', title: 'Your enterprises' },
     form,
   });
 }

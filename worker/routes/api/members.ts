@@ -1,7 +1,15 @@
-import { memberInput, memberParams, memberRecord, membersPage, membersQuery } from '../../../shared/wire/members.ts';
+import {
+  departureReply,
+  memberInput,
+  memberParams,
+  memberRecord,
+  membersPage,
+  membersQuery,
+} from '../../../shared/wire/members.ts';
 import { listMemberPage, putMember as changeMember } from '../../services/people/members.ts';
+import { describeDeparture, removeMember } from '../../services/people/departure.ts';
 import { forUser } from '../http/operation.ts';
-import { jsonReply } from '../http/replies.ts';
+import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getMembers = forUser({
   summary: 'List the users of your enterprise',
@@ -22,5 +30,26 @@ export const putMember = forUser({
   replies: { 200: memberRecord },
   async handle({ context, who, params, body }) {
     return jsonReply(await changeMember(context, who, params.id, body));
+  },
+});
+
+export const getDeparture = forUser({
+  summary: 'Count what would leave with a member',
+  description: 'For admins, and for yourself. These are deleted, revoked or signed out if the member goes.',
+  params: memberParams,
+  replies: { 200: departureReply },
+  async handle({ context, who, params }) {
+    return jsonReply(await describeDeparture(context, who, params.id));
+  },
+});
+
+export const deleteMember = forUser({
+  summary: 'Remove a member, or leave',
+  description:
+    'For admins, and for yourself; only owners remove admins and owners, and the last owner stays. What is the member’s own is deleted, and its sign-ins, tokens and sidecars end at once. The person joins again only by an invitation.',
+  params: memberParams,
+  replies: { 204: 'Removed' },
+  async handle({ context, who, params }) {
+    return emptyReply(await removeMember(context, who, params.id));
   },
 });

@@ -97,7 +97,7 @@ function ownersOnly(): ApiError {
   return apiError('admin_required', 'only an owner can suspend admins and owners: ask an owner');
 }
 
-function memberOf(c: AppContext, caller: Caller): Promise<Result<MemberRecord, ApiError>> {
+export function memberOf(c: AppContext, caller: Caller): Promise<Result<MemberRecord, ApiError>> {
   return findListed(
     c,
     (query) => listMemberPage(c.get('context'), caller, query),

@@ -34,6 +34,7 @@ import {
 } from './console_mcp_servers.ts';
 import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './console_mcp_tools.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
+import { DEPARTURE_PAGES } from './console_departure.ts';
 import { INVITATION_PAGES } from './console_invitations.ts';
 import { getSamlMetadata, receiveSamlResponse } from '../auth/auth_saml.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from '../auth/device.ts';
@@ -155,6 +156,7 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ...VAULT_PAGES,
     ...MCP_PAGES,
     ...INVITATION_PAGES,
+    ...DEPARTURE_PAGES,
     ...CONSOLE_ACCESS_PAGES,
     ...SIGN_IN_PAGES,
     ['get', '/assets/{file}', getAsset],

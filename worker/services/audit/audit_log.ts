@@ -9,6 +9,7 @@ import type {
 } from '../../../shared/wire/audit_events.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
+import { hasSuspended } from '../../store/active_users.ts';
 import {
   arrivalStart,
   type AuditEventRow,
@@ -92,7 +93,7 @@ const STREAM_MS = 15 * 60_000;
 
 /**
  * Events in order of arrival, as they arrive; null after a while without events (a keep-alive). Ends when the signal is
- * aborted, or after 15 minutes. Refuses with `invalid_query`.
+ * aborted, when the user is suspended or leaves, or after 15 minutes. Refuses with `invalid_query`.
  */
 export async function followAudit(
   context: ServiceContext,
@@ -103,14 +104,13 @@ export async function followAudit(
   const filter = toFilter(caller, query);
   if (!filter.ok) return filter;
   const start = from.lastPosition ?? (await arrivalStart(context.database, filter.value, query.backlog));
-  return ok(arrivals(context, filter.value, start, from.signal));
+  return ok(arrivals(context, filter.value, { start, signal: from.signal, userId: caller.userId }));
 }
 
 async function* arrivals(
   context: ServiceContext,
   filter: AuditFilter,
-  start: number,
-  signal: AbortSignal,
+  { start, signal, userId }: { readonly start: number; readonly signal: AbortSignal; readonly userId: string },
 ): AsyncGenerator<Arrival | null> {
   const deadline = context.clock.now() + STREAM_MS;
   let after = start;
@@ -121,6 +121,7 @@ async function* arrivals(
     if (rows.length === ARRIVALS_PER_LOOK) continue;
     if (rows.length === 0) yield null;
     await context.clock.sleep(LOOK_MS, signal);
+    if (await hasSuspended(context.database, [userId])) return;
   }
 }
 

@@ -1,0 +1,82 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { DepartureReply } from '../../../shared/wire/members.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { listCredentialsOf } from '../../store/connectors.ts';
+import { countDeparting, depart } from '../../store/departures.ts';
+import { findMember, hasOtherOwner, type MemberRow } from '../../store/members.ts';
+import { findSealedSecret } from '../../store/secrets.ts';
+import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
+import { readBundle } from '../oauth/oauth_bundle.ts';
+import { findStoredClient } from '../oauth/oauth_client.ts';
+import { openRow } from '../vault/secrets.ts';
+
+/** What would leave with a member. Refuses with `not_found`, `admin_required`, `last_owner`. */
+export async function describeDeparture(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<DepartureReply, ApiError>> {
+  const member = await findLeaver(context, caller, id);
+  return member.ok ? ok(await countDeparting(context.database, id, nowSeconds(context))) : member;
+}
+
+/**
+ * Takes a member out of the enterprise, or the caller itself, in one write: what is the member's own is deleted, and its
+ * sign-ins, tokens and sidecars end. Tokens of its OAuth credentials are revoked at their providers afterwards. Refuses
+ * with `not_found`, `admin_required`, `last_owner`.
+ */
+export async function removeMember(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<null, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const member = await findLeaver(context, caller, id);
+    if (!member.ok) return member;
+    const revokeTokens = await tokenRevocations(context, member.value);
+    const type = id === caller.userId ? ('control.member.left' as const) : ('control.member.removed' as const);
+    return ok({
+      statements: depart(context.database, member.value, nowText(context)),
+      events: [{ type, actor: caller.userId, data: { 'svc.control.resource': id } }],
+      afterwards: () => revokeTokens.forEach((revoke) => revoke()),
+      value: null,
+    });
+  });
+}
+
+/** The member who goes, if the caller may have it go: itself, and as for changing members, others. */
+async function findLeaver(context: ServiceContext, caller: Caller, id: string): Promise<Result<MemberRow, ApiError>> {
+  const member = await findMember(context.database, caller.enterpriseId, id);
+  if (member === null) return err(apiError('not_found', `there is no member ${id}: list them with GET /v1/members`));
+  if (id !== caller.userId && !mayActAs(caller, member.role === 'member' ? 'admin' : 'owner')) {
+    return err(apiError('admin_required', 'only an admin removes members, and only an owner admins and owners'));
+  }
+  if (member.role !== 'owner' || (await hasOtherOwner(context.database, caller.enterpriseId, id))) return ok(member);
+  return err(apiError('last_owner', 'this is the only owner who can sign in: make another person an owner first'));
+}
+
+/** One call for each OAuth credential of the member, which has its tokens revoked once they are deleted. */
+async function tokenRevocations(context: ServiceContext, { id, enterpriseId }: MemberRow): Promise<(() => void)[]> {
+  const calls: (() => void)[] = [];
+  for (const credential of await listCredentialsOf(context.database, id)) {
+    const client = findStoredClient(credential);
+    const secret = client === null ? null : await findSealedSecret(context.database, credential);
+    if (client === null || secret === null) continue;
+    const bundle = readBundle(await openRow(context, secret));
+    const event = (type: AuditDraft['type']): AuditDraft => ({
+      type,
+      actor: null,
+      data: { 'svc.control.resource': credential.connectorId },
+    });
+    const events = {
+      revoked: event('control.connector.tokens_revoked'),
+      notRevoked: event('control.connector.tokens_not_revoked'),
+    };
+    calls.push(() => revokeGivenUp(context, { client, bundle, enterpriseId, events }));
+  }
+  return calls;
+}
