@@ -13,6 +13,8 @@ import { PromptRouter } from './routing/prompt_router.ts';
 import { ResourceRouter } from './routing/resource_router.ts';
 import { ResourceSubscriptions } from './routing/resource_subscriptions.ts';
 import { SecondLimit } from './servers/second_limit.ts';
+import type { Caller } from '../machine/mcp_caller.ts';
+import { ServerInstructions } from './routing/server_instructions.ts';
 import { ServerCatalog } from './routing/server_catalog.ts';
 import type { ToolSource } from './tool_source.ts';
 import { ToolReviews } from './routing/tool_reviews.ts';
@@ -23,7 +25,7 @@ interface GatewayOptions {
   readonly launcher: Pick<Launcher, 'launch'>;
   /** The id of the only server that is served; null to serve all. */
   readonly only?: string | null;
-  readonly keptLists: Pick<KeptLists, 'read' | 'write'>;
+  readonly keptLists: Pick<KeptLists, 'read' | 'write' | 'readInstructions' | 'writeInstructions'>;
   /** Tools of the gateway itself. */
   readonly sources: readonly ToolSource[];
   readonly limits: GatewayLimits;
@@ -46,6 +48,7 @@ export class Gateway {
   readonly #registry = new CallRegistry();
   readonly #held: HeldCalls;
   readonly #catalog: ServerCatalog;
+  readonly #instructions: ServerInstructions;
   readonly #unwatch: (() => void)[];
   readonly #logLimits = new Map<string, SecondLimit>();
   #logLevel: LoggingLevel | null = null;
@@ -58,13 +61,15 @@ export class Gateway {
     const onWaiting = (): void => this.fleet.noteChanged();
     const reviews = new ToolReviews({ kind: 'tool', ports, onWaiting });
     const promptReviews = new ToolReviews<Prompt>({ kind: 'prompt', ports, onWaiting });
+    const instructionReviews = new ToolReviews<Prompt>({ kind: 'instructions', ports, onWaiting });
+    this.#instructions = new ServerInstructions({ kept: options.keptLists, reviews: instructionReviews });
     this.fleet = new Fleet({
       ports,
       launcher,
       limits,
       only: options.only ?? null,
       pause,
-      noteOf: (server) => reviews.noteOf(server) ?? promptReviews.noteOf(server),
+      noteOf: (server) => reviews.noteOf(server) ?? promptReviews.noteOf(server) ?? instructionReviews.noteOf(server),
       eventsOf: (serverId) => this.#eventsOf(serverId),
       onConnection: (serverId) => this.#onConnection(serverId),
       onServers: () => this.#listsChanged(null),
@@ -100,6 +105,11 @@ export class Gateway {
   /** The number of tools in a server's last list; null if it was not asked or does not run. */
   toolCount(serverId: string): number | null {
     return this.#catalog.countOf('tools', serverId);
+  }
+
+  /** The accepted instructions of the caller's servers; empty if there are none. */
+  instructionsFor(caller: Caller): string {
+    return this.#instructions.textFor(this.fleet, caller);
   }
 
   /** A client disconnected: ends its calls and subscriptions. */
@@ -160,7 +170,9 @@ export class Gateway {
   #onConnection(serverId: string): void {
     this.#listsChanged(serverId);
     void this.subscriptions.renew(serverId);
-    const current = this.fleet.find(serverId)?.current ?? null;
+    const supervised = this.fleet.find(serverId);
+    if (supervised !== null) void this.#instructions.note(supervised);
+    const current = supervised?.current ?? null;
     if (this.#logLevel !== null) setLevel(current, this.#logLevel);
   }
 

@@ -39,7 +39,7 @@ export function gatewayServer(gateway: Gateway, caller: Caller, connected: boole
     { name: 'svc', title: 'svc MCP gateway', version },
     {
       capabilities: CAPABILITIES,
-      instructions: INSTRUCTIONS,
+      instructions: [INSTRUCTIONS, gateway.instructionsFor(caller)].filter((text) => text !== '').join('\n\n'),
       inputRequired: { maxRounds: MAX_ROUNDS, roundTimeoutMs: limits.inputMs },
     },
   );

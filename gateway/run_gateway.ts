@@ -17,6 +17,7 @@ import type { Gateway } from './gateway.ts';
 import { createHttpFront, httpFrontListener } from './fronts/http_front.ts';
 import { type LocalGateway, startLocalGateway } from './servers/local_gateway.ts';
 import { serveStdioFront } from './fronts/stdio_front.ts';
+import { waitUnlessAborted } from './servers/wait_unless_aborted.ts';
 
 export interface GatewayRun {
   /** `$SVC_HOME/mcp`. */
@@ -39,6 +40,8 @@ export interface GatewayRun {
 
 /** How long a gateway may run after its last client disconnects. */
 const CLOSE_MS = 2_000;
+/** How long a client waits for the list of servers before it is answered. */
+const LISTED_MS = 2_000;
 /** Maximum age of the server state that a person sees. */
 const DETAILS_MS = 5_000;
 
@@ -50,6 +53,8 @@ export async function runStdioGateway(
   const opened = await openGateway(run, 'stdio');
   if (!opened.ok) return opened;
   const { local, ports } = opened.value;
+  // A client reads the instructions of servers once, when it connects.
+  await waitUnlessAborted(local.gateway.fleet.listed, AbortSignal.any([run.stop, AbortSignal.timeout(LISTED_MS)]));
   const front = serveStdioFront({ gateway: local.gateway, caller: HOST_CALLER, stdin, stdout });
   await Promise.race([front.ended, waitForAbort(run.stop)]);
   await front.close();

@@ -1,12 +1,14 @@
-// An MCP server without dependencies. It lists the tools of a file, and answers each call with a word and the tool's name.
-const { readFileSync } = require('node:fs');
+// An MCP server without dependencies. It lists the tools of a file, with the instructions beside it if there are any, and answers each call with a word and the tool's name.
+const { existsSync, readFileSync } = require('node:fs');
 
 const [toolsFile, word = 'called'] = process.argv.slice(2);
+const said = `${toolsFile}.instructions`;
 const answers = {
   initialize: ({ protocolVersion }) => ({
     protocolVersion,
     capabilities: { tools: {} },
     serverInfo: { name: 'listing', version: '1.0.0' },
+    ...(existsSync(said) && { instructions: readFileSync(said, 'utf8') }),
   }),
   'tools/list': () => ({ tools: JSON.parse(readFileSync(toolsFile, 'utf8')) }),
   'tools/call': ({ name }) => ({ content: [{ type: 'text', text: `${word} ${name}` }] }),

@@ -125,4 +125,28 @@ describe('a server that changes a description between its starts', () => {
     await svc.ok(['mcp', 'tools', 'shifty', '--set', 'send=allow']);
     expect(await svc.ok(['mcp', 'tools', 'shifty'])).toMatch(/send: allow \(the server calls it destructive\)/);
   });
+
+  it('passes its instructions on, quoted, once a person has accepted them', async () => {
+    writeFileSync(join(folder, 'tools.json.instructions'), 'Read notes first.');
+    const before = await client();
+    await namesOf(before);
+    await waitFor('the instructions to wait', async () =>
+      (await tools()).some(({ name, state }) => name === 'instructions' && state === 'waiting'),
+    );
+    expect(before.instructions()).not.toContain('Read notes');
+    await endClients();
+    expect((await client()).instructions()).not.toContain('Read notes');
+    await endClients();
+    expect(await svc.ok(['mcp', 'tools', 'shifty'])).toMatch(/instructions.*\n[^]*Read notes first\./);
+    await svc.ok(['mcp', 'tools', 'shifty', '--accept', '--yes']);
+    await waitFor('the accepted text', async () => {
+      const over = await client();
+      await endClients();
+      return over
+        .instructions()
+        .includes(
+          '\nWhat the MCP server shifty, whose tools are named shifty__<name> here, says about itself:\n> Read notes first.',
+        );
+    });
+  });
 });

@@ -33,7 +33,12 @@ beforeEach(() => {
       clock: { now: () => now },
     },
     launcher: { launch: () => Promise.reject(new Error('nothing is started in this test')) },
-    keptLists: { read: () => null, write: () => Promise.resolve() },
+    keptLists: {
+      read: () => null,
+      write: () => Promise.resolve(),
+      readInstructions: () => null,
+      writeInstructions: () => Promise.resolve(),
+    },
     sources: [],
     limits: { ...DEFAULT_GATEWAY_LIMITS, maxSessions: 3, maxSessionsOfCaller: 3 },
     version: '0',

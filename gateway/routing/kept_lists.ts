@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Prompt } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -10,6 +11,7 @@ import { isListed, type Listable, type Listed } from './server_lists.ts';
 /** The `_meta` key of what was listed in an earlier run, by a server that is still starting. */
 export const STARTING_META = 'svc/starting';
 
+const INSTRUCTIONS = 'instructions';
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 const keptList = z.strictObject({
   version: z.literal(1),
@@ -35,9 +37,20 @@ export class KeptLists {
 
   /** The list of the last run, marked as such; null if there is none for this configuration. */
   read<K extends Listable>(kind: K, server: McpServer, credentials: string): readonly Listed[K][] | null {
-    const text = readPrivateFile(this.#path(kind, server));
+    return this.#read(kind, this.#path(kind, server), launchHash(server, credentials));
+  }
+
+  /** The instructions of the last run; null if it had none, or another configuration. */
+  readInstructions(server: McpServer, credentials: string): Prompt | null {
+    const kept = this.#read('prompts', this.#path(INSTRUCTIONS, server), launchHash(server, credentials));
+    const [found = null] = kept ?? [];
+    return found;
+  }
+
+  #read<K extends Listable>(kind: K, path: string, launch: string): readonly Listed[K][] | null {
+    const text = readPrivateFile(path);
     const parsed = keptList.safeParse(text.ok && text.value !== null ? parseJson(text.value) : undefined);
-    if (!parsed.success || parsed.data.launch !== launchHash(server, credentials)) return null;
+    if (!parsed.success || parsed.data.launch !== launch) return null;
     const { items, hash } = parsed.data;
     if (sha256Hex(JSON.stringify(items)) !== hash) return null;
     return items
@@ -49,22 +62,29 @@ export class KeptLists {
   }
 
   /** Keeps a list. A failure only means that the next slow start has no list. */
-  async write<K extends Listable>(
+  write<K extends Listable>(
     kind: K,
     server: McpServer,
     credentials: string,
     items: readonly Listed[K][],
   ): Promise<void> {
-    const path = this.#path(kind, server);
+    return this.#write(this.#path(kind, server), launchHash(server, credentials), items);
+  }
+
+  writeInstructions(server: McpServer, credentials: string, item: Prompt): Promise<void> {
+    return this.#write(this.#path(INSTRUCTIONS, server), launchHash(server, credentials), [item]);
+  }
+
+  async #write(path: string, launch: string, items: readonly object[]): Promise<void> {
     const text = JSON.stringify(items);
-    const kept = { version: 1, launch: launchHash(server, credentials), hash: sha256Hex(text) } as const;
+    const kept = { version: 1, launch, hash: sha256Hex(text) } as const;
     const key = `${kept.launch} ${kept.hash}`;
     if (text.length > MAX_CHARACTERS || this.#written.get(path) === key) return;
     this.#written.set(path, key);
     await writePrivateFile(path, `${JSON.stringify({ ...kept, items })}\n`).catch(() => this.#written.delete(path));
   }
 
-  #path(kind: Listable, server: McpServer): string {
+  #path(kind: Listable | typeof INSTRUCTIONS, server: McpServer): string {
     return join(serversDirectory(this.#mcpHome), server.id, `${kind}.json`);
   }
 }

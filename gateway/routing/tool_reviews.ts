@@ -93,6 +93,7 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
     const count = this.#waiting.get(id) ?? 0;
     if (count === 0) return null;
     const { kind } = this.#options;
+    if (kind === 'instructions') return `its instructions wait for a look: svc mcp tools ${name}`;
     return `${count === 1 ? `one ${kind} waits` : `${count} ${kind}s wait`} for a look: svc mcp tools ${name}`;
   }
 

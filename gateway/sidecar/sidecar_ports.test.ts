@@ -145,7 +145,7 @@ describe('tools that were reported', () => {
   test('say their kind if they are prompts', async () => {
     mcp.reviewed = new Map();
     const list = watchServers();
-    expect(await list.next()).toMatchObject([{ reviewedKinds: ['tool', 'prompt'] }]);
+    expect(await list.next()).toMatchObject([{ reviewedKinds: ['tool', 'prompt', 'instructions'] }]);
     await ports.reportTools(server, 'prompt', tools);
     await ports.reportTools(server, 'tool', tools);
     expect(mcp.reports).toEqual([

@@ -16,7 +16,7 @@ export const TEXT_MARKS = [
 export type TextMark = (typeof TEXT_MARKS)[number];
 
 /** What of a server a person looks at before it is offered. */
-export const REVIEWED_KINDS = ['tool', 'prompt'] as const;
+export const REVIEWED_KINDS = ['tool', 'prompt', 'instructions'] as const;
 export type ReviewedKind = (typeof REVIEWED_KINDS)[number];
 
 /** `reviewed`: listed and callable. `waiting`: neither, until a person has looked at it. */

@@ -35,7 +35,7 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
   const policy = {
     mcpServers: () => servers,
     reviewedTools: (serverId: string) => bench.reviewed && (bench.reviewed.get(serverId) ?? []),
-    reviewedKinds: () => ['tool', 'prompt'],
+    reviewedKinds: () => ['tool', 'prompt', 'instructions'],
     listUnreadableMcpServers: () => [],
     onCredentials: (listener: (credentials: readonly never[]) => void) => {
       wake = () => listener([]);

@@ -186,7 +186,7 @@ export class ScriptedChannel implements ControlChannel {
     const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
     const { hostBindings, connectors, mcpServers, reviewedTools } = this;
-    const kept = { reviewedTools, reviewedKinds: ['tool', 'prompt'] };
+    const kept = { reviewedTools, reviewedKinds: ['tool', 'prompt', 'instructions'] };
     const policy = { hostBindings, connectors, tunnelHosts: [], mcpServers, ...kept, unreadableMcpServers: [] };
     const issued = { ...facts, expiresAt, ...policy, credentials };
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });

@@ -422,7 +422,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: packages',
     holds: 'the tools of the last run belong to the same configuration',
     file: 'gateway/routing/kept_lists.ts',
-    text: ' || parsed.data.launch !== launchHash(server, credentials)',
+    text: ' || parsed.data.launch !== launch',
     replacement: '',
     tests: [KEPT_LISTS],
   },

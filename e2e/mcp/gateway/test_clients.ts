@@ -36,6 +36,7 @@ interface CallOptions {
 export interface TestClient {
   readonly asked: string[];
   readonly toolChanges: () => number;
+  readonly instructions: () => string;
   readonly updated: string[];
   callTool(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<ToolAnswer>;
   listTools(): Promise<readonly { readonly name: string; readonly description?: string }[]>;
@@ -89,6 +90,7 @@ export async function modernClient(
     asked,
     updated,
     toolChanges: () => changes,
+    instructions: () => client.getInstructions() ?? '',
     callTool: async (name, args = {}, options = {}) =>
       ANSWER.parse(await client.callTool({ name, arguments: args }, options)),
     listTools: async () => TOOLS.parse((await client.listTools(undefined, { cacheMode: 'refresh' })).tools),
@@ -130,6 +132,7 @@ export async function earlierClient(endpoint: GatewayEndpoint): Promise<TestClie
     asked,
     updated,
     toolChanges: () => changes,
+    instructions: () => client.getInstructions() ?? '',
     callTool: async (name, args = {}, options = {}) =>
       ANSWER.parse(await client.callTool({ name, arguments: args }, CallToolResultSchema, options)),
     listTools: async () => TOOLS.parse((await client.listTools()).tools),

@@ -56,7 +56,12 @@ beforeEach(async () => {
   gateway = new Gateway({
     ports: noServers(),
     launcher: { launch: () => Promise.reject(new Error('nothing is launched')) },
-    keptLists: { read: () => null, write: () => Promise.resolve() },
+    keptLists: {
+      read: () => null,
+      write: () => Promise.resolve(),
+      readInstructions: () => null,
+      writeInstructions: () => Promise.resolve(),
+    },
     sources: [source],
     limits: DEFAULT_GATEWAY_LIMITS,
     version: '4.0.0',

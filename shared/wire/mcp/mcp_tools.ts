@@ -49,7 +49,7 @@ export type ReviewedTools = z.output<typeof reviewedTools>;
 /** One form of a tool or a prompt. */
 export const mcpToolRecord = z
   .object({
-    /** `tool` or `prompt`. */
+    /** `tool`, `prompt` or `instructions`. */
     kind: z.string().default('tool'),
     name: z.string(),
     hash: toolHash,
@@ -73,6 +73,7 @@ export type McpToolRecord = z.output<typeof mcpToolRecord>;
 
 /** For a person: the name, and what it is if it is no tool. */
 export function nameOfRecord({ kind, name }: Pick<McpToolRecord, 'kind' | 'name'>): string {
+  if (kind === 'instructions') return kind;
   return kind === 'tool' ? name : `${kind} ${name}`;
 }
 

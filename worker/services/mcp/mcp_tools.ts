@@ -57,7 +57,8 @@ export async function noteTools(
     const { added, dropped } = planReview(ofKind(known, kind), seen);
     if (added.length === 0) return ok({ statements: [], events: [], value: null });
     const seenAt = nowText(context);
-    const rows = added.map(({ hash, name, text, state }): McpToolRow => {
+    const rows = added.map(({ hash, name, text, state: planned }): McpToolRow => {
+      const state = isNothing({ kind, definition: text }) ? 'reviewed' : planned;
       const reviewedAt = state === 'reviewed' ? seenAt : null;
       return { serverId: row.id, hash, kind, name, definition: text, state, seenAt, reviewedBy: null, reviewedAt };
     });
@@ -69,7 +70,12 @@ export async function noteTools(
         ...(reviewed.length > 0 ? [bumpPolicy(context.database, row)] : []),
       ],
       events: [
-        ...toolsEvent('control.mcp_server.tools_learned', caller.userId, row, reviewed),
+        ...toolsEvent(
+          'control.mcp_server.tools_learned',
+          caller.userId,
+          row,
+          reviewed.filter((one) => !isNothing(one)),
+        ),
         ...toolsEvent('control.mcp_server.tools_waiting', caller.userId, row, waiting),
       ],
       value: null,
@@ -103,6 +109,13 @@ export async function keepReviewed<T extends WireToolDefinition>(
 function ofKind<T extends Pick<McpToolRow, 'kind'>>(rows: readonly T[], kind: ReviewedKind): readonly T[] {
   return rows.filter((row) => row.kind === kind);
 }
+
+/** A server without instructions, which is kept so that later ones are a change, and needs no look. */
+function isNothing({ kind, definition }: Pick<McpToolRow, 'kind' | 'definition'>): boolean {
+  return kind === 'instructions' && definition === NO_INSTRUCTIONS;
+}
+
+const NO_INSTRUCTIONS = '{"description":"","name":"instructions"}';
 
 const isReviewed = ({ state }: Pick<McpToolRow, 'state'>): boolean => state === 'reviewed';
 
@@ -185,25 +198,27 @@ async function toolRecords(context: ServiceContext, server: McpServerRow): Promi
   const rows = await listMcpTools(context.database, server.id);
   const newest = new Map(rows.filter(isReviewed).map((row) => [nameOfRecord(row), row]));
   const { tools: policy } = configurationOf(server);
-  const records = rows.map((row): McpToolRecord => {
-    const definition = definitionOf(row);
-    const before = isReviewed(row) ? undefined : newest.get(nameOfRecord(row));
-    const isTool = row.kind === 'tool';
-    return {
-      kind: row.kind,
-      name: row.name,
-      hash: row.hash,
-      state: row.state,
-      definition,
-      before: before === undefined ? null : definitionOf(before),
-      marks: markTool(definition).map(({ mark, where }) => ({ mark, where })),
-      destructive: isTool && isDestructive(definition),
-      choice: isTool ? choiceOf(policy, definition) : 'allow',
-      seen_at: row.seenAt,
-      reviewed_by: row.reviewedBy,
-      reviewed_at: row.reviewedAt,
-    };
-  });
+  const records = rows
+    .filter((row) => !isNothing(row))
+    .map((row): McpToolRecord => {
+      const definition = definitionOf(row);
+      const before = isReviewed(row) ? undefined : newest.get(nameOfRecord(row));
+      const isTool = row.kind === 'tool';
+      return {
+        kind: row.kind,
+        name: row.name,
+        hash: row.hash,
+        state: row.state,
+        definition,
+        before: before === undefined ? null : definitionOf(before),
+        marks: markTool(definition).map(({ mark, where }) => ({ mark, where })),
+        destructive: isTool && isDestructive(definition),
+        choice: isTool ? choiceOf(policy, definition) : 'allow',
+        seen_at: row.seenAt,
+        reviewed_by: row.reviewedBy,
+        reviewed_at: row.reviewedAt,
+      };
+    });
   return records.toSorted((a, b) => Number(a.state === 'reviewed') - Number(b.state === 'reviewed'));
 }
 
