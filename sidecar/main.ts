@@ -202,16 +202,7 @@ async function serve(
   await parts.control.start();
   adoptRestored(parts, restored, tunnelPorts.exchange.masked);
   const servers = config.listen.map((address) => ({ address, server: createListener(tunnelPorts, localApi) }));
-  let { port } = config;
-  for (const { address, server } of servers) {
-    const wanted = port;
-    const isInherited = config.inheritsSocket && server === servers[0]?.server;
-    const where = isInherited ? { fd: FIRST_INHERITED } : { port: wanted, host: address };
-    const bound = await listenOn(server, where).catch((error: unknown) =>
-      fail(EXIT_CANNOT_START, [explainListen(error, address, wanted)]),
-    );
-    ({ port } = bound);
-  }
+  const port = await bindServers(config, servers);
   Object.assign(own, { origin: `http://${formatAddress(config.listen[0] ?? '127.0.0.1')}:${port}`, port });
   for (const session of restored.sessions) void reopenListener(parts, listeners, session);
   process.stdout.write(`${JSON.stringify({ listening: own.origin })}\n`);
@@ -224,6 +215,24 @@ async function serve(
       listeners.close();
     },
   };
+}
+
+/** Binds each address to one port, which the first one gets if the configuration names none. Returns the port. */
+async function bindServers(
+  config: SidecarConfig,
+  servers: readonly { readonly address: string; readonly server: ReturnType<typeof createListener> }[],
+): Promise<number> {
+  let { port } = config;
+  for (const { address, server } of servers) {
+    const wanted = port;
+    const isInherited = config.inheritsSocket && server === servers[0]?.server;
+    const where = isInherited ? { fd: FIRST_INHERITED } : { port: wanted, host: address };
+    const bound = await listenOn(server, where).catch((error: unknown) =>
+      fail(EXIT_CANNOT_START, [explainListen(error, address, wanted)]),
+    );
+    ({ port } = bound);
+  }
+  return port;
 }
 
 /** Records which sessions an earlier run has left to this one, and which of its files cannot be trusted. */

@@ -1,4 +1,4 @@
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { SANDBOX_PROXY_VALUES } from '../../shared/model/settings.ts';
 import { SANDBOX_MODES } from '../../sandbox/launch/launch_mode.ts';
@@ -60,13 +60,8 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     .option('--name <text>', 'a name for the session and its container')
     .option('--detach', 'start the container and return; see svc sessions')
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
-    .option('--ttl <length>', 'end the session after this long, such as 8h')
-    .option('--login <name>', 'agents: use this one of its logins, such as key, subscription or account')
-    .option('--base <image>', 'agents: make the image from this one (default: $SVC_AGENT_BASE_IMAGE, else node:24)')
-    .option('--rebuild', 'agents: make the image anew')
-    .option('--forget', "agents: remove the agent's home of this project folder, and run nothing")
-    .option('--quiet', 'agents: do not print the number of requests at the end')
-    .addOption(new Option(`${AGENT_FLAG} <name>`).hideHelp());
+    .option('--ttl <length>', 'end the session after this long, such as 8h');
+  addAgentOptions(launch);
   // Loaded on use, so that other commands start faster.
   handle<LaunchOptions>(line, launch, async (call) => {
     const { agent } = call.options;
@@ -74,6 +69,16 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     const { launchAgent } = await import('../agents/agent_launch.ts');
     return launchAgent({ ...call, args: call.args.slice(1) }, signals, agent);
   });
+}
+
+function addAgentOptions(launch: Command): void {
+  launch
+    .option('--login <name>', 'agents: use this one of its logins, such as key, subscription or account')
+    .option('--base <image>', 'agents: make the image from this one (default: $SVC_AGENT_BASE_IMAGE, else node:24)')
+    .option('--rebuild', 'agents: make the image anew')
+    .option('--forget', "agents: remove the agent's home of this project folder, and run nothing")
+    .option('--quiet', 'agents: do not print the number of requests at the end')
+    .addOption(new Option(`${AGENT_FLAG} <name>`).hideHelp());
 }
 
 /** The choices are only for completion scripts; our own parsers check the values, with better errors. */

@@ -31,31 +31,30 @@ export interface OpenSession {
   readonly end: () => Promise<void>;
 }
 
+interface WantedSession {
+  readonly name?: string;
+  readonly ttlSeconds?: number;
+  readonly mcpServers?: readonly string[];
+  /** The hosts that the proxy allows besides bound ones; without it, every host. */
+  readonly allowList?: AllowList;
+  /** The hosts that it may send plain requests to. */
+  readonly plainHttp?: AllowList;
+  /** Hosts at other ports than 443. */
+  readonly otherPorts?: AllowList;
+  /** It reaches nothing; see `SELF_TEST_HOST`. */
+  readonly selfTest?: boolean;
+  /** The secrets to use where a host is bound to several. */
+  readonly secrets?: readonly ChosenSecret[];
+  /** The login that the session captures. */
+  readonly login?: { readonly id: string; readonly placeholder: string };
+  /** Its command has a sandbox of its own. */
+  readonly hostSandbox?: HostSandboxField;
+  /** Variables with a credential that the command inherits; each is recorded. */
+  readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
+}
+
 /** Opens a session whose policy includes every binding stored so far. */
-export async function openSession(
-  call: Call,
-  wanted: {
-    readonly name?: string;
-    readonly ttlSeconds?: number;
-    readonly mcpServers?: readonly string[];
-    /** The hosts that the proxy allows besides bound ones; without it, every host. */
-    readonly allowList?: AllowList;
-    /** The hosts that it may send plain requests to. */
-    readonly plainHttp?: AllowList;
-    /** Hosts at other ports than 443. */
-    readonly otherPorts?: AllowList;
-    /** It reaches nothing; see `SELF_TEST_HOST`. */
-    readonly selfTest?: boolean;
-    /** The secrets to use where a host is bound to several. */
-    readonly secrets?: readonly ChosenSecret[];
-    /** The login that the session captures. */
-    readonly login?: { readonly id: string; readonly placeholder: string };
-    /** Its command has a sandbox of its own. */
-    readonly hostSandbox?: HostSandboxField;
-    /** Variables with a credential that the command inherits; each is recorded. */
-    readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
-  },
-): Promise<OpenSession> {
+export async function openSession(call: Call, wanted: WantedSession): Promise<OpenSession> {
   const sidecar = sidecarClient(call.context, call.options);
   const version = await policyVersion(call);
   const body = {

@@ -77,6 +77,8 @@ interface Release {
 type Step = <T>(what: string, work: () => T | Promise<T>) => Promise<T | null>;
 
 const QUESTION = "End every session and its programs, revoke this machine's sidecar and stop svc?";
+const SIDECAR_UNKNOWN =
+  'the sidecar was not revoked, because its id is not known: find it with "svc api GET /v1/sidecars", then use "svc api DELETE /v1/sidecars/ID"';
 const CALL_MS = 5_000;
 const RELEASES_MS = 10_000;
 /** A refresh that runs is waited for, and then the provider. */
@@ -103,11 +105,7 @@ async function stopAtOnce(call: Call<PanicOptions>): Promise<number> {
   const endpoints = (await step('the container engines are not known', () => readEndpoints(home))) ?? [];
   const processes = await freezeSaved(step, home, programs);
   const sidecarId = (await step("this machine's sidecar is not known", () => ownSidecar(home))) ?? null;
-  if (sidecarId === null && isEnrolled(home, programs)) {
-    notDone.push(
-      'the sidecar was not revoked, because its id is not known: find it with "svc api GET /v1/sidecars", then use "svc api DELETE /v1/sidecars/ID"',
-    );
-  }
+  if (sidecarId === null && isEnrolled(home, programs)) notDone.push(SIDECAR_UNKNOWN);
   const releases = findReleases(call, sidecarId);
   const [isRevoked, tokens, loginsDeleted, sessionsEnded] = await Promise.all([
     revoke(call, sidecarId, notDone),

@@ -61,7 +61,7 @@ describe('an approval', () => {
       sessionName: 'claude',
       folder: expect.stringMatching(/^\/home\/ann\/[ -~…]{1,300}$/u),
     });
-    expect(unknown).toMatchObject(Array(2).fill({ sessionName: null, folder: null }));
+    expect(unknown).toMatchObject([1, 2].map(() => ({ sessionName: null, folder: null })));
   });
 
   it('is polled for with the same request id', async () => {

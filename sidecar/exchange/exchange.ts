@@ -73,17 +73,7 @@ export async function exchange(
   const asked = { method, host: tunnel.host, path, query, fields };
   const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
-  if (resolution.kind === 'passthrough') {
-    // A server of many hosts answers for the host that the request names, not for the one that was dialled.
-    const isPlain = tunnel.plain === true;
-    const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni, isPlain) : ok(undefined);
-    if (!named.ok) return refuse(facts, named.error, incoming);
-    const { choice, host } = tunnel;
-    const chosen = accountsFor({ choice, host, request: null }, NO_BINDINGS);
-    if (!chosen.ok) return refuse(facts, chosen.error, incoming);
-    const stray = findStrayPlaceholder(policy.value.placeholders, incoming.head);
-    return exchangePassthrough(incoming, stray === null ? facts : { ...facts, stray }, tunnel, ports);
-  }
+  if (resolution.kind === 'passthrough') return exchangeUnbound(incoming, policy.value, facts, tunnel, ports);
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
   const checkAccount = (connector: InstalledConnector): ReturnType<typeof checkConnectorAccount> => {
@@ -108,6 +98,25 @@ export async function exchange(
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
   if (!authority.ok) return refuse(facts, authority.error, incoming);
   return exchangeBound(incoming, { ...resolution, policy: policy.value, request: asked }, facts, tunnel, ports);
+}
+
+/** A host without a credential. A session that is limited to some hosts, or has chosen an account, may be refused it. */
+async function exchangeUnbound(
+  incoming: Incoming,
+  policy: Policy,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  // A server of many hosts answers for the host that the request names, not for the one that was dialled.
+  const isPlain = tunnel.plain === true;
+  const named = tunnel.limited ? checkAuthority(incoming, tunnel.host, tunnel.sni, isPlain) : ok(undefined);
+  if (!named.ok) return refuse(facts, named.error, incoming);
+  const { choice, host } = tunnel;
+  const chosen = accountsFor({ choice, host, request: null }, NO_BINDINGS);
+  if (!chosen.ok) return refuse(facts, chosen.error, incoming);
+  const stray = findStrayPlaceholder(policy.placeholders, incoming.head);
+  return exchangePassthrough(incoming, stray === null ? facts : { ...facts, stray }, tunnel, ports);
 }
 
 /** The policy that a resolution was made with. */

@@ -77,7 +77,7 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a host whose chosen binding was its only one is not passed through',
     file: EXCHANGE,
-    text: '    if (!chosen.ok) return refuse(facts, chosen.error, incoming);\n',
+    text: '  if (!chosen.ok) return refuse(facts, chosen.error, incoming);\n',
     replacement: '',
     tests: [PLANE_TEST],
   },
