@@ -209,6 +209,24 @@ describe('with the token of another tenant', () => {
     }
   });
 
+  test('each route answers "not found" to another user of the same person too', async () => {
+    const { client } = control.context.database;
+    const personOf = `(SELECT person_id FROM users WHERE id = '${tenant.caller.userId}')`;
+    const { rows } = await client.execute(`SELECT person_id FROM users WHERE id = '${stranger.caller.userId}'`);
+    await client.execute(`UPDATE users SET person_id = ${personOf} WHERE id = '${stranger.caller.userId}'`);
+    // Identities are the person's, so both users have them.
+    const ofUsers = routesWithId().filter(({ path }) => path !== '/v1/identities/{id}');
+    for (const route of ofUsers) {
+      const { status, code } = await refusal(visit(route, stranger, strangerSidecar));
+      expect([route.method, route.path, status, code]).toEqual([route.method, route.path, 404, 'not_found']);
+    }
+    const own = {
+      sql: 'UPDATE users SET person_id = ? WHERE id = ?',
+      args: [rows[0]?.['person_id'] ?? '', stranger.caller.userId],
+    };
+    await client.execute(own);
+  });
+
   test('no list and no other reply shows anything of the first tenant', async () => {
     const ids = Object.values(places).map(({ id }) => id.split('?')[0] ?? '');
     const readable = routes.filter(

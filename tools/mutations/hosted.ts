@@ -3,6 +3,9 @@ import type { Mutation } from '../mutation.ts';
 const PROVIDERS = 'worker/sign_in/provider_sign_in.test.ts';
 const HOSTILE_PROVIDER = 'worker/sign_in/hostile_provider.test.ts';
 const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
+const VOUCHERS = 'worker/sign_in/voucher.test.ts';
+const INVITATIONS = 'worker/sign_in/invitations.test.ts';
+const DEPARTURES = 'worker/services/people/departure.test.ts';
 const SAME_ORIGIN = 'worker/routes/api/same_origin.test.ts';
 const ACCESS_TOKENS = 'worker/tokens/access_tokens.test.ts';
 const PERSONAL_TOKENS = 'worker/tokens/personal_tokens.test.ts';
@@ -98,6 +101,94 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     text: 'return owners.length === 0 ? null : ownersLockedOut();',
     replacement: 'return null;',
     tests: [ENTERPRISES],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'what is added in a sign-in by an enterprise’s provider reaches that enterprise alone',
+    file: 'worker/sign_in/linking.ts',
+    text: 'voucherOfProvider(provider) ?? (await voucherOf(context, signedIn))',
+    replacement: 'voucherOfProvider(provider)',
+    tests: [VOUCHERS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an identity signs in only to users of the enterprise that vouches for it',
+    file: 'worker/store/identities.ts',
+    text: 'and(isIdentity(key), reaches(users.enterpriseId))',
+    replacement: 'isIdentity(key)',
+    tests: [VOUCHERS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an enterprise’s provider sets no person’s address',
+    file: 'worker/store/identities.ts',
+    text: 'isNull(people.verifiedEmail), isFree, isOwn)',
+    replacement: 'isNull(people.verifiedEmail), isFree)',
+    tests: [VOUCHERS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an invitation is accepted only for a proven address',
+    file: 'worker/sign_in/accept_invitation.ts',
+    text: 'if (!(await hasProven(context.database, account.person.id, row.email))) return forAnother();',
+    replacement: '',
+    tests: [INVITATIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an invitation is accepted only in an own sign-in',
+    file: 'worker/sign_in/accept_invitation.ts',
+    text: 'if ((await voucherOf(context, caller)) !== null) return ownSignInNeeded();',
+    replacement: '',
+    tests: [INVITATIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an invitation that was used, was revoked or has expired is over',
+    file: 'worker/sign_in/accept_invitation.ts',
+    text: "if (!mayStill || toRecord(context, row).state !== 'open') return err(invitationOver());",
+    replacement: 'if (!mayStill) return err(invitationOver());',
+    tests: [INVITATIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a browser is switched only under the other enterprise’s rules',
+    file: 'worker/sign_in/switch_enterprise.ts',
+    text: '  if (problem !== null) return err(problem);\n',
+    replacement: '',
+    tests: [INVITATIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a call writes nothing once its user is suspended or has left',
+    file: 'worker/kernel/commit.ts',
+    text: '...whileActive(actors), ',
+    replacement: '',
+    tests: [DEPARTURES],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an enterprise’s provider lets nobody back in',
+    file: 'worker/sign_in/sign_in_identity.ts',
+    text: '  if (voucher !== null) return err(accountUnavailable());\n',
+    replacement: '',
+    tests: [DEPARTURES],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'members remove nobody but themselves',
+    file: 'worker/services/people/departure.ts',
+    text: "if (id !== caller.userId && !mayActAs(caller, member.role === 'member' ? 'admin' : 'owner')) {",
+    replacement: 'if (caller.role === null) {',
+    tests: [DEPARTURES],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an open stream of events ends when its user goes',
+    file: 'worker/services/audit/audit_log.ts',
+    text: '    if (await hasSuspended(context.database, [userId])) return;\n',
+    replacement: '',
+    tests: [DEPARTURES],
   },
   {
     row: 'Hosted: browsers',
