@@ -7,6 +7,8 @@ import {
   credentialsPayload,
   EVENTS_TYP,
   eventsPayload,
+  SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_TUNNELS,
   SNAPSHOT_PROOF_HEADER,
   SNAPSHOT_PROOF_TYP,
   SNAPSHOT_TYP,
@@ -15,6 +17,7 @@ import {
 } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
+import { tunnelHostRecord } from '../../shared/wire/tunnel_hosts.ts';
 import { createdToken, keySet } from '../../shared/wire/tokens.ts';
 import { fetchAs } from '../support/fetch_as.ts';
 import { describeCodedReplies } from './coded_replies_suite.ts';
@@ -46,6 +49,12 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
 
     const explain = async (method: string, url: string) =>
       (await asUser('POST', '/v1/host-bindings/explain', { method, url })).json();
+
+    /** The hosts of the snapshot that are not intercepted. */
+    const tunnelHosts = async (headers: Record<string, string> = {}) => {
+      const reply = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=0', { headers });
+      return (await sidecar.verify(await reply.text(), SNAPSHOT_TYP, snapshotPayload)).tunnel_hosts;
+    };
 
     const prune = async (hoursBack: number) => {
       const before = new Date(Date.now() - hoursBack * 3_600_000).toISOString();
@@ -238,6 +247,18 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(listed.items).toMatchObject([{ status: 'stopped', health: { state: 'running' } }]);
       expect((await asUser('DELETE', `/v1/mcp-servers/${id}`)).status).toBe(204);
       expect(JSON.stringify(await (await asUser('GET', '/v1/secrets')).json())).not.toContain(id);
+    });
+
+    test('lists a host that is not intercepted, and sends the list to a sidecar that knows of it', async () => {
+      const added = await asUser('POST', '/v1/tunnel-hosts', { host: 'Pinned.example.test' });
+      const record = tunnelHostRecord.parse(await added.json());
+      expect([added.status, record.host]).toEqual([201, 'pinned.example.test']);
+      const bound = await asUser('POST', '/v1/tunnel-hosts', { host: 'api.example.test' });
+      expect(await bound.json()).toMatchObject({ error: { code: 'conflict' } });
+      const knows = { [SNAPSHOT_KNOWS_ALSO_HEADER]: SNAPSHOT_KNOWS_TUNNELS };
+      expect([await tunnelHosts(), await tunnelHosts(knows)]).toEqual([undefined, ['pinned.example.test']]);
+      expect((await asUser('DELETE', `/v1/tunnel-hosts/${record.id}`)).status).toBe(204);
+      expect(await tunnelHosts(knows)).toEqual([]);
     });
 
     test('refuses a replayed call', async () => {
