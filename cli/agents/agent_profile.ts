@@ -54,10 +54,14 @@ const homePath = checkedText(200, 'write a path such as ~/.agent/settings.json',
 /** Other programs read these for commands and keys; no profile writes there. */
 const NOT_FOR_PROFILES = /^~\/\.(?:ssh|gnupg|svc|aws|kube|docker|local|config\/(?:systemd|autostart|git|fish))(?:\/|$)/;
 
-const writtenPath = homePath.superRefine((path, context) => {
+/** A path that an agent may use as its own. */
+const ownPath = homePath.superRefine((path, context) => {
+  if (NOT_FOR_PROFILES.test(path)) context.addIssue({ code: 'custom', message: 'belongs to another program' });
+});
+
+const writtenPath = ownPath.superRefine((path, context) => {
   if (!path.endsWith('.json'))
     context.addIssue({ code: 'custom', message: 'must end in .json: no other file is written' });
-  if (NOT_FOR_PROFILES.test(path)) context.addIssue({ code: 'custom', message: 'belongs to another program' });
 });
 
 const bindingFields = z.strictObject({
@@ -229,6 +233,12 @@ const profile = z
       )
       .default([]),
     container: containerPart.optional(),
+    /** What the agent keeps in the home, writable in its sandbox. A path that ends in .json is a file, any other is a folder. */
+    sandbox: z
+      .strictObject({
+        writes: z.array(z.strictObject({ path: ownPath, moved_by: variableName.optional() })).min(1),
+      })
+      .optional(),
     /** Hosts that it also calls. They get no credential, even if the agent sends its placeholder there. */
     hosts: z.array(exactHost).default([]),
     /** Secrets to use where a host is bound to several, such as the account of one project. */

@@ -81,6 +81,14 @@ describe("a user's own profile", () => {
   });
 
   test('is refused if it would move the tokens of a login', () => {
+    for (const path of ['~/.mine', '~/.config/mine', '~/.mine/sub']) {
+      writeFileSync(file, stringify({ ...MINE, sandbox: { writes: [{ path }] } }));
+      expect(find('mine')).toMatchObject({ profile: { sandbox: { writes: [{ path }] } } });
+    }
+    for (const shown of [{ path: '~/.claude' }, { path: '~/.mine', moved_by: 'MINE_HOME' }, { path: '~/.config' }]) {
+      writeFileSync(file, stringify({ ...MINE, sandbox: { writes: [shown] } }));
+      expect(() => find('mine')).toThrow(`shows ${shown.path} in the sandbox: your own profile shows only these`);
+    }
     const { account } = findProfile({ root, home, uid }, 'claude').profile;
     writeFileSync(file, stringify({ ...MINE, account }));
     expect(() => find('mine')).toThrow('has "account", which only a profile of svc may have');

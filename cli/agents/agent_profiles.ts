@@ -80,6 +80,12 @@ function readOwnProfile({ home, uid }: ProfilePlaces, name: string): FoundProfil
       [`~/.${name}/ and ~/.config/${name}/, which no variable moves (moved_by)`],
     );
   }
+  const shown = checked.value.sandbox?.writes.find((each) => !isOfAgent(name, { ...each, path: `${each.path}/` }));
+  if (shown !== undefined) {
+    throw new CliError(EXIT.failed, `${file} shows ${shown.path} in the sandbox: your own profile shows only these`, [
+      `~/.${name} and ~/.config/${name}, which no variable moves (moved_by)`,
+    ]);
+  }
   if (checked.value.account !== undefined) {
     throw new CliError(
       EXIT.failed,

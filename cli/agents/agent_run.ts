@@ -18,6 +18,7 @@ import { ACCOUNT } from './agent_names.ts';
 import { agentPath, prepareAgentFiles } from './agent_files.ts';
 import { requireLogin, readStoredIfReachable, findReadyLogins, type ReadyLogin } from './agent_login.ts';
 import type { AgentProfile } from './agent_profile.ts';
+import { agentSandbox } from './agent_sandbox.ts';
 import { LOGIN_FORMATS } from './login_formats.ts';
 import { findProfile } from './agent_profiles.ts';
 import { askForLogin, placesOf } from './agent_setup.ts';
@@ -45,12 +46,14 @@ export async function runAgent(
     );
   }
   const { logins, secrets } = await prepare(call, profile);
+  const sandbox = agentSandbox(call, profile);
   const { status, sessionId } = await runInSession(call, signals, {
     command: profile.command,
     args,
     name: profile.name,
     expectedHosts: profile.hosts,
     secrets,
+    sandbox,
     environment: (environment, session) =>
       agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session, call.options.login ?? null)),
   });

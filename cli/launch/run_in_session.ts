@@ -73,6 +73,8 @@ const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
 /** What an agent needs in a sandbox besides its folder; absolute paths. */
 export interface RunSandbox {
   readonly isWanted: boolean;
+  /** The name of the agent, whose own login is not hidden. */
+  readonly agent?: string;
   readonly readable: readonly string[];
   readonly writable: readonly string[];
 }
@@ -195,7 +197,8 @@ async function openBox(call: Call<RunOptions>, wanted: RunInSession, egress: Egr
     paths.map((path) => requirePath(resolve(context.workingDirectory, path)));
   const readable = [...typed(options.sandboxRead), ...(wanted.sandbox?.readable ?? [])];
   const writable = [...typed(options.sandboxWrite), ...(wanted.sandbox?.writable ?? [])];
-  return openHostSandbox(call, { egress, readable, writable }, wanted);
+  const agent = wanted.sandbox?.agent ?? null;
+  return openHostSandbox(call, { egress, readable, writable, agent }, wanted);
 }
 
 function isBoxed({ options }: Call<RunOptions>, { sandbox }: RunInSession): boolean {

@@ -24,6 +24,8 @@ export interface WantedSandbox {
   /** Shown besides the working directory; absolute. */
   readonly readable: readonly string[];
   readonly writable: readonly string[];
+  /** The agent whose own login is not hidden. */
+  readonly agent: string | null;
 }
 
 /** The field of `POST /v1/sandbox-proxy/sessions`. */
@@ -88,7 +90,7 @@ function notMadeError(probed: Result<void, LaunchProblem>): CliError {
 /** What is visible to the command. */
 export function planFor(
   call: Call,
-  { readable, writable }: WantedSandbox,
+  { readable, writable, agent }: Omit<WantedSandbox, 'egress'>,
   { command, folder }: { readonly command: string; readonly folder: string },
 ): Result<SandboxPlan, LaunchProblem> {
   const { context, options } = call;
@@ -100,6 +102,7 @@ export function planFor(
       home: userHome,
       readable,
       writable,
+      agent,
       programs: programFoldersOf(command, env['PATH'] ?? ''),
       guarded: policy.guarded,
       mountTable: policy.mountTable ?? null,

@@ -79,11 +79,26 @@ export class TestHome {
 
 /** Runs the command line in this process; the test answers its calls. */
 export async function runCli(home: TestHome, argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+  const { context, calls, stdout, stderr } = testContext(home, options);
+  const code = await runCommandLine(await buildProgram(context, new EventEmitter(), argv), argv);
+  return { code, stdout: stdout.text, stderr: stderr.text, calls };
+}
+
+interface TestContext {
+  readonly context: CliContext;
+  readonly calls: readonly SeenCall[];
+  readonly stdout: { readonly text: string };
+  readonly stderr: { readonly text: string };
+}
+
+/** What a command has in a test. */
+export function testContext(home: TestHome, options: RunOptions = {}): TestContext {
   const calls: SeenCall[] = [];
   const stdout = new Sink(options.terminal === true, options.columns);
   const stderr = new Sink(false);
   const context: CliContext = {
-    env: { SVC_HOME: home.path, PATH: process.env['PATH'], ...options.env },
+    // No test of the command line depends on what the machine can do.
+    env: { SVC_HOME: home.path, PATH: process.env['PATH'], SVC_AGENT_SANDBOX: 'never', ...options.env },
     stdin: options.typed === undefined ? bytesOf(options.stdin) : Readable.from(linesOf(options.typed)),
     interactive: options.terminal === true,
     stdout,
@@ -101,8 +116,7 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
     isInForeground: () => true,
     renewStop: () => {},
   };
-  const code = await runCommandLine(await buildProgram(context, new EventEmitter(), argv), argv);
-  return { code, stdout: stdout.text, stderr: stderr.text, calls };
+  return { context, calls, stdout, stderr };
 }
 
 function bytesOf(text: string | undefined): Readable {

@@ -66,6 +66,7 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${trie
       const said = `${ran.stdout}${ran.stderr}`;
       expect(said).toContain(ANSWER);
       expect(ran.code).toBe(0);
+      expect(ran.stderr).toMatch(/^svc: (?:sandbox: .* has no network but the proxy|no sandbox: .*)$/m);
       expect(ran.stderr).toMatch(
         /\d+ requests, [1-9]\d* with a credential, \d+ refused; svc audit list --session ses_\w+\n/,
       );

@@ -48,7 +48,7 @@ const NPM_TOKEN = plantSecret();
 /** Uses each service as an agent does, with what its session gives it, in the folder that is its last argument. */
 const WORKING_AGENT = `#!/bin/sh
 set -e
-mkdir "$2" && cd "$2"
+cd "$2"
 curl -sS -o model -w 'model %{http_code}\\n' -H "x-api-key: $ANTHROPIC_API_KEY" https://api.anthropic.com/v1/models
 printf 'login %s\\n' "$(gh api user --jq .login)"
 git clone -q https://github.com/project.git clone
@@ -68,7 +68,7 @@ let folder: string;
 let env: Record<string, string>;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'svc-e2e-nothing-'));
-  for (const name of ['bin', 'user']) mkdirSync(join(folder, name));
+  for (const name of ['bin', 'user', 'work']) mkdirSync(join(folder, name));
   writeFileSync(join(folder, 'bin', 'claude'), AGENT);
   chmodSync(join(folder, 'bin', 'claude'), 0o755);
   // Outside of the searched folders: the person's clipboard.
@@ -121,6 +121,7 @@ const svc = (...args: readonly string[]): Promise<Finished> => run(SVC, args, { 
 const atTerminal = (...args: readonly string[]): Promise<Finished> =>
   run(pythonWith(STANDARD_MODULES) ?? 'python3', ['-c', AT_A_TERMINAL, join(folder, 'clipboard'), SVC, ...args], {
     env,
+    cwd: join(folder, 'work'),
   });
 
 describe('svc claude, from nothing', () => {

@@ -95,7 +95,14 @@ describe.skipIf(!canTry)('no way leads out of a sandbox', () => {
 
   it('of an ordinary user, by the same plan', async () => {
     if (!bubblewrap.ok) throw new Error('no bubblewrap');
-    const request = { workingDirectory: ofUser.project, home: ofUser.home, readable: [], writable: [], programs: [] };
+    const request = {
+      workingDirectory: ofUser.project,
+      home: ofUser.home,
+      readable: [],
+      writable: [],
+      agent: null,
+      programs: [],
+    };
     const plan = planSandbox({ ...request, guarded: [], mountTable: null, own: [] }, MACHINE_FILES);
     if (!plan.ok) throw new Error(plan.error.message);
     const { program, machine } = bubblewrap.value;

@@ -51,6 +51,7 @@ const REQUEST: SandboxRequest = {
   home: HOME,
   readable: [],
   writable: [],
+  agent: null,
   programs: [],
   guarded: [{ path: `${HOME}/.svc`, name: 'the state directory of svc' }],
   mountTable: null,
@@ -140,6 +141,18 @@ describe('a sandbox', () => {
   });
 });
 
+it("hides the logins of other agents, and not the agent's own", () => {
+  const logins = {
+    [`${HOME}/.claude/.credentials.json`]: 'file',
+    [`${HOME}/.codex`]: 'folder',
+    [`${HOME}/.codex/auth.json`]: 'file',
+  };
+  const writable = [`${HOME}/.claude`, `${HOME}/.codex`];
+  const { args } = plan({ agent: 'claude', writable }, logins);
+  expect(has(args, '--ro-bind', '/dev/null', `${HOME}/.codex/auth.json`)).toBe(true);
+  expect(args).not.toContain(`${HOME}/.claude/.credentials.json`);
+});
+
 describe('the working directory', () => {
   it.each([
     ['the root', '/', 'is a folder above your home'],
@@ -149,11 +162,18 @@ describe('the working directory', () => {
     ['the state directory', `${HOME}/.svc`, 'lies in the state directory of svc'],
     ['the system', '/etc', 'is part of the system (/etc)'],
     ['a folder of the system', '/etc/ssh', 'lies in secrets of the system'],
+    ['the folder of all temporary files', '/tmp', 'is part of the system (/tmp)'],
     ['what is absent', '/gone', 'does not exist'],
     ['the home by a link', '/srv/me', 'is your home'],
     ['processes', '/proc/1', 'is part of the system (/proc)'],
   ])('is not %s', (_what, workingDirectory, message) => {
-    expect(refusal({ workingDirectory }, { '/srv/me': HOME, '/proc/1': 'folder' })).toContain(message);
+    expect(refusal({ workingDirectory }, { '/srv/me': HOME, '/proc/1': 'folder', '/tmp': 'folder' })).toContain(
+      message,
+    );
+  });
+
+  it('may be below /var, where servers keep projects', () => {
+    expect(refusal({ workingDirectory: '/var/www/shop' }, { '/var/www/shop': 'folder' })).toBe('planned');
   });
 
   it('may be below /usr, where images keep projects', () => {

@@ -9,6 +9,7 @@ import {
   KERNEL_SETTINGS,
   programFolders,
   REPLACED_FOLDERS,
+  SHARED_FOLDERS,
   SYSTEM_FOLDERS,
   SYSTEM_SECRETS,
 } from './visible_paths.ts';
@@ -26,6 +27,8 @@ export interface SandboxRequest {
   /** Shown as they are: what the agent's profile names, and what a person typed. */
   readonly readable: readonly string[];
   readonly writable: readonly string[];
+  /** The agent that runs in it, whose own login is not hidden. */
+  readonly agent: string | null;
   /** Read-only, and left out where they may not be shown: the folders of PATH and of programs. */
   readonly programs: readonly string[];
   /** The state directory, sockets of engines, other agents' logins. */
@@ -108,15 +111,15 @@ function systemArgs(files: FileView): readonly string[] {
 function freshArgs(files: FileView): readonly string[] {
   const settings = KERNEL_SETTINGS.filter((path) => files.kindOf(path) !== null);
   const readOnly = settings.flatMap((path) => ['--ro-bind', path, path]);
-  const empty = ['/tmp', '/var/tmp'].flatMap((path) => ['--tmpfs', path]);
+  const empty = SHARED_FOLDERS.flatMap((path) => ['--tmpfs', path]);
   return ['--proc', '/proc', ...readOnly, '--dev', '/dev', ...empty, '--dir', OWN_FOLDER];
 }
 
 /** The guarded paths that exist, also by their names without links. */
-function listGuarded({ guarded }: SandboxRequest, home: string, files: FileView): readonly Guarded[] {
+function listGuarded({ guarded, agent }: SandboxRequest, home: string, files: FileView): readonly Guarded[] {
   const all = [
     ...guarded,
-    ...homeSecrets(home).map((path) => ({ path, name: 'keys and logins of other programs' })),
+    ...homeSecrets(home, agent).map((path) => ({ path, name: 'keys and logins of other programs' })),
     ...SYSTEM_SECRETS.map((path) => ({ path, name: 'secrets of the system' })),
   ];
   return all.flatMap(({ path, name }) => {
@@ -139,10 +142,8 @@ function whyNoProject(project: string, home: string, guarded: readonly Guarded[]
     const what = project === home ? 'your home' : 'a folder above your home';
     return problem(`the working directory ${project} is ${what}, all of which the sandbox would show`);
   }
-  const closed = [...SYSTEM_FOLDERS, ...REPLACED_FOLDERS].find((path) => isAtOrBelow(path, project));
-  const closedInside = ['/etc', ...REPLACED_FOLDERS.filter((path) => path !== '/var')].find((path) =>
-    isAtOrBelow(project, path),
-  );
+  const closed = [...SYSTEM_FOLDERS, ...REPLACED_FOLDERS, ...SHARED_FOLDERS].find((path) => isAtOrBelow(path, project));
+  const closedInside = ['/etc', ...REPLACED_FOLDERS].find((path) => isAtOrBelow(project, path));
   const folder = closed ?? closedInside;
   return folder === undefined ? null : problem(`the working directory ${project} is part of the system (${folder})`);
 }
@@ -193,7 +194,9 @@ function whyNotShown(path: string, { home, guarded }: Pick<Ground, 'home' | 'gua
   if (path === '/' || isAtOrBelow(home, path)) return 'is or contains your home';
   const replaced = REPLACED_FOLDERS.find((folder) => isAtOrBelow(path, folder) || isAtOrBelow(folder, path));
   if (replaced !== undefined) return `is part of ${replaced}`;
-  if (SYSTEM_FOLDERS.some((folder) => isAtOrBelow(folder, path))) return 'is a folder of the system';
+  if ([...SYSTEM_FOLDERS, ...SHARED_FOLDERS].some((folder) => isAtOrBelow(folder, path))) {
+    return 'is a folder of the system';
+  }
   const inside = guarded.find((each) => isAtOrBelow(path, each.path));
   return inside === undefined ? null : `lies in ${inside.name} (${inside.path})`;
 }

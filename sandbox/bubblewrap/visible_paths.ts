@@ -14,7 +14,10 @@ export const SYSTEM_FOLDERS = [
 ] as const;
 
 /** Folders of the kernel and of running services, which are not visible or are made anew. */
-export const REPLACED_FOLDERS = ['/proc', '/sys', '/dev', '/run', '/var', '/boot'] as const;
+export const REPLACED_FOLDERS = ['/proc', '/sys', '/dev', '/run', '/var/run', '/boot'] as const;
+
+/** Folders of all users, which each sandbox has of its own. */
+export const SHARED_FOLDERS = ['/tmp', '/var/tmp'] as const;
 
 /**
  * The kernel's own settings. Root could write them in a sandbox too: the kernel asks for the owner, not for a capability. One names a
@@ -145,8 +148,20 @@ export const PROTECTED_IN_PROJECT = [
 /** Of these an empty, read-only folder is there even if the project has none: an editor runs a new file in it without a question. */
 export const PROTECTED_EVEN_IF_ABSENT: readonly string[] = ['.vscode', '.idea'];
 
-export function homeSecrets(home: string): readonly string[] {
-  return HOME_SECRETS.map((name) => `${home}/${name}`);
+/** Below the home: where the agents of the catalog keep a login of their own. */
+export const AGENT_LOGINS: Readonly<Record<string, readonly string[]>> = {
+  claude: ['.claude/.credentials.json'],
+  codex: ['.codex/auth.json'],
+  gemini: ['.gemini/oauth_creds.json'],
+  copilot: ['.copilot/config.json'],
+  qwen: ['.qwen/oauth_creds.json'],
+  opencode: ['.local/share/opencode/auth.json'],
+};
+
+/** Secrets of the home, with the logins of all agents but this one. */
+export function homeSecrets(home: string, agent: string | null): readonly string[] {
+  const logins = Object.entries(AGENT_LOGINS).flatMap(([name, paths]) => (name === agent ? [] : paths));
+  return [...HOME_SECRETS, ...logins].map((name) => `${home}/${name}`);
 }
 
 export function programFolders(home: string): readonly string[] {

@@ -37,6 +37,7 @@ export interface Settings {
   readonly upstreamCaFiles: readonly string[];
   readonly privateHosts: readonly string[];
   readonly sandboxProxy?: SandboxProxy;
+  readonly agentSandbox?: AgentSandbox;
   readonly sandboxImage?: string;
   readonly agentBaseImage?: string;
   readonly limits: Limits;
@@ -45,6 +46,8 @@ export interface Settings {
 /** Whether launches use the proxy; `auto` is `on` for the supported container runtime (specification section 1). */
 export const SANDBOX_PROXY_VALUES = ['auto', 'on', 'off'] as const;
 export type SandboxProxy = (typeof SANDBOX_PROXY_VALUES)[number];
+const AGENT_SANDBOX_VALUES = ['auto', 'always', 'never'] as const;
+export type AgentSandbox = (typeof AGENT_SANDBOX_VALUES)[number];
 
 /** A removed setting (specification section 9), and its replacement. */
 export const REMOVED_SANDBOX_PROXY_SETTING = 'SVC_SANDBOX_PROXY_BOOTSTRAP';
@@ -175,6 +178,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     readBy: ['cli'],
   },
   {
+    name: 'SVC_AGENT_SANDBOX',
+    flag: '--sandbox',
+    default: 'auto',
+    meaning:
+      'whether an agent that svc starts by its name has a sandbox: auto (where the machine can make one), always or never',
+    readBy: ['cli'],
+  },
+  {
     name: 'SVC_AGENT_BASE_IMAGE',
     flag: '--base',
     default: '`node:24`',
@@ -234,6 +245,7 @@ export function parseSettings(
   const sandboxProxy = read('SVC_SANDBOX_PROXY', parseSandboxProxy);
   const sandboxImage = read('SVC_SANDBOX_IMAGE', parseImageReference);
   const agentBaseImage = read('SVC_AGENT_BASE_IMAGE', parseImageReference);
+  const agentSandbox = read('SVC_AGENT_SANDBOX', parseAgentSandbox);
   const limits: Limits = { ...DEFAULT_LIMITS, ...readLimits(read) };
   if (limits.maxBufferedBodiesBytes < limits.maxCredentialedBodyBytes) {
     problems.push(buffersTooSmall(limits));
@@ -261,6 +273,7 @@ export function parseSettings(
     ...(sandboxProxy !== undefined && { sandboxProxy }),
     ...(sandboxImage !== undefined && { sandboxImage }),
     ...(agentBaseImage !== undefined && { agentBaseImage }),
+    ...(agentSandbox !== undefined && { agentSandbox }),
     limits,
   });
 }
@@ -306,6 +319,11 @@ function parseHostNames(text: string): Result<readonly string[], string> {
 export function parseSandboxProxy(text: string): Result<SandboxProxy, string> {
   const value = SANDBOX_PROXY_VALUES.find((known) => known === text);
   return value === undefined ? err(`is ${JSON.stringify(text)}: use auto, on or off`) : ok(value);
+}
+
+function parseAgentSandbox(text: string): Result<AgentSandbox, string> {
+  const value = AGENT_SANDBOX_VALUES.find((known) => known === text);
+  return value === undefined ? err(`is ${JSON.stringify(text)}: use auto, always or never`) : ok(value);
 }
 
 /** An image reference or id. A leading dash would be read as an option. */
