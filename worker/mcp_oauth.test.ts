@@ -513,6 +513,16 @@ describe('the scopes of another sign-in', () => {
     expect(await scopeOf({ add_scopes: ['write'] })).toBe('openid offline_access tools write');
   });
 
+  test('leave the tokens of the last one until a person has agreed to them', async () => {
+    const first = await begun();
+    await open(first.authorization_url);
+    const token = await releaseToken();
+    const another = await begun({ add_scopes: ['write'] });
+    expect([(await record()).authorization?.state, await releaseToken()]).toEqual(['ready', token]);
+    await open(another.authorization_url);
+    expect(await releaseToken()).not.toBe(token);
+  });
+
   test('are not those that another authorization server granted', async () => {
     await scopeOf({ scopes: ['openid', 'tools', 'profile'] });
     const other = await startOAuthProvider({ redirectUris: [CALLBACK], registration: true, resources: [resource()] });

@@ -7,6 +7,7 @@ import {
   deleteMcpAuthorization,
   findMcpAuthorization,
   putMcpAuthorization,
+  setMcpClient,
 } from '../../store/mcp/mcp_authorizations.ts';
 import { isStill, type McpServerRow } from '../../store/mcp/mcp_servers.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -166,7 +167,13 @@ async function holdClient(
   const subject = mcpSubject(row);
   const stored = await commit(context, controlChain(caller), async () => {
     const now = await findMcpAuthorization(context.database, row.id);
-    if (!isGiven && now?.credential?.client === text) return ok({ statements: [], events: [], value: null });
+    const before = now?.credential?.client ?? null;
+    if (!isGiven && before === text) return ok({ statements: [], events: [], value: null });
+    if (!isGiven && before !== null && asksForOther(before, client)) {
+      // Its tokens stay until the person has agreed to the other scopes.
+      const statements = setMcpClient(context.database, row.id, { before, client: text });
+      return ok({ statements, events: [], value: null });
+    }
     const time = nowText(context);
     const credential = {
       connectorId: row.id,
@@ -191,6 +198,12 @@ async function holdClient(
     return ok(change(context, caller, { type, row, write, value: null, credential: MCP_OAUTH_NAME }));
   });
   return stored.ok ? readHeld(context, row.id) : stored;
+}
+
+/** Whether the clients differ in their scopes and in nothing else. */
+function asksForOther(stored: string, client: OAuthClient): boolean {
+  const before: OAuthClient = JSON.parse(stored);
+  return JSON.stringify({ ...before, scopes: [] }) === JSON.stringify({ ...client, scopes: [] });
 }
 
 /** Deletes the authorisation of a server, if it has one, and has its tokens revoked. Refuses with `not_found`, `admin_required`. */

@@ -47,6 +47,16 @@ export function putMcpAuthorization(database: Database, row: ConnectorCredential
   ];
 }
 
+/** Replaces the client of a credential, if it still has the one before. Its tokens stay. */
+export function setMcpClient(
+  database: Database,
+  serverId: string,
+  { before, client }: { readonly before: string; readonly client: string },
+): Statement[] {
+  const isStill = and(eq(connectorCredentials.connectorId, serverId), eq(connectorCredentials.client, before));
+  return [database.read.update(connectorCredentials).set({ client }).where(isStill)];
+}
+
 /** Deletes a server's authorisation with its tokens and its flows in progress. */
 export function deleteMcpAuthorization(
   database: Database,
