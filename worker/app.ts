@@ -36,7 +36,7 @@ import {
   putConnectorCredential,
 } from './routes/api/connectors.ts';
 import { deleteSession, getSessions } from './routes/auth/browser_sessions_api.ts';
-import { getEnterprise, getEnterprises, putEnterprise } from './routes/api/enterprise.ts';
+import { getEnterprise, getEnterprises, postEnterpriseSignIn, putEnterprise } from './routes/api/enterprise.ts';
 import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
 import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
 import { useFieldMessages } from './routes/console/field_messages.ts';
@@ -126,6 +126,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/enterprise', getEnterprise],
   ['put', '/v1/enterprise', putEnterprise],
   ['get', '/v1/enterprises', getEnterprises],
+  ['post', '/v1/enterprises/{id}/sign-in', postEnterpriseSignIn],
   ['post', '/v1/sign-in-links', postSignInLink],
   ['get', '/auth/providers', getProviders],
   ['post', '/auth/signup', postSignup],

@@ -145,6 +145,7 @@ beforeAll(async () => {
     '/v1/identities/{id}': { id: identityId },
     '/v1/mcp-clients/{id}': { id: mcpClientId },
     '/v1/sessions/{id}': { id: sessionId },
+    '/v1/enterprises/{id}/sign-in': { id: tenant.caller.enterpriseId },
     '/v1/invitations/{id}': { id: invitationId },
     '/v1/members/{id}/departure': { id: tenant.caller.userId },
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
@@ -214,8 +215,9 @@ describe('with the token of another tenant', () => {
     const personOf = `(SELECT person_id FROM users WHERE id = '${tenant.caller.userId}')`;
     const { rows } = await client.execute(`SELECT person_id FROM users WHERE id = '${stranger.caller.userId}'`);
     await client.execute(`UPDATE users SET person_id = ${personOf} WHERE id = '${stranger.caller.userId}'`);
-    // Identities are the person's, so both users have them.
-    const ofUsers = routesWithId().filter(({ path }) => path !== '/v1/identities/{id}');
+    // Identities are the person's, so both users have them, and the person may go on as the other user.
+    const ofPerson = ['/v1/identities/{id}', '/v1/enterprises/{id}/sign-in'];
+    const ofUsers = routesWithId().filter(({ path }) => !ofPerson.includes(path));
     for (const route of ofUsers) {
       const { status, code } = await refusal(visit(route, stranger, strangerSidecar));
       expect([route.method, route.path, status, code]).toEqual([route.method, route.path, 404, 'not_found']);

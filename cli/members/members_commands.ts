@@ -9,6 +9,7 @@ import {
   membersPage,
 } from '../../shared/wire/members.ts';
 import { controlClient } from '../clients.ts';
+import { useEnterprise } from './use_enterprise.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askOrStop } from '../terminal/ask.ts';
@@ -60,6 +61,11 @@ export function addMembersCommands(line: CommandLine): void {
     .alias('ls')
     .description('list your enterprises; * is the one of this sign-in');
   handle(line, list, listEnterprises);
+  const use = enterprise
+    .command('use')
+    .description('move this sign-in, and the sidecar of this machine, to another enterprise of yours')
+    .argument('<id>', 'its id (ent_...) or its slug');
+  handle(line, use, useEnterprise);
   const leave = enterprise
     .command('leave')
     .description('leave the enterprise of this sign-in: your own secrets, bindings, sidecars and tokens go with you')

@@ -111,5 +111,8 @@ const membershipRecord = z
   .meta({ id: 'Membership' });
 export type MembershipRecord = z.infer<typeof membershipRecord>;
 
+/** `POST /v1/enterprises/{id}/sign-in`. */
+export const membershipParams = z.strictObject({ id: id('ent') });
+
 /** `GET /v1/enterprises`. */
 export const membershipsReply = z.object({ items: z.array(membershipRecord) }).meta({ id: 'Memberships' });

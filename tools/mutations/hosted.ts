@@ -154,8 +154,8 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: people',
     holds: 'a browser is switched only under the other enterprise’s rules',
     file: 'worker/sign_in/switch_enterprise.ts',
-    text: '  if (problem !== null) return err(problem);\n',
-    replacement: '',
+    text: 'return problem === null ? ok({ account, provider }) : err(problem);',
+    replacement: 'return ok({ account, provider });',
     tests: [INVITATIONS],
   },
   {

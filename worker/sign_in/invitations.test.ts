@@ -7,6 +7,9 @@ import type { ProgramContext } from '../installation/program_context.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
 import { findAccount } from '../store/accounts.ts';
+import { verifyAccessToken } from '../tokens/access_tokens.ts';
+import { newProgramSignIn } from '../tokens/program_sign_ins.ts';
+import { switchProgram } from '../tokens/switch_program.ts';
 import { acceptInvitation, openInvitation } from './accept_invitation.ts';
 import { createInvitation, listInvitationPage, revokeInvitation } from './invitations.ts';
 import { passwordIdentity } from './password_identity.ts';
@@ -156,7 +159,7 @@ describe('a browser', () => {
     const switched = await use(pat, owner.enterpriseId);
     const userId = switched.ok ? switched.value.userId : '';
     expect((await findAccount(context.database, userId))?.enterprise.id).toBe(owner.enterpriseId);
-    expect(await use(pat, owner.enterpriseId)).toMatchObject(refused('own_sign_in_required'));
+    expect(await use(pat, owner.enterpriseId)).toMatchObject(refused('not_found'));
     const { rows } = await run('SELECT user_id FROM browser_sessions');
     expect(rows).toMatchObject([{ user_id: userId }]);
   });
@@ -178,6 +181,23 @@ describe('a browser', () => {
     const identity = { ...PAT, issuer: 'https://id.acme.test', subject: 'pat' };
     const byCompany = await signIn(identity, owner.enterpriseId);
     expect(await listMemberships(context, byCompany)).toMatchObject([{ id: owner.enterpriseId, current: true }]);
-    expect(await use(byCompany, pat.enterpriseId)).toMatchObject(refused('own_sign_in_required'));
+    expect(await use(byCompany, pat.enterpriseId)).toMatchObject(refused('not_found'));
   });
+});
+
+test('a program is signed in to another enterprise of its person, by the same way', async () => {
+  const pat = await signIn();
+  await accept(pat, await invited());
+  const account = await findAccount(context.database, pat.userId);
+  const made = await newProgramSignIn(context, account!, { client: 'svc on laptop', provider: 'password' });
+  if (!made.ok) throw new Error(made.error.code);
+  await context.database.write(made.value.statements);
+  const program = { ...pat, signIn: made.value.family.id };
+  const switched = await switchProgram(context, program, owner.enterpriseId);
+  const claims = switched.ok ? await verifyAccessToken(context, switched.value.access_token) : null;
+  expect((await findAccount(context.database, claims?.sub ?? ''))?.enterprise.id).toBe(owner.enterpriseId);
+  const { signIn: _, ...byToken } = pat;
+  expect(await switchProgram(context, byToken, owner.enterpriseId)).toMatchObject(refused('not_found'));
+  await run(`UPDATE enterprises SET sso_required = 1 WHERE id = '${owner.enterpriseId}'`);
+  expect(await switchProgram(context, program, owner.enterpriseId)).toMatchObject(refused('sso_required'));
 });

@@ -42,51 +42,68 @@ async function accountsOf({ database }: ServiceContext, { userId }: Caller): Pro
   return all.filter(({ user }) => user.leftAt === null);
 }
 
+/** An account that the caller may go on with, and the provider of the caller's sign-in. */
+interface Switch {
+  readonly account: Account;
+  readonly provider: string;
+}
+
 /**
- * Signs a browser in to another enterprise of the caller's person, and ends its session here. The other enterprise's
- * rules apply, to the way in which the caller signed in. Refuses with `not_found`, `own_sign_in_required` and the codes
- * of an enterprise's sign-in rules.
+ * Finds the caller's account in another enterprise, under that enterprise's sign-in rules and by the way in which the
+ * caller signed in. Refuses with `not_found` and the codes of the rules. A sign-in that an enterprise vouches for is not
+ * told whether there is one.
+ */
+export async function findSwitch(
+  context: ServiceContext,
+  caller: Caller,
+  enterpriseId: string,
+): Promise<Result<Switch, ApiError>> {
+  const { database } = context;
+  const provider = await findProviderOfSignIn(database, caller.signIn ?? '', nowSeconds(context));
+  const isOwn = (await voucherOf(context, caller)) === null;
+  const account = (await accountsOf(context, caller)).find(({ enterprise }) => enterprise.id === enterpriseId);
+  if (provider === null || !isOwn || account === undefined) return err(notReached(enterpriseId));
+  const problem = await problemOf(context, account, provider);
+  return problem === null ? ok({ account, provider }) : err(problem);
+}
+
+/**
+ * Signs a browser in to another enterprise of the caller's person, and ends its session here. Refuses with the codes of
+ * {@link findSwitch}.
  */
 export async function switchEnterprise(
   context: ServiceContext,
   caller: Caller,
-  to: { readonly enterpriseId: string; readonly client: string },
+  { enterpriseId, client }: { readonly enterpriseId: string; readonly client: string },
 ): Promise<Result<SignedIn, ApiError>> {
-  if ((await voucherOf(context, caller)) !== null) return err(ownSignInNeeded());
-  const { enterpriseId } = to;
-  if (!(await accountsOf(context, caller)).some(({ enterprise }) => enterprise.id === enterpriseId)) {
-    return err(
-      apiError('not_found', `you have no user in the enterprise ${enterpriseId}: GET /v1/enterprises lists yours`),
-    );
-  }
-  return commit(context, { enterpriseId, writer: enterpriseId }, () => decide(context, caller, to));
+  const found = await findSwitch(context, caller, enterpriseId);
+  if (!found.ok) return found;
+  return commit(context, { enterpriseId, writer: enterpriseId }, async () => {
+    const again = await findSwitch(context, caller, enterpriseId);
+    return again.ok ? ok(await planSwitch(context, caller, { ...again.value, client })) : again;
+  });
 }
 
-async function decide(
+async function planSwitch(
   context: ServiceContext,
   caller: Caller,
-  { enterpriseId, client }: { readonly enterpriseId: string; readonly client: string },
-): Promise<Result<Change<SignedIn>, ApiError>> {
+  { account, provider, client }: Switch & { readonly client: string },
+): Promise<Change<SignedIn>> {
   const { database } = context;
   const session = caller.signIn ?? '';
   const now = nowSeconds(context);
-  const provider = await findProviderOfSignIn(database, session, now);
-  const account = (await accountsOf(context, caller)).find(({ enterprise }) => enterprise.id === enterpriseId);
-  if (provider === null || account === undefined) return err(sessionOver());
-  const problem = await problemOf(context, account, provider);
-  if (problem !== null) return err(problem);
   const userId = account.user.id;
   const made = await newBrowserSession(context, userId, { provider, client });
   const data = { 'svc.control.resource': userId, 'svc.control.provider': provider };
-  return ok({
+  return {
     statements: [
       ...guardSignedIn({ userId: caller.userId, session }, now),
       deleteBrowserSession(database, session),
       ...insertBrowserSession(database, made.session, now),
     ],
-    events: [{ type: 'control.user.signed_in' as const, actor: userId, data }],
+    events: [{ type: 'control.user.signed_in', actor: userId, data }],
     value: { userId, token: made.token },
-  });
+  };
 }
 
 /** Why no identity of this provider signs in to the account; null if one does. */
@@ -95,15 +112,10 @@ async function problemOf({ database }: ServiceContext, account: Account, provide
   const problems = identities
     .filter((identity) => identity.provider === provider)
     .map((identity) => admissionProblem(account, identity, { provider }));
-  return problems.includes(null) ? null : (problems[0] ?? sessionOver());
+  return problems.includes(null) ? null : (problems[0] ?? notReached(account.enterprise.id));
 }
 
-function ownSignInNeeded(): ApiError {
-  const message =
-    'you are signed in by your enterprise’s provider, which reaches only that enterprise: sign in with a way of your own';
-  return apiError('own_sign_in_required', message);
-}
-
-function sessionOver(): ApiError {
-  return apiError('unauthenticated', 'your session has ended: sign in again');
+function notReached(enterpriseId: string): ApiError {
+  const message = `this sign-in reaches no user of yours in the enterprise ${enterpriseId}: GET /v1/enterprises lists those that it reaches`;
+  return apiError('not_found', message);
 }

@@ -1,7 +1,14 @@
 import { ok } from '../../../shared/model/result.ts';
-import { enterpriseInput, enterpriseSettings, membershipsReply } from '../../../shared/wire/enterprise.ts';
+import {
+  enterpriseInput,
+  enterpriseSettings,
+  membershipParams,
+  membershipsReply,
+} from '../../../shared/wire/enterprise.ts';
 import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
 import { listMemberships } from '../../sign_in/switch_enterprise.ts';
+import { tokenPair } from '../../../shared/wire/device.ts';
+import { switchProgram } from '../../tokens/switch_program.ts';
 import { forUser } from '../http/operation.ts';
 import { jsonReply } from '../http/replies.ts';
 
@@ -31,5 +38,16 @@ export const getEnterprises = forUser({
   replies: { 200: membershipsReply },
   async handle({ context, who }) {
     return ok({ status: 200, json: { items: await listMemberships(context, who) } });
+  },
+});
+
+export const postEnterpriseSignIn = forUser({
+  summary: 'Sign a program in to another enterprise of yours',
+  description:
+    'Returns tokens of your user there, under that enterprise’s sign-in rules. The sign-in of the call stays: end it at POST /auth/revoke.',
+  params: membershipParams,
+  replies: { 200: tokenPair },
+  async handle({ context, who, params }) {
+    return jsonReply(await switchProgram(context, who, params.id));
   },
 });
