@@ -26,6 +26,11 @@ function takeSeen() {
   return seen.splice(0);
 }
 
+/** Whether every stop is still on the page. */
+function haveStopsStayed() {
+  return stops.every((each) => each.isConnected);
+}
+
 /** Whether the islands have added what they add. */
 function isStarted() {
   return [...document.querySelectorAll('[data-island=copy]')].every((each) => each.querySelector('button') !== null);
@@ -159,5 +164,16 @@ function isCut(element) {
 }
 
 Object.assign(globalThis, {
-  probe: { violations, isStarted, listStops, focusStop, firstInMain, focused, takeSeen, moving, cutOff },
+  probe: {
+    violations,
+    isStarted,
+    listStops,
+    focusStop,
+    firstInMain,
+    focused,
+    takeSeen,
+    haveStopsStayed,
+    moving,
+    cutOff,
+  },
 });
