@@ -39,6 +39,7 @@ const GROUPS: readonly Group[] = [
   ...Object.keys(AGENT_TITLES).map(agentGroup),
   [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
   [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
+  [['sandbox'], async () => (await import('./sandbox/sandbox_command.ts')).addSandboxCommands],
   [['allow'], async () => (await import('./launch/hosts/allow_command.ts')).addAllowCommand],
   [['tunnel'], async () => (await import('./launch/hosts/tunnel_command.ts')).addTunnelCommands],
   [['trust'], async () => (await import('./launch/trust_command.ts')).addTrustCommand],

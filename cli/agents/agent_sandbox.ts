@@ -42,7 +42,7 @@ function whyNone(
 ): string | null {
   if (profile.sandbox === undefined) return 'the profile does not say what the agent needs in one';
   if (call.options.relay === true) return '--relay listens outside of it';
-  const planned = planFor(call, wanted, { command: profile.command, folder: '/' });
+  const planned = planFor(call, wanted, { command: profile.command, folder: null });
   if (!planned.ok) return planned.error.message;
   const found = findBubblewrap(machineFacts(call.context.env['PATH'] ?? ''));
   if (!found.ok) return found.error.message;

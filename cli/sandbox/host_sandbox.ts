@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { identify, isRunning } from '../../machine/process_identity.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
-import { planSandbox, type SandboxPlan } from '../../sandbox/bubblewrap/plan_sandbox.ts';
+import { planSandbox, type SandboxPlan, type SandboxRequest } from '../../sandbox/bubblewrap/plan_sandbox.ts';
 import { ownFiles, SANDBOX_CA, SANDBOX_PORT, startSandbox } from '../../sandbox/bubblewrap/run_sandbox.ts';
 import { CA_FILE, launcherOf, SANDBOXES, sandboxFolderName } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
@@ -87,29 +87,37 @@ function notMadeError(probed: Result<void, LaunchProblem>): CliError {
   ]);
 }
 
+type Visible = Omit<WantedSandbox, 'egress'>;
+
+/** The command, and the folder with the session's socket; null for a sandbox without a session. */
+interface CommandPlace {
+  readonly command: string;
+  readonly folder: string | null;
+}
+
 /** What is visible to the command. */
-export function planFor(
-  call: Call,
-  { readable, writable, agent }: Omit<WantedSandbox, 'egress'>,
-  { command, folder }: { readonly command: string; readonly folder: string },
-): Result<SandboxPlan, LaunchProblem> {
-  const { context, options } = call;
+export function planFor(call: Call, wanted: Visible, place: CommandPlace): Result<SandboxPlan, LaunchProblem> {
+  return planSandbox(requestFor(call, wanted, place), MACHINE_FILES);
+}
+
+export function requestFor(
+  { context, options }: Call,
+  { readable, writable, agent }: Visible,
+  { command, folder }: CommandPlace,
+): SandboxRequest {
   const { env, userHome, workingDirectory } = context;
   const policy = mountPolicyOf(context, options, env['DOCKER_HOST'] ?? null, workingDirectory);
-  return planSandbox(
-    {
-      workingDirectory,
-      home: userHome,
-      readable,
-      writable,
-      agent,
-      programs: programFoldersOf(command, env['PATH'] ?? ''),
-      guarded: policy.guarded,
-      mountTable: policy.mountTable ?? null,
-      own: ownFiles(folder),
-    },
-    MACHINE_FILES,
-  );
+  return {
+    workingDirectory,
+    home: userHome,
+    readable,
+    writable,
+    agent,
+    programs: programFoldersOf(command, env['PATH'] ?? ''),
+    guarded: policy.guarded,
+    mountTable: policy.mountTable ?? null,
+    own: folder === null ? [] : ownFiles(folder),
+  };
 }
 
 /** The folders of PATH, and where the programs in them are that a run needs: a link there leads to a package. */

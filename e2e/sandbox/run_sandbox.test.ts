@@ -79,6 +79,18 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
     expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('is your home')]);
   });
 
+  it('is reported by svc sandbox check, as tried in one', async () => {
+    mkdirSync(join(root, 'home', '.ssh'), { recursive: true });
+    writeFileSync(join(root, 'home', '.ssh', 'id'), 'key');
+    const env = { HOME: join(root, 'home'), PATH };
+    const rows: unknown = JSON.parse(await svc.ok(['sandbox', 'check', '--json'], { cwd: project, env }));
+    expect(rows).toContainEqual({ what: 'shown', name: project, result: 'writable' });
+    const keys = { what: 'keys and logins of other programs', name: join(root, 'home', '.ssh'), result: 'hidden' };
+    expect(rows).toContainEqual(keys);
+    expect(rows).toContainEqual({ what: 'the state directory of svc', name: svc.home, result: 'hidden' });
+    expect(rows).toContainEqual({ what: 'network', name: 'a route out, besides the proxy', result: 'none' });
+  });
+
   it('ends with svc run, also if that is killed', async () => {
     const mark = join(project, 'started');
     const env = { ...shellEnvironment(), HOME: join(root, 'home'), PATH, SVC_HOME: svc.home };

@@ -41,6 +41,8 @@ export interface SandboxRequest {
 export interface SandboxPlan {
   /** The arguments of bwrap up to the command. */
   readonly args: readonly string[];
+  /** What is bound, besides the system. */
+  readonly shown: readonly Shown[];
   /** Folders that must exist before the start. They are removed afterwards if they are empty. */
   readonly placeholders: readonly string[];
   /** What could not be kept as it should be, a sentence each. */
@@ -94,6 +96,7 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       '--chdir',
       project,
     ],
+    shown: shown.value,
     placeholders: parts.placeholders,
     warnings: parts.warnings,
   });
@@ -116,7 +119,11 @@ function freshArgs(files: FileView): readonly string[] {
 }
 
 /** The guarded paths that exist, also by their names without links. */
-function listGuarded({ guarded, agent }: SandboxRequest, home: string, files: FileView): readonly Guarded[] {
+export function listGuarded(
+  { guarded, agent }: Pick<SandboxRequest, 'guarded' | 'agent'>,
+  home: string,
+  files: FileView,
+): readonly Guarded[] {
   const all = [
     ...guarded,
     ...homeSecrets(home, agent).map((path) => ({ path, name: 'keys and logins of other programs' })),

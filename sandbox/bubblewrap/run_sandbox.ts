@@ -130,7 +130,7 @@ function readStatus(child: ChildProcess): Promise<boolean> {
 }
 
 /** Makes the folders that are not there yet; gives those. */
-function makePlaceholders(folders: readonly string[]): readonly string[] {
+export function makePlaceholders(folders: readonly string[]): readonly string[] {
   return folders.filter((folder) => {
     try {
       mkdirSync(folder);
@@ -141,7 +141,8 @@ function makePlaceholders(folders: readonly string[]): readonly string[] {
   });
 }
 
-function removePlaceholders(folders: readonly string[]): void {
+/** Removes those that are still empty. */
+export function removePlaceholders(folders: readonly string[]): void {
   for (const folder of folders) {
     try {
       rmdirSync(folder);
