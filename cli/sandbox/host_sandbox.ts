@@ -5,6 +5,7 @@ import { identify, isRunning } from '../../machine/process_identity.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { planSandbox, type SandboxPlan, type SandboxRequest } from '../../sandbox/bubblewrap/plan_sandbox.ts';
+import { readGitIdentity } from '../../sandbox/bubblewrap/git_identity.ts';
 import { ownFiles, SANDBOX_CA, SANDBOX_PORT, startSandbox } from '../../sandbox/bubblewrap/run_sandbox.ts';
 import { CA_FILE, launcherOf, SANDBOXES, sandboxFolderName } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
@@ -58,7 +59,8 @@ export function openHostSandbox(
     const plan = valueOrNotStarted(planFor(call, wanted, { command, folder: folder.path }));
     for (const warning of plan.warnings) print.warn(warning);
     const filter = seccompFilter(bubblewrap.machine);
-    const started = startSandbox({ bwrap: bubblewrap.program, plan, filter, command, args });
+    const gitConfig = readGitIdentity(context.env);
+    const started = startSandbox({ bwrap: bubblewrap.program, plan, filter, command, args, gitConfig });
     return {
       field: { mode: 'bubblewrap', egress: wanted.egress, folder: folder.name },
       enter: (session) => {

@@ -62,6 +62,18 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
     expect(readdirSync(join(svc.home, 'sandboxes'))).toEqual([]);
   });
 
+  it('commits under the name of the person, whose other settings of git it does not have', async () => {
+    const home = join(root, 'home');
+    const settings = '[user]\n\tname = Ann\n\temail = ann@example.test\n[credential]\n\thelper = store\n';
+    writeFileSync(join(home, '.gitconfig'), settings);
+    const lines = ['git init -q . 2>&1', 'git commit -q --allow-empty -m one', 'git log --format="%an <%ae>"'];
+    const others = ['git config --global --get credential.helper || echo none', 'git config --global user.name Bea'];
+    const ran = await run([], [...lines, ...others].join('; '));
+    rmSync(join(project, '.git'), { recursive: true, force: true });
+    expect([ran.stdout, ran.code]).toEqual(['Ann <ann@example.test>\nnone\n', 0]);
+    expect(readFileSync(join(home, '.gitconfig'), 'utf8')).toBe(settings);
+  });
+
   it('adds the credential, and with sealed egress reaches only bound and allowed hosts', async () => {
     upstream.reset();
     const sealed = ['--egress=sealed'];

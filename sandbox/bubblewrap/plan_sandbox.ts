@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { LaunchProblem } from '../launch/launch_error.ts';
 import { isAtOrBelow, type MountTable } from '../launch/mount_table.ts';
@@ -43,6 +44,8 @@ export interface SandboxPlan {
   readonly args: readonly string[];
   /** What is bound, besides the system. */
   readonly shown: readonly Shown[];
+  /** Where a `.gitconfig` of the sandbox's own belongs; null if the person's is shown, or there is no home of its own. */
+  readonly gitConfig: string | null;
   /** Folders that must exist before the start. They are removed afterwards if they are empty. */
   readonly placeholders: readonly string[];
   /** What could not be kept as it should be, a sentence each. */
@@ -97,9 +100,15 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       project,
     ],
     shown: shown.value,
+    gitConfig: gitConfigOf(home, shown.value),
     placeholders: parts.placeholders,
     warnings: parts.warnings,
   });
+}
+
+function gitConfigOf(home: string, shown: readonly Shown[]): string | null {
+  const file = join(home, '.gitconfig');
+  return home === '/' || shown.some(({ path }) => isAtOrBelow(file, path)) ? null : file;
 }
 
 function systemArgs(files: FileView): readonly string[] {

@@ -22,7 +22,8 @@ const ORDERS = 3;
 const STATUS = 4;
 const ARGUMENTS = 5;
 const FILTER = 6;
-const AFTER_OURS = 7;
+const GIT_CONFIG = 7;
+const AFTER_OURS = 8;
 
 /**
  * A terminal's Ctrl-C reaches bubblewrap too, which would end, and the sandbox with it, before the command could decide. The
@@ -45,6 +46,8 @@ interface SandboxCommand {
   readonly filter: Buffer;
   readonly command: string;
   readonly args: readonly string[];
+  /** The text of the sandbox's own `.gitconfig`. */
+  readonly gitConfig: Promise<string>;
 }
 
 /** A sandbox that is started and waits for its command's environment. */
@@ -67,8 +70,11 @@ export function startSandbox(wanted: SandboxCommand): StartedSandbox {
   });
   const removed = ended.then(() => removePlaceholders(made));
   const orders = streamAt(child, ORDERS);
-  streamAt(child, ARGUMENTS).end([...wanted.plan.args, '--seccomp', String(FILTER)].join('\0'));
+  const { plan, gitConfig } = wanted;
+  const copied = plan.gitConfig === null ? [] : ['--perms', '0644', '--file', String(GIT_CONFIG), plan.gitConfig];
+  streamAt(child, ARGUMENTS).end([...plan.args, ...copied, '--seccomp', String(FILTER)].join('\0'));
   streamAt(child, FILTER).end(wanted.filter);
+  void gitConfig.then((text) => streamAt(child, GIT_CONFIG).end(text));
   return {
     isReady: readStatus(child),
     run: async (env, terminal, signals) => {
@@ -94,7 +100,17 @@ function spawnBubblewrap({ bwrap, command, args }: SandboxCommand): ChildProcess
       // The command's environment comes later; bubblewrap needs none.
       env: { PATH: '/usr/bin:/bin' },
       cwd: '/',
-      stdio: ['inherit', 'inherit', 'inherit', 'pipe', 'pipe', 'pipe', 'pipe', ...closedFrom(AFTER_OURS, nothing)],
+      stdio: [
+        'inherit',
+        'inherit',
+        'inherit',
+        'pipe',
+        'pipe',
+        'pipe',
+        'pipe',
+        'pipe',
+        ...closedFrom(AFTER_OURS, nothing),
+      ],
     });
   } finally {
     closeSync(nothing);
