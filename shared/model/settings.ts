@@ -254,28 +254,31 @@ export function parseSettings(
   if (vaultKeyPrevious !== undefined && env['SVC_VAULT_KEY'] === undefined) problems.push(PREVIOUS_KEY_ALONE);
   problems.push(...anchorProblems(env));
   if (problems.length > 0) return err(problems);
-  return ok({
-    ...(home !== undefined && { home }),
-    ...(controlUrl !== undefined && { controlUrl }),
-    ...(vaultKey !== undefined && { vaultKey }),
-    ...(vaultKeyPrevious !== undefined && { vaultKeyPrevious }),
-    ...(auditRetentionDays !== undefined && { auditRetentionDays }),
-    ...(anchors !== null && { anchors }),
-    ...(databaseUrl !== undefined && { databaseUrl }),
-    ...(databaseToken !== undefined && { databaseToken }),
-    ...(databaseReplicaUrl !== undefined && { databaseReplicaUrl }),
-    ...(publicUrl !== undefined && { publicUrl }),
-    ...(mcpClientUrl !== undefined && { mcpClientUrl }),
-    ...(registryUrl !== undefined && { registryUrl }),
-    signIn,
-    upstreamCaFiles,
-    privateHosts,
-    ...(sandboxProxy !== undefined && { sandboxProxy }),
-    ...(sandboxImage !== undefined && { sandboxImage }),
-    ...(agentBaseImage !== undefined && { agentBaseImage }),
-    ...(agentSandbox !== undefined && { agentSandbox }),
-    limits,
+  const given = definedOnly({
+    home,
+    controlUrl,
+    vaultKey,
+    vaultKeyPrevious,
+    auditRetentionDays,
+    anchors: anchors ?? undefined,
+    databaseUrl,
+    databaseToken,
+    databaseReplicaUrl,
+    publicUrl,
+    mcpClientUrl,
+    registryUrl,
+    sandboxProxy,
+    sandboxImage,
+    agentBaseImage,
+    agentSandbox,
   });
+  return ok({ ...given, signIn, upstreamCaFiles, privateHosts, limits });
+}
+
+/** Only the properties that have a value. */
+function definedOnly<T extends object>(values: T): { readonly [K in keyof T]?: Exclude<T[K], undefined> } {
+  const given: { [K in keyof T]?: Exclude<T[K], undefined> } = {};
+  return Object.assign(given, Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)));
 }
 
 function readLimits(
