@@ -86,7 +86,8 @@ export function startSandbox(wanted: SandboxCommand): StartedSandbox {
       return how;
     },
     abandon: async () => {
-      child.kill('SIGKILL');
+      // Its first program ends then. Killed early, bubblewrap leaves a child behind that does not see its death yet.
+      orders.end();
       await removed;
     },
   };
