@@ -20,6 +20,7 @@ import { allowListFor, otherPortsFor } from './hosts/allowed_hosts.ts';
 import { plainHttpFor } from './hosts/plain_http_option.ts';
 import { printEndHints } from './end_hints.ts';
 import { callPorts, wantsTty } from './call_ports.ts';
+import { warnOfServersOutside } from './servers_outside.ts';
 
 /** Launches with the proxy: preflight, then session and container. */
 export async function runProxied(
@@ -95,7 +96,7 @@ async function containerLaunch(
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
-  warnOfServersOutside(call, request);
+  warnOfServersOutside(call, request, 'container');
   const { detach, relay, command, name, ttlSeconds, egress, allow, plainHttp, unsealed, mcpServers } = request;
   const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory, more: hosts };
   return {
@@ -132,15 +133,6 @@ async function containerLaunch(
 function namedOnly(allow: readonly string[]): AllowList | null {
   const named = allow.filter((host) => portOfHost(host) === HTTPS_PORT);
   return named.length === 0 ? null : { hosts: [], named: [...new Set(named)] };
-}
-
-/** The gateway runs MCP servers on the machine, not in the container's closed network. */
-function warnOfServersOutside(call: Call, { egress, mcpServers }: LaunchRequest): void {
-  if (egress === 'open' || mcpServers.length === 0) return;
-  const run = mcpServers.length === 1 ? 'runs' : 'run';
-  call.print.warn(
-    `--mcp: ${mcpServers.join(', ')} ${run} outside the sealed container; svc mcp status NAME shows what a server can reach`,
-  );
 }
 
 function tellDetached(call: Call, request: LaunchRequest, end: LaunchEnd): void {

@@ -24,6 +24,7 @@ import {
   type CredentialVariable,
   type ScreenedEnvironment,
 } from './screen_environment.ts';
+import { warnOfServersOutside } from './servers_outside.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 import { AGENT_TITLES } from '../agents/agent_names.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
@@ -329,6 +330,7 @@ async function open(
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const mcpServers = (call.options.mcp ?? []).map(parseServer);
+  if (box !== null) warnOfServersOutside(call, { egress: box.field.egress, mcpServers }, 'sandbox');
   const name = call.options.name ?? byDefault;
   try {
     return await openSession(call, {

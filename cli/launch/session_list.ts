@@ -34,6 +34,8 @@ export const sessionRecord = z.looseObject({
   owner: z.object({ pid: z.number().int().min(2), started: z.string().nullable() }).nullish(),
   mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
   sandbox: sandbox.nullish(),
+  /** The sandbox of `svc run --sandbox`, without a container engine. */
+  host_sandbox: z.object({ mode: z.string(), egress: z.string() }).nullish(),
   /** Null: every host. */
   allowed_hosts: z.array(z.string()).nullish(),
   used_secrets: z

@@ -74,6 +74,20 @@ describe('svc sessions', () => {
     ]);
   });
 
+  test('list and show have the sandbox of svc run --sandbox', async () => {
+    const boxed = { ...plain, host_sandbox: { mode: 'bubblewrap', egress: 'sealed,public' } };
+    const shown: Answer = () => ({ status: 200, body: { ...boxed, items: [boxed] } });
+    const list = await runCli(home, ['sessions', 'list'], { answer: shown });
+    expect(list.stdout).toBe('ses_1\ttwo\tlive\tbubblewrap\tsealed,public\t0\t1h ago\n');
+    const one = await runCli(home, ['sessions', 'show', 'ses_1'], { answer: shown });
+    expect(one.stdout).toContain('sandbox\tbubblewrap\negress\tsealed,public\n');
+    expect(one.stdout).not.toContain('container');
+    for (const words of [['list'], ['show', 'ses_1']]) {
+      const { stdout } = await runCli(home, ['sessions', ...words, '--json'], { answer: shown });
+      expect(stdout).toContain('"host_sandbox":');
+    }
+  });
+
   test('show lists unsealed credentials with reasons, and the MCP servers', async () => {
     const run = await runCli(home, ['sessions', 'show', 'one'], { answer });
     expect(run.stdout).toContain('unsealed\tDB holds vault://team/db for db.example.com: no HTTP\n');

@@ -46,15 +46,20 @@ async function list(call: Call): Promise<undefined> {
     { title: 'NAME', cell: (row: SessionRecord) => row.name ?? '' },
     { title: 'STATE', cell: (row: SessionRecord) => row.state },
     { title: 'SANDBOX', cell: (row: SessionRecord) => sandboxText(row) },
-    { title: 'EGRESS', cell: (row: SessionRecord) => row.sandbox?.egress ?? '' },
+    { title: 'EGRESS', cell: (row: SessionRecord) => egressOf(row) ?? '' },
     { title: 'TUNNELS', cell: (row: SessionRecord) => String(row.open_tunnels) },
     { title: 'CREATED', cell: (row: SessionRecord) => agoText(row.created_at, call.context.now()) },
   ];
   call.print.rows({ items }, items, columns, 'No sessions: svc launch -- COMMAND or svc run -- COMMAND starts one.');
 }
 
-function sandboxText({ sandbox: box }: SessionRecord): string {
-  return box === null || box === undefined ? 'none' : `${box.mode} ${box.image}`;
+function sandboxText({ sandbox: box, host_sandbox: onHost }: SessionRecord): string {
+  return box ? `${box.mode} ${box.image}` : (onHost?.mode ?? 'none');
+}
+
+/** What its sandbox lets out; undefined for a session without one. */
+function egressOf({ sandbox: box, host_sandbox: onHost }: SessionRecord): string | undefined {
+  return box?.egress ?? onHost?.egress;
 }
 
 async function showOne(call: Call): Promise<undefined> {
@@ -75,6 +80,7 @@ async function printHints(call: Call, { session_id: sessionId, allowed_hosts: al
 function factsOf(session: SessionRecord): string[][] {
   const { sandbox: box, owner_alive: ownerAlive } = session;
   const unsealed = box?.unsealed ?? [];
+  const egress = egressOf(session);
   return [
     ['session', session.session_id],
     ['name', session.name ?? 'none'],
@@ -83,12 +89,8 @@ function factsOf(session: SessionRecord): string[][] {
     ['expires', session.renews ? 'when its launcher ends' : session.expires_at],
     ['open tunnels', String(session.open_tunnels)],
     ['sandbox', sandboxText(session)],
-    ...(box === null || box === undefined
-      ? []
-      : [
-          ['container', box.container_id ?? 'none yet'],
-          ['egress', box.egress],
-        ]),
+    ...(box ? [['container', box.container_id ?? 'none yet']] : []),
+    ...(egress === undefined ? [] : [['egress', egress]]),
     ...(ownerAlive === null || ownerAlive === undefined ? [] : [['its launcher', ownerAlive ? 'runs' : 'is gone']]),
     ...(Array.isArray(session.allowed_hosts)
       ? [['reaches', ['bound hosts', ...session.allowed_hosts].join(', ')]]
