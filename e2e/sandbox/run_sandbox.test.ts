@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { plantSecret } from '../support/planted_secret.ts';
+import { kill } from '../support/process.ts';
 import { type Finished, shellEnvironment, SVC } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
@@ -84,6 +85,11 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
     expect((await run([], status(OTHER))).stdout).toBe('200 200');
   });
 
+  it('warns of MCP servers, which run outside of a sealed one', async () => {
+    const ran = await run(['--egress=sealed', '--mcp', 'absent'], 'true');
+    expect([ran.code, ran.stderr]).toEqual([125, expect.stringContaining('absent runs outside the sealed sandbox')]);
+  });
+
   it('shows what is asked for, and refuses a home as the project', async () => {
     const notes = join(root, 'home', 'notes.txt');
     expect((await run(['--sandbox-read', notes], `cat ${notes}; echo more >> ${notes}`)).stdout).toBe('notes');
@@ -103,6 +109,18 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
     expect(rows).toContainEqual({ what: 'network', name: 'a route out, besides the proxy', result: 'none' });
   });
 
+  it('reaches the proxy again after the sidecar was killed', async () => {
+    const first = join(project, 'first');
+    const command = `${status(BOUND)} > first; while [ ! -e go-on ]; do sleep 0.1; done; ${status(BOUND)}`;
+    const running = run(['--egress=sealed'], command);
+    await waitFor('the first request', () => readIfThere(first) === '200 200');
+    kill(svc.runFile.sidecar_pid, 'SIGKILL');
+    await svc.comesBack();
+    await expect.poll(() => svc.health(), { timeout: 60_000 }).toBe('ok');
+    writeFileSync(join(project, 'go-on'), '');
+    expect((await running).stdout).toBe('200 200');
+  });
+
   it('ends with svc run, also if that is killed', async () => {
     const mark = join(project, 'started');
     const env = { ...shellEnvironment(), HOME: join(root, 'home'), PATH, SVC_HOME: svc.home };
@@ -115,6 +133,10 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
     await expect.poll(() => listCommands().filter((line) => line.includes('86399'))).toEqual([]);
   });
 });
+
+function readIfThere(file: string): string {
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+}
 
 function listCommands(): readonly string[] {
   return readdirSync('/proc')
