@@ -3,7 +3,7 @@
 // The last line is `N passed, N failed, N skipped`, each test counted once and each check as one. With CI=true a skip fails.
 // Plain JavaScript: the system's Node (20) starts it, and it restarts under the locked Node.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { delimiter, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -132,6 +132,8 @@ function countTests(file) {
 async function runTests(project, timeoutSeconds, ...options) {
   say(`\n${project} tests`);
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
+  // Some tests run programs as another user, who has to get to its own folder in it.
+  chmodSync(folder, 0o711);
   const file = join(folder, 'report.json');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
   const workers = `--maxWorkers=${WORKERS[project]}`;

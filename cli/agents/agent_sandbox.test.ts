@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AGENT_LOGINS } from '../../sandbox/bubblewrap/visible_paths.ts';
 import type { Call } from '../command_line.ts';
 import type { RunOptions } from '../launch/run_in_session.ts';
+import { recordGateway } from '../mcp/configured_gateway.ts';
 import { printerFor } from '../terminal/output.ts';
 import { TestHome, testContext } from '../testing/run_cli.ts';
 import { AGENT_TITLES } from './agent_names.ts';
@@ -69,6 +70,23 @@ describe('the sandbox of an agent', () => {
       expect(said.text).toContain(why);
     },
   );
+
+  it('is not there by default if a person had svc add its MCP gateway, and is with --sandbox, with a warning', async () => {
+    const file = join(home.path, 'user', '.claude.json');
+    writeFileSync(file, '{"mcpServers":{"svc":{"command":"svc","args":["mcp","gateway"]}}}');
+    const auto = { SVC_AGENT_SANDBOX: 'auto' };
+    agentSandbox(callWith({}, auto), profileOf('claude'));
+    expect(said.text).not.toContain('MCP gateway');
+    await recordGateway(
+      callWith({}).context.env['SVC_HOME'] ?? home.path,
+      { client: 'claude-code', path: file, project: null },
+      0,
+    );
+    expect(agentSandbox(callWith({}, auto), profileOf('claude')).isWanted).toBe(false);
+    expect(said.text).toContain(`svc: no sandbox: ${file} starts svc's MCP gateway`);
+    expect(agentSandbox(callWith({ sandbox: true }), profileOf('claude')).isWanted).toBe(true);
+    expect(said.text).toContain('which cannot run in a sandbox');
+  });
 
   it("shows the agent's own folder and file, which are made if they are not there", () => {
     const { writable } = agentSandbox(callWith({ sandbox: true }), profileOf('claude'));

@@ -14,6 +14,7 @@ import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
+import { recordGateway } from './configured_gateway.ts';
 import { replaceFile } from '../up/replace_file.ts';
 
 export interface McpExportOptions {
@@ -145,14 +146,17 @@ function readConfiguration(path: string): string | null {
 }
 
 async function writeConfiguration(
-  { context, print }: Call<McpExportOptions>,
+  call: Call<McpExportOptions>,
   client: McpClient,
   path: string,
   { current, text }: { readonly current: string | null; readonly text: string },
 ): Promise<void> {
+  const { context, options, print } = call;
   const isSame = current === text;
   if (!isSame) makeDirectory(dirname(path));
   const { backup } = isSame ? { backup: null } : await replaceFile(path, text, context.now());
+  const project = options.project === true ? context.workingDirectory : null;
+  await recordGateway(homeOf(context, options), { client: client.name, path, project }, context.now());
   print.data({ client: client.name, path, changed: !isSame, backup }, () => `${path}\n`);
   if (isSame) print.note(`${client.title} already starts the gateway.`);
   else

@@ -84,6 +84,7 @@ const OWN_NAMES = [
   'agent_images.json',
   'allowed_hosts.json',
   'image_checks.json',
+  'mcp_clients.json',
   'run.json',
   'sign_in.json',
   'trusted_folders.json',

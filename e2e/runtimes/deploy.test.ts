@@ -25,7 +25,7 @@ test("the worker's bundle for workerd, as wrangler deploys it, is under 1 MiB co
   await run(join(BIN, 'wrangler'), ['deploy', '--dry-run', '--outdir', bundle], { cwd: ROOT, env });
   const modules = (await readdir(bundle)).filter((name) => !/\.(map|md)$/.test(name));
   // Besides the code, the pages' files and the catalog, as text.
-  expect(modules.filter((name) => !/-[a-z0-9_-]+\.(?:js|mjs|css|yaml)$/.test(name))).toEqual(['workerd.js']);
+  expect(modules.filter((name) => !/-[a-z0-9_-]+\.(?:js|mjs|css|svg|yaml)$/.test(name))).toEqual(['workerd.js']);
   const catalog = await readdir(join(ROOT, 'catalog/bindings'));
   expect(modules).toHaveLength(1 + ASSET_FILES.length + catalog.length);
   const texts = await Promise.all(modules.map((name) => readFile(join(bundle, name))));

@@ -127,8 +127,8 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: agents',
     holds: 'with `always` no agent runs without its sandbox',
     file: 'cli/agents/agent_sandbox.ts',
-    text: "const why = wish === 'always' ? null : whyNone(call, profile, wanted);",
-    replacement: 'const why = whyNone(call, profile, wanted);',
+    text: "const why = wish === 'always' ? null : whyNone(call, profile, { wanted, gateway });",
+    replacement: 'const why = whyNone(call, profile, { wanted, gateway });',
     tests: ['cli/agents/agent_sandbox.test.ts'],
   },
   {
