@@ -133,6 +133,14 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Sandboxes: agents',
+    holds: "a project's gateway takes the sandbox away in its own folder alone",
+    file: 'cli/mcp/configured_gateway.ts',
+    text: 'const here = own.filter(({ project }) => project === null || project === workingDirectory);',
+    replacement: 'const here = own;',
+    tests: ['cli/mcp/configured_gateway.test.ts'],
+  },
+  {
+    row: 'Sandboxes: agents',
     holds: "a profile of your own shows only its agent's folders in the sandbox",
     file: 'cli/agents/agent_profiles.ts',
     text: 'if (shown !== undefined) {',
