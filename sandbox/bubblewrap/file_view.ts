@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 
 /** What planning has to know of the file system. */
 export interface FileView {
@@ -10,7 +10,12 @@ export interface FileView {
   linkTarget(path: string): string;
   /** The names in a folder; none if it cannot be read. */
   namesIn(folder: string): readonly string[];
+  /** The text of a small file, a link not followed; null: there is none. */
+  textOf(path: string): string | null;
 }
+
+/** Far more than a file has that names a folder. */
+const LONGEST_TEXT = 65_536;
 
 export const MACHINE_FILES: FileView = {
   kindOf: (path) => {
@@ -23,6 +28,11 @@ export const MACHINE_FILES: FileView = {
   realPath: (path) => tryTo(() => realpathSync(path)),
   linkTarget: (path) => readlinkSync(path),
   namesIn: (folder) => tryTo(() => readdirSync(folder)) ?? [],
+  textOf: (path) =>
+    tryTo(() => {
+      const stats = lstatSync(path);
+      return stats.isFile() && stats.size <= LONGEST_TEXT ? readFileSync(path, 'utf8') : null;
+    }),
 };
 
 function tryTo<T>(look: () => T): T | null {

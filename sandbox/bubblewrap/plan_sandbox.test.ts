@@ -6,12 +6,13 @@ import { SYSTEM_FOLDERS, SYSTEM_SECRETS } from './visible_paths.ts';
 
 type Kind = ReturnType<FileView['kindOf']>;
 
-/** A machine's files: `folder`, `file`, `other`, or where a link leads. */
+/** A machine's files: `folder`, `file`, `file:` and its text, `other`, or where a link leads. */
 function filesOf(entries: Readonly<Record<string, string>>): FileView {
   const at = (path: string): string | undefined => entries[path];
   const kindOf = (path: string): Kind => {
     const found = at(path);
     if (found === undefined) return null;
+    if (found.startsWith('file:')) return 'file';
     return found === 'folder' || found === 'file' || found === 'other' ? found : 'link';
   };
   const realPath = (path: string): string | null => {
@@ -24,7 +25,9 @@ function filesOf(entries: Readonly<Record<string, string>>): FileView {
       const rest = path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : '';
       return rest === '' || rest.includes('/') ? [] : [rest];
     });
-  return { kindOf, realPath, linkTarget: (path) => at(path) ?? '', namesIn };
+  const textOf = (path: string): string | null =>
+    kindOf(path) === 'file' ? (at(path)?.slice('file:'.length) ?? '') : null;
+  return { kindOf, realPath, linkTarget: (path) => at(path) ?? '', namesIn, textOf };
 }
 
 const HOME = '/home/ada';
@@ -244,6 +247,59 @@ describe('in the project', () => {
 
   it('a worktree has its .git file read-only', () => {
     expect(has(plan({}, { [`${PROJECT}/.git`]: 'file' }).args, '--ro-bind', `${PROJECT}/.git`)).toBe(true);
+  });
+});
+
+describe('a worktree', () => {
+  const GIT = '/home/ada/main/.git';
+  const OWN = `${GIT}/worktrees/shop`;
+  const WORKTREE = {
+    [`${PROJECT}/.git`]: `file:gitdir: ${OWN}\n`,
+    [GIT]: 'folder',
+    [`${GIT}/HEAD`]: 'file',
+    [`${GIT}/objects`]: 'folder',
+    [`${GIT}/config`]: 'file',
+    [`${GIT}/hooks`]: 'folder',
+    [`${GIT}/worktrees`]: 'folder',
+    [OWN]: 'folder',
+    [`${OWN}/commondir`]: 'file:../..\n',
+    [`${OWN}/gitdir`]: 'file',
+  };
+
+  it('names the repository that is not shown, and what to type', () => {
+    const { args, warnings } = plan({}, WORKTREE);
+    expect(warnings).toEqual([expect.stringContaining(`to use git, add --sandbox-write ${GIT}`)]);
+    expect(args).not.toContain(GIT);
+  });
+
+  it('has a repository whose hooks and settings are read-only, as those of the project are', () => {
+    const { args, warnings } = plan({ writable: [GIT] }, WORKTREE);
+    expect(warnings).toEqual([]);
+    for (const path of [GIT, `${GIT}/worktrees`, OWN]) expect(has(args, '--bind', path, path)).toBe(true);
+    for (const path of [`${GIT}/config`, `${GIT}/hooks`, `${OWN}/commondir`, `${OWN}/gitdir`]) {
+      expect(has(args, '--ro-bind', path, path)).toBe(true);
+      expect(args.lastIndexOf(path)).toBeGreaterThan(args.lastIndexOf(OWN));
+    }
+  });
+
+  it('is warned of if the repository is shown read-only', () => {
+    expect(plan({ readable: [GIT] }, WORKTREE).warnings).toHaveLength(1);
+  });
+
+  it.each([
+    ['no repository', { [`${GIT}/objects`]: 'gone' }, 0],
+    ['nothing', { [`${PROJECT}/.git`]: 'file:gitdir: /gone' }, 0],
+    ['a submodule, by a path from the project', { [`${PROJECT}/.git`]: `file:gitdir: ../main/.git` }, 1],
+  ])('may lead to %s', (_what, change, count) => {
+    const entries = Object.entries({ ...WORKTREE, ...change }).filter(([, kind]) => kind !== 'gone');
+    expect(plan({}, Object.fromEntries(entries)).warnings).toHaveLength(count);
+  });
+
+  it('protects another project that is writable in the same way', () => {
+    const { args } = plan({ writable: ['/home/ada/main'] }, { ...WORKTREE, '/home/ada/main': 'folder' });
+    for (const path of [`${GIT}/config`, `${GIT}/hooks`, '/home/ada/main/.vscode']) {
+      expect(has(args, '--ro-bind', path, path)).toBe(true);
+    }
   });
 });
 

@@ -4,7 +4,7 @@ import type { LaunchProblem } from '../launch/launch_error.ts';
 import { isAtOrBelow, type MountTable } from '../launch/mount_table.ts';
 import { exposesByBindMount } from '../launch/mount_policy.ts';
 import type { FileView } from './file_view.ts';
-import { protectProject, type ProtectedProject } from './protect_project.ts';
+import { protectWritable, type ProtectedProject } from './protect_project.ts';
 import {
   homeSecrets,
   KERNEL_SETTINGS,
@@ -78,7 +78,8 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
   if (!shown.ok) return shown;
   const exposed = findExposed(shown.value, guarded, request.mountTable);
   if (exposed !== null) return err(exposed);
-  const parts = protectProject(project, files);
+  const writable = shown.value.filter(({ mayWrite }) => mayWrite).map(({ path }) => path);
+  const parts = protectWritable(project, writable, files);
   return ok({
     args: [
       ...NAMESPACES,

@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { isAtOrBelow } from '../launch/mount_table.ts';
 import type { FileView } from './file_view.ts';
 import { PROTECTED_EVEN_IF_ABSENT, PROTECTED_IN_PROJECT } from './visible_paths.ts';
 
@@ -16,17 +17,52 @@ const NOTHING: ProtectedProject = { writable: [], readOnly: [], placeholders: []
 
 /** In a repository's folder: what git runs, and where its settings name what it runs. */
 const OF_GIT = ['hooks', 'config', 'config.worktree'] as const;
+/** In the folder that a repository has for a worktree: where its settings are, and a folder that git believes it is. */
+const OF_WORKTREE = ['commondir', 'gitdir', 'config.worktree'] as const;
 /** Submodules in submodules; deeper ones are not looked for. */
 const MODULE_DEPTH = 4;
 
 /**
  * Keeps a project's program from writing what runs later, outside of its sandbox, when a person uses git or opens the folder in an
- * editor. A link cannot be a mount point, so what is behind one is told.
+ * editor: in the project, and in every repository and project that is writable besides. A link cannot be a mount point, so what is
+ * behind one is told.
  */
-export function protectProject(project: string, files: FileView): ProtectedProject {
+export function protectWritable(project: string, writable: readonly string[], files: FileView): ProtectedProject {
+  const others = writable
+    .filter((path) => path !== project)
+    .map((path) => {
+      if (isRepository(path, files)) return protectGitFolder(path, files);
+      return files.kindOf(join(path, '.git')) === null ? NOTHING : protectProject(path, files);
+    });
+  return [protectProject(project, files), ...others, tellOfRepository(project, writable, files)].reduce(joinParts);
+}
+
+function protectProject(project: string, files: FileView): ProtectedProject {
   return [protectGit(project, files), ...PROTECTED_IN_PROJECT.map((name) => protectEntry(project, name, files))].reduce(
     joinParts,
   );
+}
+
+function isRepository(folder: string, files: FileView): boolean {
+  return ['HEAD', 'config', 'objects'].every((name) => files.kindOf(join(folder, name)) !== null);
+}
+
+/** Of a worktree or a submodule, whose repository is elsewhere. */
+function tellOfRepository(project: string, writable: readonly string[], files: FileView): ProtectedProject {
+  const repository = repositoryOf(project, files);
+  if (repository === null || writable.some((path) => isAtOrBelow(repository, path))) return NOTHING;
+  const warning = `the repository of ${project} is ${repository}, which the sandbox does not show: to use git, add --sandbox-write ${repository}`;
+  return { ...NOTHING, warnings: [warning] };
+}
+
+/** The repository that a `.git` file leads to; null if there is no such file, or no repository. */
+function repositoryOf(project: string, files: FileView): string | null {
+  const named = /^gitdir: (.+)$/m.exec(files.textOf(join(project, '.git')) ?? '')?.[1];
+  const own = named === undefined ? null : files.realPath(resolve(project, named));
+  if (own === null) return null;
+  const common = files.textOf(join(own, 'commondir'))?.trim();
+  const repository = common === undefined ? own : files.realPath(resolve(own, common));
+  return repository !== null && isRepository(repository, files) ? repository : null;
 }
 
 function protectEntry(project: string, name: string, files: FileView): ProtectedProject {
@@ -41,17 +77,20 @@ function protectEntry(project: string, name: string, files: FileView): Protected
 function protectGit(project: string, files: FileView): ProtectedProject {
   const git = join(project, '.git');
   const kind = files.kindOf(git);
-  // Of a worktree or a submodule: the repository itself is elsewhere, and is not shown.
+  // Of a worktree or a submodule: the repository itself is elsewhere.
   if (kind === 'file') return { ...NOTHING, readOnly: [git] };
   if (kind === 'link') return { ...NOTHING, warnings: [`${git} is a link: the sandbox cannot protect it`] };
-  if (kind !== 'folder') return NOTHING;
+  return kind === 'folder' ? protectGitFolder(git, files) : NOTHING;
+}
+
+function protectGitFolder(git: string, files: FileView): ProtectedProject {
   const folders = [{ path: git, isRepository: true }, ...listModules(join(git, 'modules'), MODULE_DEPTH, files)];
-  const parts = folders.map(({ path, isRepository }) =>
-    isRepository ? protectRepository(path, files) : { ...NOTHING, writable: [path] },
+  const parts = folders.map(({ path, isRepository: isOne }) =>
+    isOne ? protectRepository(path, files) : { ...NOTHING, writable: [path] },
   );
   const linked = parts.find(({ warnings }) => warnings.length > 0);
   if (linked === undefined) return parts.reduce(joinParts);
-  const warning = `${linked.warnings.join('; ')}: .git is read-only in the sandbox, so nothing can be committed there`;
+  const warning = `${linked.warnings.join('; ')}: ${git} is read-only in the sandbox, so nothing can be committed there`;
   return { ...NOTHING, readOnly: [git], warnings: [warning] };
 }
 
@@ -63,7 +102,21 @@ function protectRepository(folder: string, files: FileView): ProtectedProject {
     if (kind === 'link') return { ...NOTHING, warnings: [`${path} is a link`] };
     return name === 'hooks' ? { ...NOTHING, readOnly: [path], placeholders: [path] } : NOTHING;
   });
-  return [{ ...NOTHING, writable: [folder] }, ...parts].reduce(joinParts);
+  return [{ ...NOTHING, writable: [folder] }, ...parts, protectWorktrees(join(folder, 'worktrees'), files)].reduce(
+    joinParts,
+  );
+}
+
+function protectWorktrees(folder: string, files: FileView): ProtectedProject {
+  const parts = files
+    .namesIn(folder)
+    .map((name) => join(folder, name))
+    .filter((path) => files.kindOf(path) === 'folder')
+    .map((path): ProtectedProject => {
+      const entries = OF_WORKTREE.map((name) => join(path, name));
+      return { ...NOTHING, writable: [path], readOnly: entries.filter((entry) => files.kindOf(entry) === 'file') };
+    });
+  return parts.reduce(joinParts, { ...NOTHING, writable: parts.length === 0 ? [] : [folder] });
 }
 
 interface GitFolder {
