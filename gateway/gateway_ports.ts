@@ -50,6 +50,8 @@ export interface GatewayServer {
   readonly reviewedKinds?: readonly string[];
   /** The only hosts that its container may reach; null or absent: its network is not closed. */
   readonly allowedHosts?: readonly string[] | null;
+  /** The id of the image that its own `docker run` may start; null or absent: none. */
+  readonly image?: string | null;
 }
 
 /** A session of the proxy for one run of a server in a container. */

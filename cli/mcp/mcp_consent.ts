@@ -7,9 +7,11 @@ import { consentView } from './mcp_consent_view.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { hostsToConsent } from './mcp_isolation.ts';
+import { imageNews, offerImage } from './mcp_image.ts';
 import { installOffered, offerPackage, type PackageOffer } from './mcp_package.ts';
 import { addScripts, requireScriptsOptions } from './mcp_scripts.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
+import { ok } from '../../shared/model/result.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { askLine, askYes } from '../terminal/ask.ts';
@@ -30,6 +32,8 @@ export async function consentToServers(call: Call<ConsentOptions>): Promise<numb
   const { servers } = await serversOfMachine(call);
   if (options.withdraw === true) return withdraw(call, servers, wanted);
   const waiting = wanted === undefined ? servers.filter(isWaiting) : [machineServer(servers, wanted)];
+  const news = await imageNews(call, wanted === undefined ? servers : waiting);
+  for (const text of news) print.warn(toPrintable(text));
   if (waiting.length === 0) {
     print.data({ items: [] }, () => (print.person ? 'No server waits for consent on this machine.\n' : ''));
     return undefined;
@@ -85,19 +89,23 @@ async function isolationText(call: Call, known: MachineServer): Promise<string> 
 async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): Promise<boolean> {
   const { print, context, options } = call;
   const { server, consent } = known;
-  if (consent !== 'needed') {
+  const danger = refusalOf(commandDangers(server.command, server.env));
+  // No package manager and no engine is started for a server that svc never runs.
+  const image = danger === null ? await offerImage(call, known) : ok(null);
+  if (!image.ok) {
+    print.warn(toPrintable(`${server.name}: no consent given: ${image.error}`));
+    return false;
+  }
+  if (consent !== 'needed' && image.value?.isNew !== true) {
     const why = consent === 'given' ? 'already has your consent' : 'runs no program on this machine';
     print.note(`${server.name} ${why}`);
     if (consent !== 'given') return true;
     return addScripts(call, known, await offerPackage(call, server, hostsOf(known), options.scripts));
   }
-  const danger = refusalOf(commandDangers(server.command, server.env));
   const isolation = await hostsToConsent(call, known);
-  // No package manager is started for a server that svc never runs.
   const offer = danger === null ? await offerPackage(call, server, isolation.hosts, options.scripts) : null;
-  print.raw(
-    `${consentView(known, context.now(), print.paint, { isolation: isolation.text, ...packageText(offer) })}\n`,
-  );
+  const texts = { isolation: isolation.text, ...packageText(offer), image: image.value };
+  print.raw(`${consentView(known, context.now(), print.paint, texts)}\n`);
   if (danger !== null) {
     print.warn(`svc never runs ${server.name}, even with consent: it ${toPrintable(danger.message)}`);
     return false;
@@ -108,7 +116,8 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
   }
   // Before the consent: a gateway starts the server as soon as it has the consent.
   await installOffered(call, server.name, offer);
-  await giveConsent(sidecarClient(context, options), { server, isToldUnchecked: true, hosts: isolation.hosts });
+  const shown = { server, isToldUnchecked: true, hosts: isolation.hosts, image: image.value };
+  await giveConsent(sidecarClient(context, options), shown);
   print.note(`${server.name}: consent given; gateways start it when a client uses it`);
   return true;
 }
@@ -138,12 +147,14 @@ interface GivenConsent extends Pick<MachineServer, 'server'> {
   readonly isToldUnchecked: boolean;
   /** As the person was told; see {@link hostsToConsent}. */
   readonly hosts: readonly string[] | null | undefined;
+  /** As the person was told; null for a server that starts no container of its own. */
+  readonly image: { readonly id: string } | null;
 }
 
 /** Sends the sidecar the hash of the configuration that the person saw. If the configuration has changed since, the sidecar refuses. */
 export async function giveConsent(
   sidecar: HttpClient,
-  { server, isToldUnchecked: warnsOfUnchecked, hosts }: GivenConsent,
+  { server, isToldUnchecked: warnsOfUnchecked, hosts, image }: GivenConsent,
 ): Promise<void> {
   const hash = sha256Hex(consentText(server));
   const isUnchecked = warnsOfUnchecked && findUncheckedCode(server).length > 0;
@@ -151,6 +162,7 @@ export async function giveConsent(
     consent_hash: hash,
     ...(isUnchecked && { unchecked: true }),
     ...(hosts !== undefined && { allowed_hosts: hosts }),
+    ...(image !== null && { image: image.id }),
   };
   await sidecar.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
 }

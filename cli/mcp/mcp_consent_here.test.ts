@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { consentText } from '../../shared/mcp/consent_hash.ts';
 import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ListedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
+import { FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
 import { PROXY_URL, runCli, TestHome, type Answer } from '../testing/run_cli.ts';
 
 let home: TestHome;
@@ -52,6 +53,9 @@ class Machine {
   record: McpServerRecord;
   consent: 'given' | 'needed';
   readonly consented: unknown[] = [];
+  /** The images that got consent. */
+  readonly images: unknown[] = [];
+  last: Pick<ListedServer, 'last_consent' | 'image'> = { last_consent: null, image: null };
   /** The record that the control plane makes of a write. */
   onWrite: (body: unknown) => McpServerRecord = () => this.record;
 
@@ -73,7 +77,9 @@ class Machine {
 
   #sidecar(method: string, body: unknown): ReturnType<Answer> {
     if (method === 'POST') {
-      this.consented.push(z.object({ consent_hash: z.string() }).parse(body).consent_hash);
+      const given = z.object({ consent_hash: z.string(), image: z.string().optional() }).parse(body);
+      this.consented.push(given.consent_hash);
+      this.images.push(given.image);
       return { status: 204 };
     }
     const {
@@ -97,12 +103,12 @@ class Machine {
       server,
       consent: this.consent,
       consent_hash: hashOf(this.record),
-      last_consent: null,
       missing: [],
       credentials: '',
       reviewed: null,
       reviewed_kinds: ['tool'],
       allowed_hosts: null,
+      ...this.last,
       refused_hosts: [],
       health,
     };
@@ -155,6 +161,52 @@ test('a credential that adds a variable keeps a given consent and gives none whe
     await runCli(home, argv, { answer: machine.answer, stdin: 'planted-secret' });
     expect([consent, machine.consented]).toEqual([consent, consent === 'given' ? [hashOf(after)] : []]);
   }
+});
+
+const runOf = (tag: string) => ['docker', 'run', '-i', `acme/mcp:${tag}`];
+
+describe("the image of a server's own docker run", () => {
+  const BEFORE = `sha256:${'a'.repeat(64)}`;
+  const NOW = `sha256:${'b'.repeat(64)}`;
+  let docker: FakeDocker;
+
+  beforeEach(async () => {
+    const json = JSON.stringify({ Id: NOW, Architecture: 'amd64', Config: {} });
+    docker = new FakeDocker().on('image', `echo '${json}'`);
+    await docker.listen();
+  });
+  afterEach(() => docker.remove());
+
+  test('gets consent when it is typed, and its id is said', async () => {
+    const machine = new Machine(recordOf(runOf('1')), 'needed');
+    const argv = ['mcp', 'add', 'files', '--', ...runOf('1')];
+    const result = await runCli(home, argv, { answer: machine.answer, env: docker.env() });
+    expect([result.code, machine.images]).toEqual([0, [NOW]]);
+    expect(result.stderr).toContain(`files runs the image acme/mcp:1, which is ${NOW}`);
+  });
+
+  test('gets none if no engine has it; the server is stored', async () => {
+    const machine = new Machine(recordOf(runOf('1')), 'needed');
+    const env = docker.env({ DOCKER_HOST: 'unix:///nonexistent.sock' });
+    const argv = ['mcp', 'add', 'files', '--', ...runOf('1')];
+    const result = await runCli(home, argv, { answer: machine.answer, env });
+    expect([result.code, machine.images]).toEqual([0, []]);
+    expect(result.stderr).toContain('svc mcp consent files');
+  });
+
+  test.each([
+    ['stays the same if another part is changed, even if the tag has moved', '1', BEFORE],
+    ['is looked up for another tag', '2', NOW],
+  ])('%s', async (_, tag, image) => {
+    const record = recordOf(runOf('1'));
+    const machine = new Machine(record, 'given');
+    const text = consentText(toMcpServer(record));
+    machine.last = { last_consent: { hash: hashOf(record), text, consented_at: time }, image: BEFORE };
+    machine.onWrite = () => recordOf(runOf(tag), { LOG: 'x' });
+    const argv = ['mcp', 'update', 'files', '--env', 'LOG=x', '--', ...runOf(tag)];
+    await runCli(home, argv, { answer: machine.answer, env: docker.env() });
+    expect(machine.images).toEqual([image]);
+  });
 });
 
 describe('this machine receives the change', () => {

@@ -6,8 +6,9 @@ import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { giveConsent } from './mcp_consent.ts';
 import { type ConsentedHosts, hostsToConsent } from './mcp_isolation.ts';
+import { typedImage } from './mcp_image.ts';
 import { installOffered, offerPackage } from './mcp_package.ts';
-import { serversAfterChange, serversOfMachine } from './mcp_machine.ts';
+import { type MachineServer, serversAfterChange, serversOfMachine } from './mcp_machine.ts';
 
 /**
  * A person who types a configuration has read it, so typing it counts as consent on this machine. `typed` is the typed
@@ -32,8 +33,7 @@ export async function giveConsentHere(
   if (offer !== null && offer.plan !== null) call.print.note(toPrintable(`installs ${offer.text}`));
   await installOffered(call, typed.name, offer);
   try {
-    if (known.consent !== 'given') await consentTyped(call, typed, isolation);
-    return true;
+    return known.consent === 'given' || (await consentTyped(call, { ...known, server: typed }, isolation));
   } catch (error) {
     // The configuration is stored anyway; `svc mcp consent` can give consent later.
     if (error instanceof CliError) return false;
@@ -41,9 +41,20 @@ export async function giveConsentHere(
   }
 }
 
-async function consentTyped(call: Call, typed: McpServer, { hosts, text }: ConsentedHosts): Promise<void> {
-  await giveConsent(sidecarClient(call.context, call.options), { server: typed, isToldUnchecked: false, hosts });
-  if (hosts !== undefined && call.print.person) call.print.note(toPrintable(`${typed.name} runs ${text}`));
+/** False if the image of its own `docker run` cannot be had, without which there is nothing to consent to. */
+async function consentTyped(call: Call, known: MachineServer, { hosts, text }: ConsentedHosts): Promise<boolean> {
+  const { context, options, print } = call;
+  const { server } = known;
+  const image = await typedImage(call, known);
+  if (!image.ok) {
+    print.warn(toPrintable(`${server.name}: no consent given: ${image.error}`));
+    return false;
+  }
+  const shown = { server, isToldUnchecked: false, hosts, image: image.value };
+  await giveConsent(sidecarClient(context, options), shown);
+  if (hosts !== undefined && print.person) print.note(toPrintable(`${server.name} runs ${text}`));
+  if (image.value !== null) print.note(toPrintable(`${server.name} runs the image ${image.value.text}`));
+  return true;
 }
 
 /** Whether this machine has consent to run exactly this configuration. */

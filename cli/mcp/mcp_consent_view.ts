@@ -24,6 +24,8 @@ interface ConsentTexts {
   readonly isolation: string;
   /** The package that would be installed. */
   readonly packageText?: string;
+  /** The image that its own `docker run` names now; null or absent without one, or if it is looked up later. */
+  readonly image?: { readonly id: string; readonly text: string } | null;
 }
 
 /**
@@ -34,7 +36,7 @@ export function consentView(
   known: MachineServer,
   now: number,
   paint: Paint,
-  { isolation, packageText }: ConsentTexts,
+  { isolation, packageText, image = null }: ConsentTexts,
 ): string {
   const { server, last_consent: last, missing } = known;
   const dangers = commandDangers(server.command, server.env);
@@ -42,6 +44,7 @@ export function consentView(
     ['runs', commandText(server.command)],
     ...prefixNames('with', variableTexts(server.env)),
     ...(packageText === undefined ? [] : [['installs', packageText] as const]),
+    ...(image === null ? [] : [['image', image.text] as const]),
     ['version', server.version ?? 'none is named'],
     ['from', server.registryId === null ? 'registered by hand' : `the registry: ${server.registryId}`],
     ['isolation', isolation],
@@ -50,7 +53,7 @@ export function consentView(
       missing.map((path) => path.slice(path.lastIndexOf('/') + 1)),
     ),
     ['consented', last === null ? 'never' : `${agoText(last.consented_at, now)}, to something else`],
-    ...prefixNames('changed', last === null ? [] : changes(last.text, server)),
+    ...prefixNames('changed', last === null ? [] : [...changes(last.text, server), ...imageChanges(known, image)]),
     ...prefixNames(
       'asked anew',
       last !== null && isNewlyUnchecked(last.text, server) ? ['because it now counts as unchecked'] : [],
@@ -97,6 +100,12 @@ function variableChanges(
 
 function variable(name: string, value: string | undefined): string {
   return value === undefined ? '' : `${name}=${JSON.stringify(value)}`;
+}
+
+function imageChanges({ image: before }: MachineServer, now: { readonly id: string } | null): readonly string[] {
+  if (now === null) return [];
+  if (before === null) return ['its image was not part of the earlier consent'];
+  return change(`image ${before}`, `image ${now.id}`);
 }
 
 function change(before: string, after: string): readonly string[] {

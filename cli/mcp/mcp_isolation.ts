@@ -50,7 +50,7 @@ async function findObstacle(call: Call, command: readonly string[], typed: reado
   if (!runtime.ok) return runtime.error.message;
   const sealed = await askSealed(call, runtime.value.endpoint);
   if (!sealed.ok) return sealed.error;
-  const fetched = await fetchImage(call, runtime.value, image.value);
+  const fetched = await fetchImage(call, runtime.value, image.value, null);
   return fetched.ok ? null : fetched.error;
 }
 
@@ -94,17 +94,26 @@ async function askSealed(call: Call, endpoint: string): Promise<Result<void, str
   }
 }
 
-async function fetchImage(
+/** Fetches an image that the engine does not have. */
+export async function fetchImage(
   { context, print }: Call,
   runtime: ContainerRuntime,
   image: string,
+  platform: string | null,
 ): Promise<Result<void, string>> {
   const found = await runtime.inspectImage(image);
   if (found.ok) return ok(undefined);
   if (found.error.reason !== 'image_missing') return err(found.error.message);
   print.note(`fetching the image ${image} for its container`);
   const kept = Object.entries(context.env).filter((each): each is [string, string] => each[1] !== undefined);
-  const args = ['--host', runtime.endpoint, 'pull', '--quiet', image];
+  const args = [
+    '--host',
+    runtime.endpoint,
+    'pull',
+    '--quiet',
+    ...(platform === null ? [] : ['--platform', platform]),
+    image,
+  ];
   const pulled = await runProgram('docker', args, { env: Object.fromEntries(kept), timeoutMs: PULL_MS });
   if (pulled.ok && pulled.value.exitCode === 0) return ok(undefined);
   const why = pulled.ok ? (pulled.value.stderr.trim().split('\n').at(-1) ?? '') : 'docker pull did not finish';

@@ -4,6 +4,7 @@ import { logsReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
+import { imageNews } from './mcp_image.ts';
 import { failedReleaseText } from './mcp_package.ts';
 import { reachText } from './mcp_isolation.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -16,9 +17,9 @@ export async function showStatus(call: Call): Promise<undefined> {
   const servers = wanted === undefined ? all : [machineServer(all, wanted)];
   for (const problem of problems)
     call.print.warn(`left out, because this version of svc cannot use it: ${toPrintable(problem)}`);
-  const items = servers.map(({ server, consent, missing, health, allowed_hosts, refused_hosts }) => {
+  const items = servers.map(({ server, consent, missing, health, allowed_hosts, refused_hosts, image }) => {
     const { id, name, owner, mode, isolation } = server;
-    const reach = { isolation, allowed_hosts, refused_hosts };
+    const reach = { isolation, allowed_hosts, refused_hosts, image };
     return { id, name, owner, mode, consent, missing, health, unchecked: findUncheckedCode(server), ...reach };
   });
   call.print.rows({ items }, servers, COLUMNS, 'No MCP servers: svc mcp add NAME -- COMMAND');
@@ -29,6 +30,7 @@ export async function showStatus(call: Call): Promise<undefined> {
     const failed = failedReleaseText(call, server);
     if (failed !== null) call.print.warn(toPrintable(failed));
   }
+  for (const text of await imageNews(call, servers)) call.print.warn(toPrintable(text));
   if (!call.print.person) return;
   if (wanted !== undefined) for (const known of servers) call.print.note(toPrintable(isolationText(known)));
   for (const { server, refused_hosts: refused } of servers) {

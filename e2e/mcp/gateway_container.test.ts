@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { GatewayServer } from '../../gateway/gateway_ports.ts';
 import { type Bench, describeContainers, openBench } from '../containers/container_world.ts';
 import { variantOf } from '../support/container_images.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -43,8 +44,13 @@ describeContainers('servers in containers', () => {
   let image: string;
   let home: string;
   let gateway: HttpGateway | null = null;
-  const ownServer = () =>
-    localServer('own', ['docker', 'run', '-i', '--rm', '-e', 'TOKEN', image], { env: { TOKEN: 'of own' } });
+  /** Its command names an image that is no MCP server by now; the image with the consent is one. */
+  const ownServer = async (): Promise<GatewayServer> => {
+    const command = ['docker', 'run', '-i', '--rm', '-e', 'TOKEN', bench.images.debianBase];
+    const consented = await bench.engine.docker('image', 'inspect', '--format', '{{.Id}}', image);
+    const server = localServer('own', command, { env: { TOKEN: 'of own' } });
+    return { server, consent: 'given', missing: [], image: consented };
+  };
   const running = () => bench.engine.docker('ps', '--quiet', '--filter', 'label=svc.mcp.gateway');
 
   beforeAll(async () => {
@@ -69,7 +75,7 @@ describeContainers('servers in containers', () => {
 
   test('run without rights if the configuration says container, and with limits if they start their own', async () => {
     const boxed = localServer('boxed', ['mcp-box'], { isolation: 'container', env: { TOKEN: 'of boxed' } });
-    const ports = new FakePorts([ownServer(), boxed]);
+    const ports = new FakePorts([await ownServer(), boxed]);
     const env = { ...process.env, ...bench.engine.environment };
     gateway = await startHttpGateway({ ports, home, env, images: { 'mcp-box': image } });
     const client = await modernClient(gateway.endpointFor(), 'auto', {});
@@ -94,7 +100,7 @@ describeContainers('servers in containers', () => {
 
   test('are killed if the gateway was killed', async () => {
     const env = { ...process.env, ...bench.engine.environment };
-    const config = JSON.stringify({ home, servers: [ownServer()] });
+    const config = JSON.stringify({ home, servers: [await ownServer()] });
     const child = spawn('node', [STDIO_GATEWAY, config], { env, stdio: ['pipe', 'ignore', 'inherit'] });
     const clientInfo = { name: 'e2e', version: '1' };
     const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };

@@ -30,12 +30,18 @@ describe('wrapInContainer', () => {
   });
 });
 
-test("a configuration's own docker run is bound to the engine, labelled and limited, and otherwise unchanged", () => {
-  const { args } = markContainer(['docker', 'run', '-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2'], marks);
+test("a configuration's own docker run is bound to the engine and the image, labelled and limited, and otherwise unchanged", () => {
+  const id = `sha256:${'a'.repeat(64)}`;
+  const own = ['docker', 'run', '-i', '--rm', '-e', 'TOKEN', '--pull=always', 'acme/mcp:1.2', '--x', 'acme/mcp:1.2'];
+  const placed = markContainer(own, id, marks);
+  if (!placed.ok) throw new Error(placed.error);
+  const { args } = placed.value;
   expect(args.slice(0, 3)).toEqual(['--host', 'unix:///run/docker.sock', 'run']);
   expect(args).toContain('svc.mcp.run=abc.1');
   expect(args).toContain('--security-opt=no-new-privileges');
-  expect(args.slice(-5)).toEqual(['-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2']);
+  const rest = ['-i', '--rm', '-e', 'TOKEN', '--pull=always', '--pull=never', id, '--x', 'acme/mcp:1.2'];
+  expect(args.slice(-rest.length)).toEqual(rest);
+  expect(markContainer(['docker', 'run', '--privileged', 'acme/mcp:1.2'], id, marks).ok).toBe(false);
 });
 
 test('recognises a command that starts a container', () => {

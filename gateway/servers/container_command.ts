@@ -1,3 +1,4 @@
+import { containerImageOf } from '../../shared/mcp/container_image.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { GATEWAY_LABEL } from './process_guard.ts';
 
@@ -88,10 +89,20 @@ export function imageFor(program: string, images: RuntimeImages): Result<string,
   return err(`no image is known for ${JSON.stringify(program)} (known: ${known})`);
 }
 
-/** A configuration's own `docker run`, bound to this machine's engine and labelled, so that it can be ended. */
-export function markContainer(command: readonly string[], marks: ContainerMarks): ProgramCommand {
-  const at = command.indexOf('run');
-  return docker(marks, [...labels(marks), ...LIMITED, ...command.slice(at + 1)]);
+/**
+ * A configuration's own `docker run`, bound to this machine's engine and labelled, so that it can be ended, with the id of an
+ * image in the place of its name. The last `--pull` counts, so none of the configuration's fetches another image.
+ */
+export function markContainer(
+  command: readonly string[],
+  imageId: string,
+  marks: ContainerMarks,
+): Result<ProgramCommand, string> {
+  const image = containerImageOf({ command });
+  if (image === null) return err('names no image that can be started');
+  const options = command.slice(command.indexOf('run') + 1, image.index);
+  const started = [imageId, ...command.slice(image.index + 1)];
+  return ok(docker(marks, [...labels(marks), ...LIMITED, ...options, '--pull=never', ...started]));
 }
 
 /** The labels of a container of this gateway. */

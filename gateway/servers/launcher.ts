@@ -41,6 +41,8 @@ interface LaunchRequest {
   readonly isLegacy: boolean;
   /** The server runs in a container whose only way out is the proxy. */
   readonly isSealed?: boolean;
+  /** The id of the image that its own `docker run` may start. */
+  readonly image?: string | null;
   readonly signal: AbortSignal;
 }
 

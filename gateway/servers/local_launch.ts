@@ -8,6 +8,7 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
 import {
+  type ContainerMarks,
   imageFor,
   markContainer,
   wrapInContainer,
@@ -50,6 +51,8 @@ interface LocalStart {
   readonly server: McpServer;
   readonly stderr: StderrRing;
   readonly isSealed?: boolean;
+  /** The id of the image that its own `docker run` may start. */
+  readonly image?: string | null;
   readonly signal: AbortSignal;
 }
 
@@ -63,7 +66,7 @@ export class LocalLaunch {
   }
 
   async start(
-    { server, stderr, signal, isSealed = false }: LocalStart,
+    { server, stderr, signal, isSealed = false, image = null }: LocalStart,
     filled: FilledLaunch,
   ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
     const { values } = filled;
@@ -84,7 +87,8 @@ export class LocalLaunch {
       : ok({ command: values.command, programs: null, folder: null });
     if (!installed.ok) return installed;
     if (isSealed) return this.#startSealed({ server, stderr, runId, installed: installed.value, directories }, filled);
-    const command = await this.#command(server, installed.value.command, Object.keys(values.env), runId);
+    const wanted = { server, image, command: installed.value.command, envNames: Object.keys(values.env), runId };
+    const command = await this.#command(wanted);
     if (!command.ok) return command;
     const { programs } = installed.value;
     // Last on the PATH: no dependency's program takes the place of one of the system.
@@ -204,12 +208,13 @@ export class LocalLaunch {
     return err(noContainerFailure(begun.error));
   }
 
-  async #command(
-    server: McpServer,
-    command: readonly string[],
-    envNames: readonly string[],
-    runId: string,
-  ): Promise<Result<LaunchCommand, Failure<ServerFailureReason>>> {
+  async #command({
+    server,
+    image,
+    command,
+    envNames,
+    runId,
+  }: WantedCommand): Promise<Result<LaunchCommand, Failure<ServerFailureReason>>> {
     const [program = '', ...args] = command;
     const runsContainer = isContainerCommand(command);
     if (server.isolation === 'process' && !runsContainer) return ok({ command: { program, args }, endpoint: null });
@@ -218,9 +223,27 @@ export class LocalLaunch {
     const endpoint = engine.value;
     const marks = { gatewayMark: this.#options.gatewayMark, runId, endpoint };
     this.#options.guard.watchEngine(endpoint);
-    if (runsContainer) return ok({ command: markContainer(command, marks), endpoint });
+    if (runsContainer) return this.#ownContainer({ server, image, command }, marks);
     const placed = wrapInContainer(command, envNames, this.#options.images, marks);
     return placed.ok ? ok({ command: placed.value, endpoint }) : err(noContainerFailure(placed.error));
+  }
+
+  /** Its own `docker run`, of exactly the image that was consented to: the tag may name another one by now. */
+  async #ownContainer(
+    { server, image, command }: Pick<WantedCommand, 'server' | 'image' | 'command'>,
+    marks: ContainerMarks,
+  ): Promise<Result<LaunchCommand, Failure<ServerFailureReason>>> {
+    if (image === null) return err(imageFailure(server, 'nobody on this machine has consented to its image'));
+    const { endpoint } = marks;
+    const found = await dockerRuntime(this.#options.env, endpoint).inspectImage(image);
+    if (!found.ok && found.error.reason === 'image_missing') {
+      return err(imageFailure(server, `the engine does not have the image that was consented to any more (${image})`));
+    }
+    if (!found.ok) return err(noContainerFailure(found.error.message));
+    const placed = markContainer(command, image, marks);
+    return placed.ok
+      ? ok({ command: placed.value, endpoint })
+      : err({ reason: 'command_refused', message: placed.error });
   }
 
   #watch(runId: string, serverId: string): { add(pid: number): void; remove(pid: number): void } {
@@ -276,10 +299,21 @@ interface SealedStart extends Pick<LocalStart, 'server' | 'stderr'> {
   readonly directories: ServerDirectories;
 }
 
+interface WantedCommand extends Pick<LocalStart, 'server'> {
+  readonly image: string | null;
+  readonly command: readonly string[];
+  readonly envNames: readonly string[];
+  readonly runId: string;
+}
+
 interface LaunchCommand {
   readonly command: ProgramCommand;
   /** Null if no container is started. */
   readonly endpoint: string | null;
+}
+
+function imageFailure({ name }: McpServer, why: string): Failure<ServerFailureReason> {
+  return { reason: 'consent_needed', message: `${why}: svc mcp consent ${name}` };
 }
 
 function noContainerFailure(why: string): Failure<ServerFailureReason> {

@@ -217,6 +217,7 @@ export class SupervisedServer {
         stderr,
         isLegacy: this.#isLegacy,
         isSealed: (this.#known.allowedHosts ?? null) !== null,
+        image: this.#known.image ?? null,
         signal: life.signal,
       });
       if (!life.signal.aborted) return connected;
@@ -295,7 +296,14 @@ const REFUSED: ReadonlySet<string> = new Set([
 ]);
 
 /** The part of the configuration that a launch depends on. Changes of other parts (policy, description) need no restart. */
-function launchKey({ server, consent, missing, credentials = '', allowedHosts = null }: GatewayServer): string {
+function launchKey({
+  server,
+  consent,
+  missing,
+  credentials = '',
+  allowedHosts = null,
+  image = null,
+}: GatewayServer): string {
   const { id, mode, command, env, url, transport, headers, enabled, isolation, version } = server;
   return JSON.stringify([
     id,
@@ -312,5 +320,6 @@ function launchKey({ server, consent, missing, credentials = '', allowedHosts = 
     missing,
     credentials,
     allowedHosts,
+    image,
   ]);
 }

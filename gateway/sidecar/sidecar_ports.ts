@@ -257,7 +257,8 @@ function serversIn({ items }: ServersReply): readonly GatewayServer[] {
   return items.flatMap(({ server: record, consent, missing, credentials, reviewed, ...item }) => {
     const [known] = readSnapshotMcpServers([record]).servers;
     const lists = { reviewed, reviewedKinds: item.reviewed_kinds, allowedHosts: item.allowed_hosts };
-    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials, ...lists }];
+    const { image } = item;
+    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials, image, ...lists }];
   });
 }
 

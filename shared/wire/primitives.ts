@@ -47,6 +47,9 @@ export function id(prefix: IdPrefix): z.ZodString {
   return z.string().regex(idPattern(prefix), `is not an id of the form ${prefix}_… (26 characters)`);
 }
 
+/** A container image by its content id, as engines print it. */
+export const imageId = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'is not an image id of the form sha256:...');
+
 /** A page of a list; `next_cursor` is null on the last one. */
 export function page<T extends z.ZodType>(item: T) {
   return z.object({ items: z.array(item), next_cursor: z.string().nullable() });

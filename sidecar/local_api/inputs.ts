@@ -7,8 +7,8 @@ import {
   credentialRefText,
   hostPatternText,
 } from '../../shared/wire/host_binding_fields.ts';
-import { imageId, planLockContent } from '../../shared/wire/plan/plan_lock.ts';
-import { id, line } from '../../shared/wire/primitives.ts';
+import { planLockContent } from '../../shared/wire/plan/plan_lock.ts';
+import { id, imageId, line } from '../../shared/wire/primitives.ts';
 import { SANDBOX_FOLDER_NAME } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 
 const MAX_TTL_SECONDS = 30 * 24 * 3600;

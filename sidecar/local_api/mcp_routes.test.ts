@@ -33,6 +33,8 @@ const changed = localServer({ ...withToken, command: ['npx', '-y', 'other-mcp@1.
 const REMOTE_WITH_TOKEN = remoteServer({ headers: { Authorization: `Bearer vault://${TOKEN_PATH}` } });
 const GATEWAY = { id: 'gateway-0123456789', kind: 'stdio', pid: 1 } as const;
 
+const IMAGE = `sha256:${'a'.repeat(64)}`;
+
 const anyObject = z.record(z.string(), z.unknown());
 const refusalBody = z.object({ error: z.object({ code: z.string() }) });
 
@@ -239,6 +241,52 @@ describe('a consent', () => {
   });
 });
 
+describe("the image of a server's own docker run", () => {
+  const own = localServer({ command: ['docker', 'run', '-i', 'acme/mcp:1.2'] });
+  const OTHER = `sha256:${'b'.repeat(64)}`;
+
+  test('is part of the consent, and a new one changes what a gateway has to act on', async () => {
+    use(own);
+    expect(await consentTo(own, { image: IMAGE })).toMatchObject({ status: 204 });
+    const before = await list();
+    expect(before.first).toMatchObject({ consent: 'given', image: IMAGE });
+    await consentTo(own, { image: OTHER });
+    const after = await list();
+    expect(after.first).toMatchObject({ consent: 'given', image: OTHER });
+    expect(after.version).not.toBe(before.version);
+  });
+
+  test.each([
+    ['none', {}, 409],
+    ['a tag', { image: 'acme/mcp:1.2' }, 400],
+    ['a short id', { image: 'sha256:abc' }, 400],
+  ])('has to be named by its id: %s', async (_, body, status) => {
+    use(own);
+    expect(await consentTo(own, body)).toMatchObject({ status });
+    expect((await list()).first).toMatchObject({ consent: 'needed', image: null });
+  });
+
+  test('is asked about once if an earlier version recorded a consent without it', async () => {
+    use(own);
+    const { hash, text } = consentOf(own) ?? { hash: '', text: '' };
+    await mcp.consents.give({ server_id: SERVER_ID, name: own.name, hash, text });
+    expect((await list()).first).toMatchObject({ consent: 'needed', last_consent: { hash }, image: null });
+    expect(await release(hash)).toMatchObject({ status: 403, code: 'consent_needed' });
+    await consentTo(own, { image: IMAGE });
+    expect((await list()).first).toMatchObject({ consent: 'given', image: IMAGE });
+  });
+
+  test('does not cover another tag, and is not kept for a server without one', async () => {
+    use(own);
+    await consentTo(own, { image: IMAGE });
+    use(localServer({ command: ['docker', 'run', '-i', 'acme/mcp:1.3'] }));
+    expect((await list()).first).toMatchObject({ consent: 'needed', image: IMAGE });
+    use(localServer());
+    await consentTo(localServer(), { image: IMAGE });
+    expect((await list()).first).toMatchObject({ consent: 'given', image: null });
+  });
+});
+
 describe('the hosts of a server in a container', () => {
   const boxed = localServer({ isolation: 'container' });
 
@@ -283,7 +331,7 @@ describe('the hosts of a server in a container', () => {
   test("are none for a configuration's own container", async () => {
     const own = localServer({ isolation: 'container', command: ['docker', 'run', '-i', 'acme/mcp:1.2'] });
     use(own);
-    await consentTo(own, { allowed_hosts: ['a.test'] });
+    await consentTo(own, { allowed_hosts: ['a.test'], image: IMAGE });
     expect((await list()).first).toMatchObject({ allowed_hosts: null });
   });
 

@@ -1,5 +1,5 @@
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
-import { isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
+import { isContainerCommand, isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -58,7 +58,7 @@ function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersRep
 
 /** The part of a server that a gateway has to act on when it changes. */
 function factsOf(known: KnownServer): Omit<ListedServer, 'health' | 'refused_hosts'> {
-  const { consent, consentHash, lastConsent, missing, credentials, reviewed, allowedHosts: hosts } = known;
+  const { consent, consentHash, lastConsent, missing, credentials, reviewed, allowedHosts: hosts, image } = known;
   const { hash, text, consented_at } = lastConsent ?? { hash: '', text: '', consented_at: '' };
   return {
     server: snapshotRecord(known),
@@ -70,6 +70,7 @@ function factsOf(known: KnownServer): Omit<ListedServer, 'health' | 'refused_hos
     reviewed: reviewed && [...reviewed],
     reviewed_kinds: [...known.reviewedKinds],
     allowed_hosts: hosts && [...hosts],
+    image,
   };
 }
 
@@ -106,9 +107,15 @@ export async function giveConsent(
       localError('unchecked_code', `The server ${server.name} ${reason}. Consent to that with: svc mcp consent`),
     );
   }
+  const isContainer = isContainerCommand(server.command);
+  if (isContainer && input.image === undefined) {
+    const message = `The server ${server.name} starts a container, and this consent names no image. Consent with: svc mcp consent ${server.name}`;
+    return err(localError('conflict', message));
+  }
+  const image = isContainer ? { image: input.image } : {};
   const hosts = hostsOf(known, input);
   const closed = hosts === null ? {} : { hosts: [...hosts] };
-  const given = await mcp.consents.give({ server_id: serverId, name: server.name, hash, text, ...closed });
+  const given = await mcp.consents.give({ server_id: serverId, name: server.name, hash, text, ...closed, ...image });
   return given.ok ? ok(undefined) : err(localError('state_unusable', given.error.message));
 }
 

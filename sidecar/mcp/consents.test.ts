@@ -70,6 +70,12 @@ describe('the consents of a machine', () => {
     ).toEqual([['a.test', 'b.test'], undefined]);
   });
 
+  test('keep the id of an image', async () => {
+    const image = `sha256:${'c'.repeat(64)}`;
+    await consents.give({ ...SAMPLE, image });
+    expect(open().listAll()).toMatchObject([{ image }]);
+  });
+
   test('can be withdrawn', async () => {
     await consents.give(SAMPLE);
     expect(await consents.withdraw('mcp_1')).toEqual({ ok: true, value: true });
@@ -99,6 +105,10 @@ describe('an unusable file', () => {
     ['not JSON', '{'],
     ['another shape', '[]'],
     ['an unknown field', JSON.stringify({ version: 1, consents: [{ ...SAMPLE, consented_at: '', all: true }] })],
+    [
+      'a tag in the place of an image',
+      JSON.stringify({ version: 1, consents: [{ ...SAMPLE, consented_at: '', image: 'acme/mcp:1.2' }] }),
+    ],
   ])('gives no consent, is reported once, and is not replaced: %s', async (_, text) => {
     await consents.give(SAMPLE);
     writeFileSync(path, text);

@@ -9,6 +9,7 @@ import {
   type StateFileProblemReason,
 } from '../../machine/state_file.ts';
 import type { Clock } from '../../shared/model/clock.ts';
+import { imageId } from '../../shared/wire/primitives.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import type { Problem } from '../../shared/model/problem.ts';
 
@@ -26,6 +27,8 @@ const consent = z.strictObject({
   consented_at: z.string(),
   /** The only hosts that its container may reach. Absent: its network is not closed (also in files of earlier versions). */
   hosts: z.array(z.string()).optional(),
+  /** The id of the image that its own `docker run` starts. Absent without one, and in files of earlier versions. */
+  image: imageId.optional(),
 });
 export type Consent = Readonly<z.infer<typeof consent>>;
 

@@ -28,6 +28,7 @@ const knownServer = (more: Partial<KnownServer> = {}): KnownServer => ({
   reviewed: null,
   reviewedKinds: ['tool'],
   allowedHosts: null,
+  image: null,
   ...more,
 });
 

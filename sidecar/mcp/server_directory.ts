@@ -1,5 +1,5 @@
 import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
-import { isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
+import { isContainerCommand, isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
 import { referencesOf } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
@@ -28,6 +28,8 @@ export interface KnownServer extends SnapshotMcpServer {
   readonly reviewedKinds: readonly string[];
   /** The only hosts that its container may reach; null if its network is not closed. */
   readonly allowedHosts: readonly string[] | null;
+  /** The id of the image of its own `docker run` that was last consented to; null if there is none. */
+  readonly image: string | null;
 }
 
 interface ServerDirectoryOptions {
@@ -93,12 +95,16 @@ export class ServerDirectory {
     });
     const missing = stored.filter(([, version]) => version === null).map(([path]) => path);
     const credentials = stored.length === 0 ? '' : sha256Hex(JSON.stringify(stored));
-    const consent = consentHash === null ? 'not_needed' : lastConsent?.hash === consentHash ? 'given' : 'needed';
+    const image = isContainerCommand(server.command) ? (lastConsent?.image ?? null) : null;
+    // A consent to a tag without an image would cover whatever its publisher makes of it.
+    const isCovered = lastConsent?.hash === consentHash && (image !== null || !isContainerCommand(server.command));
+    const consent = consentHash === null ? 'not_needed' : isCovered ? 'given' : 'needed';
     const reviewed = this.#options.policy.reviewedTools(server.id);
     const allowedHosts = isPlacedInContainer(server) ? (lastConsent?.hosts ?? null) : null;
     const facts = {
       authorization,
       allowedHosts,
+      image,
       consentHash,
       consentText: asked,
       lastConsent,

@@ -27,7 +27,7 @@ export class FakePorts implements GatewayPorts {
   #servers: readonly GatewayServer[];
   #onChange: ((servers: readonly GatewayServer[]) => void) | null = null;
 
-  constructor(servers: readonly McpServer[], secrets: Readonly<Record<string, string>> = {}) {
+  constructor(servers: readonly (McpServer | GatewayServer)[], secrets: Readonly<Record<string, string>> = {}) {
     this.secrets = secrets;
     this.#servers = servers.map(toGatewayServer);
   }
@@ -40,7 +40,7 @@ export class FakePorts implements GatewayPorts {
 
   /** The control plane's answer from now on. */
   change(servers: readonly (McpServer | GatewayServer)[]): void {
-    this.#servers = servers.map((one) => ('server' in one ? one : toGatewayServer(one)));
+    this.#servers = servers.map(toGatewayServer);
     this.#onChange?.(this.#servers);
   }
 
@@ -79,8 +79,9 @@ export class FakePorts implements GatewayPorts {
   }
 }
 
-function toGatewayServer(server: McpServer): GatewayServer {
-  return { server, consent: server.mode === 'local' ? 'given' : 'not_needed', missing: [] };
+function toGatewayServer(one: McpServer | GatewayServer): GatewayServer {
+  if ('server' in one) return one;
+  return { server: one, consent: one.mode === 'local' ? 'given' : 'not_needed', missing: [] };
 }
 
 let ids = 0;

@@ -3,13 +3,14 @@ import { z } from 'zod';
 import { HOST_CALLER } from '../../../machine/mcp_caller.ts';
 import { startLocalGateway } from '../../../gateway/servers/local_gateway.ts';
 import { serveStdioFront } from '../../../gateway/fronts/stdio_front.ts';
+import type { GatewayServer } from '../../../gateway/gateway_ports.ts';
 import type { McpServer } from '../../../shared/model/mcp_server.ts';
 import { FakePorts } from './fake_ports.ts';
 
 const given = z
   .custom<{
     readonly home: string;
-    readonly servers: readonly McpServer[];
+    readonly servers: readonly (McpServer | GatewayServer)[];
     readonly secrets?: Readonly<Record<string, string>>;
   }>()
   .parse(JSON.parse(process.argv[2] ?? '{}'));

@@ -4,7 +4,7 @@ import { MAX_MCP_SERVER_HOSTS, MCP_HEALTH_STATES } from '../../model/mcp_server.
 import { hostPatternText } from '../host_binding_fields.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
 import { seenKind, seenTools, toolHash } from './mcp_tools.ts';
-import { id, line, time } from '../primitives.ts';
+import { id, imageId, line, time } from '../primitives.ts';
 
 /** The calls between the sidecar, its gateways and the CLI, all programs of the same user on this machine. */
 
@@ -47,6 +47,8 @@ const listedServer = z.object({
   reviewed_kinds: z.array(z.string()).default(['tool']),
   /** The only hosts that its container reaches; null if its network is not closed (decision 0080). */
   allowed_hosts: z.array(z.string()).nullable().default(null),
+  /** The id of the image of its own `docker run` that was last consented to; null if there is none (decision 0097). */
+  image: z.string().nullable().default(null),
   /** Hosts that its container was refused, newest first. The server chose them. */
   refused_hosts: z.array(z.string()).default([]),
   /** The gateways' report, or what is known without one. */
@@ -88,6 +90,8 @@ export const consentInput = z.strictObject({
    * the same isolation keeps what it had, and any other reaches no host.
    */
   allowed_hosts: serverHosts.nullable().optional(),
+  /** The id of the image that the person was shown, for a server whose command is a `docker run`. */
+  image: imageId.optional(),
 });
 export type ConsentInput = z.output<typeof consentInput>;
 

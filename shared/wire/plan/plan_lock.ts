@@ -14,15 +14,12 @@ import {
   timeoutSecondsNumber,
 } from './plan_fields.ts';
 import { checkHosts, checkStepIds } from './plan_rules.ts';
-import { id, time } from '../primitives.ts';
+import { id, imageId, time } from '../primitives.ts';
 
 /** The `typ` of a plan lock's JWS, so that nothing else signed by the sidecar can pass for a lock. */
 export const PLAN_LOCK_TYP = 'svc-plan-lock+jws';
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is not a SHA-256 in lower-case hex');
-
-/** A container image by its content id, as engines print it. */
-export const imageId = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'is not an image id of the form sha256:...');
 
 /** A step as sealed in the lock. Without `effect` the step reaches no host: `hosts` is empty, and it gets no scope and no proxy variables. */
 export const sealedStep = z
