@@ -42,6 +42,20 @@ const problemsOf = (fields: object): readonly string[] => {
 };
 const loginProblems = (fields: object): readonly string[] => problemsOf({ logins: [{ ...LOGIN, ...fields }] });
 
+test.each([
+  ['~/.local/share/demo', true],
+  ['~/.local/state/demo', true],
+  ['~/.demo', true],
+  ['~/.local/share/keyrings', false],
+  ['~/.local/share', false],
+  ['~/.local/share/demo/more', false],
+  ['~/.local/bin/demo', false],
+  ['~/.ssh', false],
+])('the sandbox of an agent may show %s: %s', (path, isOwn) => {
+  const problems = isOwn ? [] : ['sandbox.writes.0.path: belongs to another program'];
+  expect(problemsOf({ sandbox: { writes: [{ path }] } })).toEqual(problems);
+});
+
 describe('the catalog of agents', () => {
   test('has a profile for every agent that is a command, with its title', () => {
     const titles = Object.fromEntries(FILES.map((file) => [file.replace(/\.yaml$/, ''), catalogProfile(file).title]));

@@ -59,6 +59,16 @@ const ownPath = homePath.superRefine((path, context) => {
   if (NOT_FOR_PROFILES.test(path)) context.addIssue({ code: 'custom', message: 'belongs to another program' });
 });
 
+/** Where a program keeps its data and its state, by its name. */
+const DATA_FOLDER = /^~\/\.local\/(?:share|state)\/([\w-]+)$/;
+
+/** A path that is shown in the agent's sandbox; whose a folder of data is, {@link checkDataFolders} decides. */
+const shownPath = homePath.superRefine((path, context) => {
+  if (!DATA_FOLDER.test(path) && NOT_FOR_PROFILES.test(path)) {
+    context.addIssue({ code: 'custom', message: 'belongs to another program' });
+  }
+});
+
 const writtenPath = ownPath.superRefine((path, context) => {
   if (!path.endsWith('.json'))
     context.addIssue({ code: 'custom', message: 'must end in .json: no other file is written' });
@@ -236,7 +246,7 @@ const profile = z
     /** What the agent keeps in the home, writable in its sandbox. A path that ends in .json is a file, any other is a folder. */
     sandbox: z
       .strictObject({
-        writes: z.array(z.strictObject({ path: ownPath, moved_by: variableName.optional() })).min(1),
+        writes: z.array(z.strictObject({ path: shownPath, moved_by: variableName.optional() })).min(1),
       })
       .optional(),
     /** Hosts that it also calls. They get no credential, even if the agent sends its placeholder there. */
@@ -244,7 +254,8 @@ const profile = z
     /** Secrets to use where a host is bound to several, such as the account of one project. */
     secrets: z.array(secretName).max(MAX_CHOSEN_SECRETS).default([]),
   })
-  .superRefine(checkReferences);
+  .superRefine(checkReferences)
+  .superRefine(checkDataFolders);
 
 /** How `svc` runs a coding agent: a file of `catalog/agents/`, or of `agents/` in the state directory. */
 export type AgentProfile = z.output<typeof profile>;
@@ -291,6 +302,23 @@ interface Checked {
   readonly files: readonly { readonly login: string }[];
   readonly tried: string | null;
   readonly container?: z.output<typeof containerPart> | undefined;
+}
+
+interface Shown {
+  readonly name: string;
+  readonly sandbox?: { readonly writes: readonly { readonly path: string }[] } | undefined;
+}
+
+function checkDataFolders({ name, sandbox }: Shown, context: z.RefinementCtx): void {
+  for (const [at, { path }] of (sandbox?.writes ?? []).entries()) {
+    const owner = DATA_FOLDER.exec(path)?.[1] ?? name;
+    if (owner === name) continue;
+    context.addIssue({
+      code: 'custom',
+      path: ['sandbox', 'writes', at, 'path'],
+      message: 'belongs to another program',
+    });
+  }
 }
 
 function checkReferences({ logins, files, tried, container: inContainer }: Checked, context: z.RefinementCtx): void {
