@@ -13,6 +13,7 @@ import { readReply } from '../testing/read_reply.ts';
 import { ScriptedHttp2Stream, ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { isHttp2, onlyInHttp1 } from '../testing/data_plane.ts';
 import { ClientStream } from '../tunnel/client_stream.ts';
+import { UnsentAllowance } from '../tunnel/discard_unsent.ts';
 import { relay } from '../tunnel/relay.ts';
 import { relayStream } from '../tunnel/relay_stream.ts';
 
@@ -81,7 +82,7 @@ async function relayOverHttp2({ reply, ...outcome }: Replied): Promise<ScriptedH
   const raw = Buffer.from(formatReplyHead(head.value), 'latin1');
   const stream = new ScriptedHttp2Stream();
   const asHttp2 = { ...outcome, version: '2', reply: { ...reply, head: head.value, raw, framing: TO_END } } as const;
-  await relayStream(new ClientStream(stream.asHttp2), asHttp2, () => 'counted');
+  await relayStream(new ClientStream(stream.asHttp2, new UnsentAllowance()), asHttp2, () => 'counted');
   return stream;
 }
 

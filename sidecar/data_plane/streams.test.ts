@@ -5,12 +5,14 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { listen } from '../../machine/connection/listen.ts';
+import { CONNECTION_WINDOW_BYTES } from '../../machine/connection/stream_limits.ts';
 import type { MarkedHeaders } from '../../machine/connection/stream_connection.ts';
 import type { DataPlane, StreamHandler } from '../testing/data_plane.ts';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { fieldOf } from '../../shared/net/http/http2_head.ts';
 import { createAnswering, readUntil, startDataPlane } from '../testing/data_plane.ts';
+import { MOST_UNSENT_STREAMS } from '../tunnel/discard_unsent.ts';
 
 /** What only HTTP/2 has; over_http2.test.ts has what both versions have in common. */
 
@@ -314,24 +316,51 @@ describe('with a binding', () => {
     expect(plane.budget.heldBytes).toBe(0);
   });
 
-  test('a refused request that is still being sent is answered, and its client told to stop', async () => {
+  test('a refused request is answered, and its client may send the rest before it reads that', async () => {
     plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
     await serve((stream) => reply(stream, 'hi'));
     const session = await plane.openSession(HOST);
     const stream = session.request(fieldsOf('POST'), { endStream: false });
-    stream.write(Buffer.alloc(1_000_000));
-    const got = await readReply(stream);
-    expect([got.fields[1], got.code]).toEqual(['403', 0]);
+    const replied = readReply(stream);
+    const piece = Buffer.alloc(CONNECTION_WINDOW_BYTES / 16);
+    for (let sent = 0; sent < 3 * CONNECTION_WINDOW_BYTES; sent += piece.length) {
+      await new Promise((resolve) => stream.write(piece, resolve));
+    }
+    stream.end();
+    const got = await replied;
+    expect([got.fields[1], got.code, got.isWhole]).toEqual(['403', 0, true]);
     expect((await ask(session, GET)).body).toBe('hi');
     expect(seen).toHaveLength(1);
   });
 
-  test('a refused HEAD that is still being sent is freed too', async () => {
+  test('some refused requests may go on, others of their connection are told to stop, and all others are served', async () => {
+    plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
     await serve((stream) => reply(stream, 'hi'));
     const session = await plane.openSession(HOST);
-    const other = fieldsOf('HEAD').map((value) => (value === HOST ? 'other.example.test' : value));
-    const got = await readReply(session.request(other, { endStream: false }));
-    expect([got.fields[1], got.code]).toEqual(['421', 0]);
+    const refused = Array.from({ length: MOST_UNSENT_STREAMS }, async () => {
+      const stream = session.request(fieldsOf('POST'), { endStream: false });
+      await new Promise((resolve) => stream.resume().once('end', resolve));
+      return stream;
+    });
+    const unsent = await Promise.all(refused);
+    for (const method of ['POST', 'HEAD']) {
+      const path = fieldsOf(method).map((value) =>
+        value === HOST && method === 'HEAD' ? 'other.example.test' : value,
+      );
+      const stopped = session.request(path, { endStream: false });
+      if (method === 'POST') stopped.write(Buffer.alloc(1_000_000));
+      const got = await readReply(stopped);
+      expect([got.fields[1], got.code]).toEqual([method === 'POST' ? '403' : '421', 0]);
+    }
+    expect((await ask(session, GET)).body).toBe('hi');
+    expect(unsent.map((stream) => stream.closed)).not.toContain(true);
+    for (const stream of unsent) stream.end();
+    await Promise.all(
+      unsent.map(async (stream) => stream.closed || new Promise((resolve) => stream.once('close', resolve))),
+    );
+    const next = session.request(fieldsOf('POST'), { endStream: false });
+    await new Promise((resolve) => next.resume().once('end', resolve));
+    expect(next.closed).toBe(false);
   });
 
   test.each([
@@ -343,7 +372,7 @@ describe('with a binding', () => {
     const stream = (await plane.openSession(HOST)).request(fieldsOf('POST', ['content-type', type]), {
       endStream: false,
     });
-    stream.write('an open call');
+    stream.end('an open call');
     const { fields, body, code } = await readReply(stream);
     const [status, got, grpcStatus, message] = [':status', 'content-type', 'grpc-status', 'grpc-message'].map((name) =>
       fieldOf(fields, name),

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { Connection } from '../../machine/connection/connection.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
-import { closeAfterAnswer, MOST_UNSENT_BYTES, MOST_UNSENT_MS, UNSENT_MS } from './close_after_answer.ts';
+import { closeAfterAnswer } from './close_after_answer.ts';
+import { MOST_UNSENT_BYTES, MOST_UNSENT_MS, UNSENT_MS } from './discard_unsent.ts';
 
 let client: ScriptedStream;
 

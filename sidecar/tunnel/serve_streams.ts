@@ -18,6 +18,7 @@ import {
 import type { StreamRequest } from '../exchange/incoming.ts';
 import type { Outcome } from '../exchange/outcome.ts';
 import { ClientStream } from './client_stream.ts';
+import { UnsentAllowance } from './discard_unsent.ts';
 import { IdleTimer } from './idle_timer.ts';
 import { relayStream } from './relay_stream.ts';
 import type { ServedTunnel } from './serve.ts';
@@ -36,6 +37,7 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
   const session = performServerHandshake(socket, sessionOptions(limits));
   const closed = new Promise<void>((resolve) => session.once('close', resolve));
   const running = new Set<Promise<void>>();
+  const unsent = new UnsentAllowance();
   const failures: unknown[] = [];
   let lingering: NodeJS.Timeout | undefined;
   const idle = new IdleTimer(() => {
@@ -64,7 +66,7 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
     const request = { fields, neverIndexed: headers[sensitiveHeaders] ?? [], isWhole: (flags & END_STREAM) !== 0 };
     // One request is the tunnel's own, which the session counts already.
     const leave = running.size === 0 ? undefined : tunnel.openRequest?.();
-    const served = serveStream(new ClientStream(stream), request, leave !== null, tunnel, ports)
+    const served = serveStream(new ClientStream(stream, unsent), request, leave !== null, tunnel, ports)
       .catch((error: unknown) => {
         failures.push(error);
         session.destroy();
@@ -124,6 +126,7 @@ async function serveStream(
     } finally {
       unwatch?.();
     }
+    if (outcome.kind !== 'replied') await client.discardRest();
     await client.finish();
   } catch (error) {
     client.destroy();

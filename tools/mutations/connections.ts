@@ -5,8 +5,9 @@ const GATE_TEST = 'shared/net/connection_gate.test.ts';
 const CROWD = 'sidecar/data_plane/crowd.test.ts';
 const NODE_GATE = 'worker/entries/guard_connections.ts';
 const NODE_GATE_TEST = 'worker/entries/guard_connections.test.ts';
-const CLOSE = 'sidecar/tunnel/close_after_answer.ts';
+const CLOSE = 'sidecar/tunnel/discard_unsent.ts';
 const CLOSE_TEST = 'sidecar/tunnel/close_after_answer.test.ts';
+const STREAM_TEST = 'sidecar/tunnel/client_stream.test.ts';
 const STRANGERS = 'sidecar/tunnel/stranger_refusals.ts';
 
 /** Limits before authentication (docs/decisions/0048). */
@@ -121,7 +122,7 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: CLOSE,
     text: 'pause = setTimeout(drop, UNSENT_MS);',
     replacement: 'pause = undefined;',
-    tests: [CLOSE_TEST],
+    tests: [CLOSE_TEST, STREAM_TEST],
   },
   {
     row: 'Connections that wait',
@@ -129,15 +130,39 @@ export const CONNECTION_MUTATIONS: readonly Mutation[] = [
     file: CLOSE,
     text: 'const whole = setTimeout(drop, MOST_UNSENT_MS);',
     replacement: 'const whole = undefined;',
-    tests: [CLOSE_TEST],
+    tests: [CLOSE_TEST, STREAM_TEST],
   },
   {
     row: 'Connections that wait',
     holds: 'a client that was refused is dropped if it sends too much',
     file: CLOSE,
-    text: 'bytes <= MOST_UNSENT_BYTES',
-    replacement: 'bytes >= 0',
-    tests: [CLOSE_TEST],
+    text: 'return this.#bytes <= MOST_UNSENT_BYTES;',
+    replacement: 'return this.#bytes >= 0;',
+    tests: [CLOSE_TEST, STREAM_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'few refused streams of a connection may go on sending at once',
+    file: CLOSE,
+    text: 'this.#streams >= MOST_UNSENT_STREAMS || ',
+    replacement: '',
+    tests: [STREAM_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'the refused streams of a connection share one limit of bytes',
+    file: CLOSE,
+    text: ' || this.#bytes > MOST_UNSENT_BYTES',
+    replacement: '',
+    tests: [STREAM_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'a refused stream gives its place back',
+    file: 'sidecar/tunnel/client_stream.ts',
+    text: '    leave();\n',
+    replacement: '',
+    tests: [STREAM_TEST],
   },
   {
     row: 'Connections that wait',
