@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { isExecutable } from '../../machine/is_executable.ts';
 import { SELF_TEST_HOST } from '../../shared/model/egress.ts';
 
 /** In a self-test session the sidecar answers for it; without the proxy the name does not resolve. So a probe contacts no host. */
@@ -95,14 +95,7 @@ export function outcomeOf(output: string): TrustOutcome {
 
 /** True if a program of this name can be executed from a folder of PATH. */
 export function isOnPath(command: string, path: string): boolean {
-  return path.split(delimiter).some((folder) => {
-    try {
-      accessSync(join(folder, command), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  return path.split(delimiter).some((folder) => isExecutable(join(folder, command)));
 }
 
 function outputOf(client: Client, env: Readonly<Record<string, string>>): Promise<string> {

@@ -1,5 +1,6 @@
-import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
+import { isExecutable } from '../../machine/is_executable.ts';
 import { MCP_SERVER_NAME } from '../../shared/model/mcp_server.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import {
@@ -127,15 +128,6 @@ function isOnPath(context: CliContext, program: string): boolean {
     return realpathSync(candidate) === realpathSync(program);
   }
   return false;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function readConfiguration(path: string): string | null {

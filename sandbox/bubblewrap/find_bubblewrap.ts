@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { isExecutable } from '../../machine/is_executable.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { LaunchProblem } from '../launch/launch_error.ts';
 import { readKernelFile } from './run_sandbox.ts';
@@ -25,7 +25,7 @@ const ALSO = ['/usr/bin', '/usr/local/bin', '/bin'];
 const CONTAINER_INSTEAD = 'In a container instead: svc launch AGENT';
 
 export function machineFacts(path: string): MachineFacts {
-  return { platform: process.platform, arch: process.arch, path, isProgram };
+  return { platform: process.platform, arch: process.arch, path, isProgram: isExecutable };
 }
 
 /** bubblewrap, or why this machine can have no such sandbox. */
@@ -127,13 +127,4 @@ export function probeBubblewrap({ program }: Bubblewrap): Result<void, LaunchPro
   ];
   const tried = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
   return tried.status === 0 ? ok(undefined) : err(whyNoSandbox(kernelFacts(tried.stderr ?? '')));
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
