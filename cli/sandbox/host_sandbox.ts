@@ -1,5 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { realpathSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { identify, isRunning } from '../../machine/process_identity.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';

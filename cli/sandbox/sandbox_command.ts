@@ -6,12 +6,12 @@ import {
   machineFacts,
   whyNoSandbox,
 } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
-import { listGuarded, type SandboxPlan } from '../../sandbox/bubblewrap/plan_sandbox.ts';
+import { listGuarded, planSandbox, type SandboxPlan } from '../../sandbox/bubblewrap/plan_sandbox.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
 import { makePlaceholders, removePlaceholders } from '../../sandbox/bubblewrap/run_sandbox.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { planFor, requestFor } from './host_sandbox.ts';
+import { requestFor } from './host_sandbox.ts';
 
 /** `svc sandbox`. */
 export function addSandboxCommands(line: CommandLine): void {
@@ -44,14 +44,11 @@ function checkSandbox(call: Call): undefined {
   const found = findBubblewrap(machineFacts(context.env['PATH'] ?? ''));
   if (!found.ok) throw new CliError(EXIT.failed, found.error.message, found.error.fixes);
   const wanted = { readable: [], writable: [], agent: null };
-  const planned = planFor(call, wanted, { command: 'sh', folder: null });
+  const request = requestFor(call, wanted, { command: 'sh', folder: null });
+  const planned = planSandbox(request, MACHINE_FILES);
   if (!planned.ok) throw new CliError(EXIT.failed, planned.error.message, planned.error.fixes);
   const shown = planned.value.shown.map(({ path }) => path);
-  const guarded = listGuarded(
-    requestFor(call, wanted, { command: 'sh', folder: null }),
-    context.userHome,
-    MACHINE_FILES,
-  );
+  const guarded = listGuarded(request, context.userHome, MACHINE_FILES);
   const names = new Map(guarded.map(({ path, name }) => [path, name]));
   const said = probe(found.value, planned.value, [...shown, context.userHome, ...names.keys()]);
   const stateOf = (path: string): Row['result'] =>

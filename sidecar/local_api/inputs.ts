@@ -9,7 +9,7 @@ import {
 } from '../../shared/wire/host_binding_fields.ts';
 import { planLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { id, imageId, line } from '../../shared/wire/primitives.ts';
-import { SANDBOX_FOLDER_NAME } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { hostSandbox } from '../session/sandbox.ts';
 
 const MAX_TTL_SECONDS = 30 * 24 * 3600;
 const MAX_UNSEALED = 64;
@@ -50,13 +50,6 @@ const sandboxInput = z.strictObject({
   unsealed: z.array(z.strictObject(unsealedFields)).max(MAX_UNSEALED).default([]),
 });
 
-/** A sandbox that the launcher makes itself. The sidecar listens in its folder. */
-const hostSandboxInput = z.strictObject({
-  mode: z.literal('bubblewrap'),
-  egress: z.enum(EGRESS_MODES),
-  folder: z.string().regex(SANDBOX_FOLDER_NAME, 'is not the name of a folder of a sandbox'),
-});
-
 /** `POST /v1/sandbox-proxy/sessions`. */
 export const sessionInput = z.strictObject({
   name: z.string().trim().min(1).max(100).optional(),
@@ -70,7 +63,7 @@ export const sessionInput = z.strictObject({
   owner: z.strictObject({ pid, started: z.string().max(64).nullable() }).optional(),
   sandbox: sandboxInput.optional(),
   /** Instead of a container. It needs an owner. */
-  host_sandbox: hostSandboxInput.optional(),
+  host_sandbox: hostSandbox.optional(),
   /** Patterns. The session reaches only these, bound hosts and hosts of active connectors. */
   allowed_hosts: z.array(hostPatternText).max(MAX_ALLOWED_HOSTS).optional(),
   /** Allowed too, and they may lead to private addresses: exact hosts that a person typed for this session. */

@@ -1,4 +1,6 @@
-import type { Egress } from '../../shared/model/egress.ts';
+import { z } from 'zod';
+import { SANDBOX_FOLDER_NAME } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { type Egress, EGRESS_MODES } from '../../shared/model/egress.ts';
 
 /** A credential that the container gets in plaintext, because no binding can complete its requests (specification section 2). */
 export interface UnsealedCredential {
@@ -37,12 +39,13 @@ export interface PausedUse {
  * A sandbox that the session's launcher makes without a container engine (decision 0122). Its network is empty: the only way out
  * is the session's own socket.
  */
-export interface HostSandbox {
-  readonly mode: 'bubblewrap';
-  readonly egress: Egress;
+export const hostSandbox = z.strictObject({
+  mode: z.literal('bubblewrap'),
+  egress: z.enum(EGRESS_MODES),
   /** The name of its folder in `$SVC_HOME/sandboxes`, which the launcher has made; the socket is in it. */
-  readonly folder: string;
-}
+  folder: z.string().regex(SANDBOX_FOLDER_NAME, 'is not the name of a folder of a sandbox'),
+});
+export type HostSandbox = Readonly<z.output<typeof hostSandbox>>;
 
 /** The requested sandbox of a session. */
 export interface Sandbox {

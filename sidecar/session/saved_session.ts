@@ -8,7 +8,7 @@ import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { id } from '../../shared/wire/primitives.ts';
-import { SANDBOX_FOLDER_NAME } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { hostSandbox } from './sandbox.ts';
 import type { Session } from './session.ts';
 
 /** In a session's folder: what the next run of the sidecar needs to restore it. Its CA's key is beside it. */
@@ -28,12 +28,6 @@ const sandbox = z.strictObject({
   runtime: z.strictObject({ program: z.literal('docker'), endpoint: text.startsWith('unix:///') }),
   detached: z.boolean(),
   egress: z.enum(EGRESS_MODES),
-});
-
-const hostSandbox = z.strictObject({
-  mode: z.literal('bubblewrap'),
-  egress: z.enum(EGRESS_MODES),
-  folder: text.regex(SANDBOX_FOLDER_NAME),
 });
 
 const container = z.strictObject({
