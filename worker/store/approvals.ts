@@ -41,11 +41,6 @@ export async function listApprovals(
     .limit(page.limit);
 }
 
-/** The pending ones, newest first. */
-export function listPending(database: Database, viewer: ApprovalViewer, limit: number): Promise<ApprovalRow[]> {
-  return listApprovals(database, viewer, { state: 'pending', before: null, limit });
-}
-
 /** How many are pending and not overdue at `now`. */
 export async function countVisiblePending(database: Database, viewer: ApprovalViewer, now: string): Promise<number> {
   const pending = and(eq(approvals.state, 'pending'), gt(approvals.expiresAt, now));

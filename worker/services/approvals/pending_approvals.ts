@@ -1,5 +1,5 @@
 import type { ApprovalRecord } from '../../../shared/wire/approvals.ts';
-import { type ApprovalRow, listDecidedOfKind, listPending, nameAskers } from '../../store/approvals.ts';
+import { type ApprovalRow, listApprovals, listDecidedOfKind, nameAskers } from '../../store/approvals.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { expireOverdue, toRecord, viewerOf } from './approvals.ts';
@@ -30,7 +30,7 @@ export async function listPendingApprovals(
 ): Promise<readonly PendingApproval[]> {
   await expireOverdue(context, caller.enterpriseId);
   const { database } = context;
-  const rows = await listPending(database, viewerOf(caller), limit);
+  const rows = await listApprovals(database, viewerOf(caller), { state: 'pending', before: null, limit });
   const names = await nameAskers(database, rows);
   const earlier = new Map<string, readonly EarlierDecision[]>();
   for (const row of rows) {
