@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type CompanyProxy, startCompanyProxy } from '../../e2e/support/company_proxy.ts';
+import { freePort } from '../../e2e/support/free_port.ts';
 import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
 
 let home: TestHome;
@@ -55,11 +56,44 @@ test('doctor says what the proxy answered, and how to mend it', async () => {
       fix: expect.stringMatching(/%XX/),
     },
   ]);
+});
+
+test.each([403, 502])(
+  'a registry that the proxy does not open (%i) is a warning: agents may reach theirs',
+  async (status) => {
+    proxy.answer = (socket) => void socket.end(`HTTP/1.1 ${status} x\r\n\r\n`);
+    expect(await findingsOf({ HTTPS_PROXY: proxy.url })).toMatchObject([
+      SETTINGS_OK,
+      {
+        level: 'warning',
+        text: expect.stringContaining(`(${status})`),
+        fix: 'have the proxy allow registry.modelcontextprotocol.io:443, to search and install MCP servers; everything else works without it',
+      },
+    ]);
+  },
+);
+
+test('a hosted control plane that the proxy does not open is a problem', async () => {
   proxy.answer = (socket) => void socket.end('HTTP/1.1 403 x\r\n\r\n');
-  expect(await findingsOf({ HTTPS_PROXY: proxy.url })).toMatchObject([
+  const env = { HTTPS_PROXY: proxy.url, SVC_CONTROL_URL: 'https://svc.corp.example' };
+  expect(await findingsOf(env)).toMatchObject([
     SETTINGS_OK,
-    { level: 'problem', fix: 'check HTTPS_PROXY, or set SVC_UPSTREAM_PROXY=off to connect without a proxy' },
+    {
+      level: 'problem',
+      fix: 'have the proxy allow svc.corp.example:443, or set SVC_UPSTREAM_PROXY=off to connect without a proxy',
+    },
   ]);
+});
+
+test('a proxy that cannot be reached, or does not speak HTTP, is a problem of the setting', async () => {
+  const fix = 'check HTTPS_PROXY, or set SVC_UPSTREAM_PROXY=off to connect without a proxy';
+  const closed = await freePort();
+  expect(await findingsOf({ HTTPS_PROXY: `http://127.0.0.1:${closed}` })).toMatchObject([
+    SETTINGS_OK,
+    { level: 'problem', text: expect.stringContaining('ECONNREFUSED'), fix },
+  ]);
+  proxy.answer = (socket) => void socket.end('SSH-2.0-x\r\n\r\n');
+  expect(await findingsOf({ HTTPS_PROXY: proxy.url })).toMatchObject([SETTINGS_OK, { level: 'problem', fix }]);
 });
 
 test('doctor says which hosts are exempt, and that a proxy cannot be used', async () => {

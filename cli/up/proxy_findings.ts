@@ -3,6 +3,7 @@ import { createTrustingContext } from '../../machine/trusted_roots.ts';
 import { DEFAULT_REGISTRY_URL } from '../../shared/model/settings.ts';
 import {
   goesThrough,
+  isAboutTarget,
   proxyOrigin,
   type ProxyTarget,
   readUpstreamProxy,
@@ -27,7 +28,12 @@ export async function proxyFindings(call: Call, sidecar: Asked<SidecarHealth>): 
   return proxy.value === null ? differs : [await tryProxy(call, proxy.value, targetOf(call)), ...differs];
 }
 
-async function tryProxy(call: Call, proxy: UpstreamProxy, target: ProxyTarget): Promise<Finding> {
+/** A host of svc's own, with which the proxy is tried. */
+interface TriedHost extends ProxyTarget {
+  readonly isRegistry: boolean;
+}
+
+async function tryProxy(call: Call, proxy: UpstreamProxy, target: TriedHost): Promise<Finding> {
   const origin = proxyOrigin(proxy);
   const tried = `${target.host}:${target.port}`;
   if (!goesThrough(proxy, target)) {
@@ -39,22 +45,42 @@ async function tryProxy(call: Call, proxy: UpstreamProxy, target: ProxyTarget): 
     dialled.value.destroy();
     return { check: CHECK, level: 'ok', text: `${origin} opens connections, tried with ${tried}` };
   }
-  const fix = /\((?:401|407)\)$/.test(dialled.error)
-    ? 'SVC_UPSTREAM_PROXY=http://USER:PASSWORD@HOST:PORT, with every special character of the password as %XX'
-    : `check ${proxy.source}, or set SVC_UPSTREAM_PROXY=off to connect without a proxy`;
-  return { check: CHECK, level: 'problem', text: `${origin}, tried with ${tried}: ${dialled.error}`, fix };
+  return {
+    check: CHECK,
+    ...failure(dialled.error, proxy, target),
+    text: `${origin}, tried with ${tried}: ${dialled.error}`,
+  };
+}
+
+/** What to do. A proxy that answers may well open the hosts of agents, so a registry that it does not open is a warning. */
+function failure(error: string, { source }: UpstreamProxy, target: TriedHost): Pick<Finding, 'level' | 'fix'> {
+  if (/\((?:401|407)\)$/.test(error)) {
+    const fix =
+      'SVC_UPSTREAM_PROXY=http://USER:PASSWORD@HOST:PORT, with every special character of the password as %XX';
+    return { level: 'problem', fix };
+  }
+  if (!isAboutTarget(error)) {
+    return { level: 'problem', fix: `check ${source}, or set SVC_UPSTREAM_PROXY=off to connect without a proxy` };
+  }
+  const allow = `have the proxy allow ${target.host}:${target.port}`;
+  return target.isRegistry
+    ? { level: 'warning', fix: `${allow}, to search and install MCP servers; everything else works without it` }
+    : { level: 'problem', fix: `${allow}, or set SVC_UPSTREAM_PROXY=off to connect without a proxy` };
 }
 
 /** The hosted control plane; for a local one the registry, which svc itself asks. */
-function targetOf({ context, options }: Call): ProxyTarget {
+function targetOf({ context, options }: Call): TriedHost {
   try {
     const control = new URL(controlUrlOf(context, options));
-    if (control.protocol === 'https:') return { host: control.hostname, port: Number(control.port || 443) };
+    if (control.protocol === 'https:') return hostOf(control, false);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
   }
-  const registry = new URL(settingsOf(context).registryUrl ?? DEFAULT_REGISTRY_URL);
-  return { host: registry.hostname, port: Number(registry.port || 443) };
+  return hostOf(new URL(settingsOf(context).registryUrl ?? DEFAULT_REGISTRY_URL), true);
+}
+
+function hostOf({ hostname, port }: URL, isRegistry: boolean): TriedHost {
+  return { host: hostname, port: Number(port || 443), isRegistry };
 }
 
 /** The sidecar keeps the environment that it was started with. */

@@ -2,7 +2,13 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type ConnectionOptions, type SecureContext } from 'node:tls';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { connectHead, ConnectReply, type ProxyTarget, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
+import {
+  connectHead,
+  ConnectReply,
+  noReplyInTime,
+  type ProxyTarget,
+  type UpstreamProxy,
+} from '../../shared/net/upstream_proxy.ts';
 
 /** A pending connection through an upstream proxy. */
 export interface ProxyDialling {
@@ -25,7 +31,8 @@ export function dialThroughProxy({ proxy, target, secureContext, timeoutMs }: Pr
   const socket = connectTo(proxy, secureContext);
   socket.setNoDelay(true);
   const connected = new Promise<Result<Socket, string>>((resolve) => {
-    const timer = setTimeout(() => settle(err('the upstream proxy did not answer in time')), timeoutMs);
+    let isConnected = false;
+    const timer = setTimeout(() => settle(err(noReplyInTime(isConnected))), timeoutMs);
     const reply = new ConnectReply(proxy);
     let isSettled = false;
     const settle = (result: Result<Socket, string>): void => {
@@ -49,7 +56,10 @@ export function dialThroughProxy({ proxy, target, secureContext, timeoutMs }: Pr
     socket.on('error', (error) => settle(err(unreachable(error))));
     socket.once('close', () => settle(err('the upstream proxy closed the connection')));
     socket.once('end', () => settle(err('the upstream proxy closed the connection')));
-    socket.once(proxy.isSecure ? 'secureConnect' : 'connect', () => socket.write(connectHead(proxy, target), 'latin1'));
+    socket.once(proxy.isSecure ? 'secureConnect' : 'connect', () => {
+      isConnected = true;
+      socket.write(connectHead(proxy, target), 'latin1');
+    });
     socket.on('data', onData);
   });
   return { connected, cancel: () => void socket.destroy() };

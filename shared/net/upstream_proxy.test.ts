@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import {
   connectHead,
   ConnectReply,
+  isAboutTarget,
+  noReplyInTime,
   goesThrough,
   proxyOrigin,
   readUpstreamProxy,
@@ -143,6 +145,21 @@ describe('the reply to CONNECT', () => {
       ok: false,
       error: 'the upstream proxy does not accept the user name and password (407)',
     });
+  });
+
+  test.each([
+    ['HTTP/1.1 403 x\r\n\r\n', true],
+    ['HTTP/1.1 504 x\r\n\r\n', true],
+    ['HTTP/1.1 407 x\r\n\r\n', false],
+    ['HTTP/1.1 302 x\r\n\r\n', false],
+    ['SSH-2.0-x\r\n\r\n', false],
+  ])('%j: the proxy may open other hosts: %s', (text, isExpected) => {
+    const answer = read(text);
+    expect(answer?.ok === false && isAboutTarget(answer.error)).toBe(isExpected);
+  });
+
+  test('no reply in time tells a proxy that waits for the host from one that is not there', () => {
+    expect([isAboutTarget(noReplyInTime(true)), isAboutTarget(noReplyInTime(false))]).toEqual([true, false]);
   });
 
   test('is limited, also if it is all interim heads', () => {

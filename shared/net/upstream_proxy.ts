@@ -140,6 +140,18 @@ export function connectHead({ authorization }: UpstreamProxy, { host, port }: Pr
   return `CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n${credentials}\r\n`;
 }
 
+/** Why there is no reply to CONNECT when its time is up. A proxy that accepts connections often waits itself, for the target. */
+export function noReplyInTime(isConnected: boolean): string {
+  return isConnected
+    ? 'the upstream proxy did not answer in time: it may be unable to reach the host'
+    : 'the upstream proxy cannot be reached (no answer in time)';
+}
+
+/** Whether a failure is one of the host that was asked for, so that the proxy itself may open others. */
+export function isAboutTarget(failure: string): boolean {
+  return /\((?:403|502|503|504)\)$|: it may be unable to reach the host$/.test(failure);
+}
+
 /** The largest reply to CONNECT, with all of its interim heads. */
 const MAX_REPLY_BYTES = 16 * 1024;
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createSecureServer } from 'node:http2';
 import type { Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type CompanyProxy, startCompanyProxy } from '../../e2e/support/company_proxy.ts';
 import { createTestCa, type TestCa } from '../../e2e/support/test_ca.ts';
 import { listen, reply, startTlsUpstream, type TlsUpstream } from '../../e2e/support/tls_upstream.ts';
@@ -128,6 +128,17 @@ describe('a connection through the upstream proxy', () => {
     const dialled = await dialer(settingsOf(proxy.url), { timeoutSeconds: 0.5 }).dial(HOST).connected;
     expect(dialled).toMatchObject({ ok: false, error: { reason: 'upstream_proxy_failed' } });
     for (const socket of proxy.open) await once(socket, 'close');
+  });
+
+  test('says that a proxy which accepts the connection may wait for the host itself', async () => {
+    const proxy = await startProxy();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    proxy.answer = () => void vi.advanceTimersByTime(600_000);
+    const dialled = await dialer(settingsOf(proxy.url)).dial(HOST).connected;
+    vi.useRealTimers();
+    expect(dialled).toMatchObject({
+      error: { message: expect.stringContaining('did not answer in time: it may be unable to reach the host') },
+    });
   });
 
   test('has one time limit for the proxy and the host', async () => {

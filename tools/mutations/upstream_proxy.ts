@@ -58,8 +58,8 @@ export const UPSTREAM_PROXY_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a proxy that does not answer is given up',
     file: DIAL,
-    text: "settle(err('the upstream proxy did not answer in time')), timeoutMs)",
-    replacement: "settle(err('the upstream proxy did not answer in time')), timeoutMs * 1000)",
+    text: 'settle(err(noReplyInTime(isConnected))), timeoutMs)',
+    replacement: 'settle(err(noReplyInTime(isConnected))), timeoutMs * 1000)',
     tests: [PROXIED],
   },
   {

@@ -1,6 +1,12 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { connectHead, ConnectReply, type ProxyTarget, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
+import {
+  connectHead,
+  ConnectReply,
+  noReplyInTime,
+  type ProxyTarget,
+  type UpstreamProxy,
+} from '../../shared/net/upstream_proxy.ts';
 
 /** No connection through the upstream proxy. The message is a sentence without an address or a credential of the proxy. */
 export class ProxyFailed extends Error {
@@ -19,13 +25,14 @@ export function dialProxy(
   const socket = connectTo(proxy, roots);
   const reply = new ConnectReply(proxy);
   return new Promise((resolve, reject) => {
+    let isConnected = false;
     let isOpen = false;
     const fail = (message: string): void => {
       if (isOpen) return;
       socket.destroy();
       reject(new ProxyFailed(message));
     };
-    const late = (): void => fail('the upstream proxy did not answer in time');
+    const late = (): void => fail(noReplyInTime(isConnected));
     const onData = (chunk: Buffer): void => {
       const opened = reply.read(chunk);
       if (opened === null) return;
@@ -44,7 +51,10 @@ export function dialProxy(
       fail(`the upstream proxy cannot be reached (${error.code ?? 'unknown'})`);
     });
     for (const name of ['end', 'close']) socket.once(name, () => fail('the upstream proxy closed the connection'));
-    socket.once(proxy.isSecure ? 'secureConnect' : 'connect', () => socket.write(connectHead(proxy, target), 'latin1'));
+    socket.once(proxy.isSecure ? 'secureConnect' : 'connect', () => {
+      isConnected = true;
+      socket.write(connectHead(proxy, target), 'latin1');
+    });
     socket.on('data', onData);
   });
 }
