@@ -1,6 +1,9 @@
-/** The text with a capital first letter. */
+/** Words of prose. Hosts, paths, options, codes and `svc` keep their spelling at the start of a sentence, too. */
+const PROSE = /^(?!svc\b)[a-z][a-z'’-]*(?=[\s,;]|:\s|$)/;
+
+/** The text with a capital first letter, unless its first word is a name. */
 export function capitalise(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+  return PROSE.test(text) ? `${text.charAt(0).toUpperCase()}${text.slice(1)}` : text;
 }
 
 /** A message, which starts in lower case and has no full stop, as a sentence. */

@@ -173,7 +173,7 @@ describe('a host name called by a hosted control plane', () => {
       expect(await callNameOf(...addresses)).toMatchObject({
         error: {
           reason: 'upstream_unreachable',
-          message: `${HOST} could not be reached (it resolves to a private address)`,
+          message: `${HOST} could not be reached (it resolves to a private address, which the operator can allow by SVC_PRIVATE_HOSTS)`,
         },
       });
     }
@@ -266,7 +266,9 @@ const toLoopback: NodeOutboundOptions['resolve'] = (_hostname, _options, callbac
 test('a hosted control plane calls a named private host, and no other name that leads there', async () => {
   const options = { isLocal: false, timeoutMs: 1_000, resolve: toLoopback, privateHosts: ['localhost.example.test'] };
   expect(await get(`https://${HOST}/`, options)).toMatchObject({
-    error: { message: `${HOST} could not be reached (it resolves to a private address)` },
+    error: {
+      message: `${HOST} could not be reached (it resolves to a private address, which the operator can allow by SVC_PRIVATE_HOSTS)`,
+    },
   });
   const named = await get('https://localhost.example.test/', options);
   expect(named.ok ? '' : named.error.message).not.toContain('private');

@@ -213,7 +213,7 @@ const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|EPR
 function toFailure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): Failure<OutboundFailureReason> {
   const code = error.code ?? 'unknown';
   if (deadline.aborted) return timeoutFailure(host);
-  if (error instanceof PrivateAddress) return unreachableHost(host, 'it resolves to a private address');
+  if (error instanceof PrivateAddress) return unreachableHost(host, PRIVATE);
   if (error instanceof ProxyFailed) return unreachableHost(host, error.message);
   if (error instanceof UncheckedAddress) return unreachableHost(host, UNCHECKED);
   if (error instanceof SwitchedProtocol) return invalidReply(host, 'switches to another protocol');
@@ -222,6 +222,8 @@ function toFailure(host: string, error: NodeJS.ErrnoException, deadline: AbortSi
   const message = `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root`;
   return { reason: 'upstream_tls_failed', message };
 }
+
+const PRIVATE = 'it resolves to a private address, which the operator can allow by SVC_PRIVATE_HOSTS';
 
 const UNCHECKED =
   'the upstream proxy resolves its name, so whether it is private is unknown here; the operator can set SVC_UPSTREAM_PROXY_PUBLIC_ONLY or SVC_PRIVATE_HOSTS';
