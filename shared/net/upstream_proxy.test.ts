@@ -130,6 +130,7 @@ describe('the reply to CONNECT', () => {
     ['HTTP/1.1 401 x\r\nWWW-Authenticate: Basic\r\n\r\n', 'asks for a user name and a password (401)'],
     ['HTTP/1.1 403 x\r\n\r\n', 'does not allow this connection (403)'],
     ['HTTP/1.1 502 x\r\n\r\n', 'could not reach it (502)'],
+    ['HTTP/1.1 500 x\r\n\r\n', 'could not reach it (500)'],
     ['HTTP/1.1 302 x\r\nLocation: http://login.test\r\n\r\n', 'refused the connection (302)'],
     ['HTTP/2 200\r\n\r\n', 'does not answer in HTTP/1.1'],
     ['SSH-2.0-x\r\n\r\n', 'does not answer in HTTP/1.1'],
@@ -149,6 +150,7 @@ describe('the reply to CONNECT', () => {
 
   test.each([
     ['HTTP/1.1 403 x\r\n\r\n', true],
+    ['HTTP/1.1 500 x\r\n\r\n', true],
     ['HTTP/1.1 504 x\r\n\r\n', true],
     ['HTTP/1.1 407 x\r\n\r\n', false],
     ['HTTP/1.1 302 x\r\n\r\n', false],

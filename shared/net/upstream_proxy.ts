@@ -149,7 +149,7 @@ export function noReplyInTime(isConnected: boolean): string {
 
 /** Whether a failure is one of the host that was asked for, so that the proxy itself may open others. */
 export function isAboutTarget(failure: string): boolean {
-  return /\((?:403|502|503|504)\)$|: it may be unable to reach the host$/.test(failure);
+  return /\((?:403|5\d\d)\)$|: it may be unable to reach the host$/.test(failure);
 }
 
 /** The largest reply to CONNECT, with all of its interim heads. */
@@ -200,8 +200,8 @@ function refusedBy(status: number, head: string, proxy: UpstreamProxy): string {
   // tinyproxy answers a wrong password with 401.
   if (status === 407 || status === 401) return `the upstream proxy ${authenticationProblem(head, proxy)} (${status})`;
   if (status === 403) return 'the upstream proxy does not allow this connection (403)';
-  const isGateway = status === 502 || status === 503 || status === 504;
-  return `the upstream proxy ${isGateway ? 'could not reach it' : 'refused the connection'} (${status})`;
+  // tinyproxy answers 500 for a name that it cannot resolve, others a gateway's 502 to 504.
+  return `the upstream proxy ${status >= 500 ? 'could not reach it' : 'refused the connection'} (${status})`;
 }
 
 function authenticationProblem(head: string, { authorization }: UpstreamProxy): string {
