@@ -4,7 +4,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
-import { certificateHints } from './certificate_hints.ts';
+import { certificateHints, plainHttpHints } from './host_hints.ts';
 import { listTriedHosts, REFUSED_TYPES, refusedHostsLine } from './hosts/refused_hosts.ts';
 import { placeholderHints } from './placeholder_hints.ts';
 
@@ -16,8 +16,6 @@ const PASSED = 'sandbox.proxy.passthrough';
 /** A session whose hints are shown. */
 interface HintedSession {
   readonly sessionId: string;
-  /** True if it reached only the hosts of a list. */
-  readonly hadList: boolean;
   /** False if it has no placeholder that could have gone astray. */
   readonly hadPlaceholders?: boolean;
   /** Unbound hosts to which its agent is known to send its placeholder. */
@@ -25,12 +23,12 @@ interface HintedSession {
 }
 
 /**
- * The hints of a session, from one list of its events: which unbound hosts got a placeholder, which hosts it was refused, if it
- * had a list of allowed ones, and at which a client refused the certificate.
+ * The hints of a session, from one list of its events: which unbound hosts got a placeholder, which hosts, ports and plain HTTP
+ * it was refused, and at which hosts a client refused the certificate.
  */
 export async function readEndHints(call: Call, session: HintedSession): Promise<readonly string[]> {
-  const { sessionId, hadList, hadPlaceholders = true } = session;
-  const types = [hadList ? REFUSED_TYPES : 'sandbox.proxy.rejected', ...(hadPlaceholders ? [PASSED] : [])];
+  const { sessionId, hadPlaceholders = true } = session;
+  const types = [REFUSED_TYPES, ...(hadPlaceholders ? [PASSED] : [])];
   const query = { session: sessionId, type: types.join(',') };
   const limits = { most: MOST_EVENTS, signal: AbortSignal.timeout(AT_END_MS) };
   const client = controlClient(call.context, call.options);
@@ -40,13 +38,14 @@ export async function readEndHints(call: Call, session: HintedSession): Promise<
 
 function hintsOf(
   events: readonly z.infer<typeof readAuditEvent>[],
-  { sessionId, hadList, hadPlaceholders = true, expectedHosts }: HintedSession,
+  { sessionId, hadPlaceholders = true, expectedHosts }: HintedSession,
   folder: string,
 ): readonly string[] {
-  const refused = hadList ? refusedHostsLine(listTriedHosts(events), { sessionId, folder }) : null;
+  const refused = refusedHostsLine(listTriedHosts(events), { sessionId, folder });
   return [
     ...(hadPlaceholders ? placeholderHints(events, expectedHosts) : []),
     ...(refused === null ? [] : [refused]),
+    ...plainHttpHints(events),
     ...certificateHints(events),
   ];
 }

@@ -60,7 +60,7 @@ export async function launchProxied(
   if (end.exitCode === null) tellDetached(call, request, end);
   else {
     const { sessionId } = end;
-    await printEndHints(call, { sessionId, hadList: request.egress === 'sealed', expectedHosts: hosts });
+    await printEndHints(call, { sessionId, expectedHosts: hosts });
   }
   return end;
 }

@@ -213,9 +213,17 @@ describe('svc run', () => {
     expect(types.filter((type) => type.includes('rejected'))).toEqual([
       'sandbox.proxy.trust_denied,sandbox.proxy.rejected,sandbox.proxy.passthrough',
     ]);
-    const open = await runCli(home, ['run', '--', '/bin/true'], { answer });
-    expect(open.stderr).not.toContain('the agent chose');
-    expect(open.stderr).toContain('at y.test.');
+  });
+
+  test('names at the end the ports and the plain http that were refused, also without --allow-only', async () => {
+    const items = [
+      hostEvent('git.test:8443', 'connect_port_not_allowed'),
+      hostEvent('deb.test', 'non_connect_proxy_request'),
+    ];
+    const answer: Answer = (call) => (call.url.pathname === '/v1/audit-events' ? page(items) : both(call));
+    const run = await runCli(home, ['run', '--', '/bin/true'], { answer });
+    expect(run.stderr).toContain('svc: refused a host that the agent chose: git.test:8443 (1). To allow');
+    expect(run.stderr).toContain('svc: plain http to deb.test was refused.');
   });
 
   test.each(['sealed', 'sealed,public'])('refuses --egress=%s, which needs a sandbox', async (egress) => {

@@ -119,7 +119,7 @@ async function runReady(
   wanted: RunInSession,
   ready: ReadyRun,
 ): Promise<{ readonly status: number; readonly sessionId: string | null }> {
-  const { screened, box, allowList } = ready;
+  const { screened, box } = ready;
   const { session, end } = await open(call, {
     ...ready,
     kept: screened.kept,
@@ -150,7 +150,6 @@ async function runReady(
   }
   await printEndHints(call, {
     sessionId: session.sessionId,
-    hadList: allowList !== undefined,
     hadPlaceholders: session.sentinels.length > 0,
     expectedHosts: wanted.expectedHosts,
   });

@@ -74,7 +74,7 @@ async function showOne(call: Call): Promise<undefined> {
 /** A detached launch has nobody at its end, so its hints are here. JSON is for programs, which read the audit log. */
 async function printHints(call: Call, { session_id: sessionId, allowed_hosts: allowed }: SessionRecord): Promise<void> {
   if (call.options.json === true) return;
-  await printEndHints(call, { sessionId, hadList: Array.isArray(allowed), expectedHosts: allowed ?? [] });
+  await printEndHints(call, { sessionId, expectedHosts: allowed ?? [] });
 }
 
 function factsOf(session: SessionRecord): string[][] {
