@@ -175,21 +175,6 @@ test('names the command that lists things, not the call', async () => {
   expect(run.stderr).toBe('svc: there is no personal secret "a": `svc secret list` lists them (404 not_found)\n');
 });
 
-test.each([
-  ['delete it with DELETE /v1/connectors/con_1/credential', 'delete it with `svc connector credential rm con_1`'],
-  ['store one with PUT /v1/connectors/con_1/credential', 'store one with `svc connector credential set con_1`'],
-  [
-    'delete it with DELETE /v1/mcp-servers/mcp_1/credentials/API_KEY',
-    'delete it with `svc mcp credential unset mcp_1 API_KEY`',
-  ],
-  ['list them with GET /v1/mcp-servers/mcp_1/revisions', 'list them with `svc mcp rollback mcp_1`'],
-  ['decide with POST /v1/approvals/apr_1/decide, then', 'decide with `svc approvals approve apr_1`, then'],
-])('names the command for the call in "%s"', async (message, shown) => {
-  const error = { code: 'not_found', message };
-  const run = await runCli(home, ['secret', 'rm', 'a'], { answer: () => ({ status: 404, body: { error } }) });
-  expect(run.stderr).toBe(`svc: ${shown} (404 not_found)\n`);
-});
-
 test('treats a reply in an unknown format as an error', async () => {
   const run = await runCli(home, ['secret', 'list'], { answer: () => ({ status: 200, body: { items: [{ id: 1 }] } }) });
   expect(run).toMatchObject({ code: 1, stdout: '' });

@@ -1,3 +1,4 @@
+import { callsAsCommands } from './calls_as_commands.ts';
 import type { z } from 'zod';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -169,39 +170,10 @@ export function errorOfReply(name: string, reply: RawReply): CliError {
   const lines = Array.isArray(fields) ? fields.filter((field) => !repeats(message, field)).map(fieldLine) : [];
   return new CliError(
     EXIT.failed,
-    `${toPrintable(inCommands(message))} (${reply.status} ${toPrintable(code)})`,
+    `${toPrintable(callsAsCommands(message))} (${reply.status} ${toPrintable(code)})`,
     lines,
     code,
   );
-}
-
-const LIST_COMMANDS: Readonly<Record<string, string>> = {
-  '/v1/approvals': 'svc approvals list',
-  '/v1/connectors': 'svc connector list',
-  '/v1/host-bindings': 'svc binding list',
-  '/v1/mcp-servers': 'svc mcp list',
-  '/v1/secrets': 'svc secret list',
-  '/v1/tokens': 'svc token list',
-  '/v1/tunnel-hosts': 'svc tunnel list',
-};
-
-/** Calls that messages of the API name, and the commands for them. */
-const CALL_COMMANDS: readonly (readonly [call: RegExp, command: string])[] = [
-  [/DELETE \/v1\/connectors\/([\w-]+)\/credential/g, '`svc connector credential rm $1`'],
-  [/PUT \/v1\/connectors\/([\w-]+)\/credential/g, '`svc connector credential set $1`'],
-  [/DELETE \/v1\/mcp-servers\/([\w-]+)\/credentials\/([\w-]+)/g, '`svc mcp credential unset $1 $2`'],
-  [/GET \/v1\/mcp-servers\/([\w-]+)\/revisions/g, '`svc mcp rollback $1`'],
-  [/POST \/v1\/approvals\/([\w-]+)\/decide/g, '`svc approvals approve $1`'],
-  [/GET \/v1\/marketplace\/servers\?q=/g, '`svc mcp search`'],
-];
-
-/** An error message of the API with the command in place of a call, where there is one. */
-function inCommands(message: string): string {
-  const named = CALL_COMMANDS.reduce((text, [call, command]) => text.replaceAll(call, command), message);
-  return named.replaceAll(/list them with GET (\/v1\/[a-z-]+)/g, (text, path: string) => {
-    const command = LIST_COMMANDS[path];
-    return command === undefined ? text : `\`${command}\` lists them`;
-  });
 }
 
 /** The message of a call with one invalid field is often that of the field. */

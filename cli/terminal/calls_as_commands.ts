@@ -1,0 +1,43 @@
+const ID = '([\\w-]+)';
+
+/** Calls that messages of the API name, and the commands for them; longer paths first. */
+const COMMANDS: readonly (readonly [call: string, command: string])[] = [
+  [`DELETE /v1/connectors/${ID}/credential`, 'svc connector credential rm $1'],
+  [`PUT /v1/connectors/${ID}/credential`, 'svc connector credential set $1'],
+  [`DELETE /v1/mcp-servers/${ID}/credentials/${ID}`, 'svc mcp credential unset $1 $2'],
+  [`GET /v1/mcp-servers/${ID}/revisions`, 'svc mcp rollback $1'],
+  [`GET /v1/mcp-servers/${ID}/tools`, 'svc mcp tools $1'],
+  [`POST /v1/mcp-servers/${ID}/authorize`, 'svc mcp authorize $1'],
+  [`GET /v1/mcp-servers/${ID}`, 'svc mcp show $1'],
+  [`POST /v1/approvals/${ID}/decide`, 'svc approvals approve $1'],
+  ['GET /v1/marketplace/servers\\?q=', 'svc mcp search'],
+  ['GET /v1/marketplace/servers/(\\S+[^\\s.,;:])', 'svc mcp view $1'],
+  ['POST /v1/tokens', 'svc token create'],
+  ['GET /v1/approvals', 'svc approvals list'],
+  ['GET /v1/connectors', 'svc connector list'],
+  ['GET /v1/enterprises', 'svc enterprise list'],
+  ['GET /v1/host-bindings', 'svc binding list'],
+  ['GET /v1/invitations', 'svc members invitations'],
+  ['GET /v1/mcp-clients', 'svc mcp clients'],
+  ['GET /v1/mcp-servers', 'svc mcp list'],
+  ['GET /v1/members', 'svc members list'],
+  ['GET /v1/secrets', 'svc secret list'],
+  ['GET /v1/tokens', 'svc token list'],
+  ['GET /v1/tunnel-hosts', 'svc tunnel list'],
+];
+
+const CALLS = COMMANDS.map(([call, command]) => [new RegExp(`\\b${call}(?![\\w/-])`, 'g'), `\`${command}\``] as const);
+const OTHER_CALL = /\b(GET|POST|PUT|PATCH|DELETE) (\/v1\/[\w/?=-]*[\w=])/g;
+/** `run "svc mcp authorize NAME", or POST ...`: the command is named already. */
+const OR_CALL = /("svc [^"]+"), or (?:GET|POST|PUT|PATCH|DELETE) \/v1\/[\w/-]*\w/g;
+
+/** A message of the API as a person at the command line can act on it: with a command in place of each call. */
+export function callsAsCommands(message: string): string {
+  const named = CALLS.reduce(
+    (text, [call, command]) => text.replaceAll(call, command),
+    message.replaceAll(OR_CALL, '$1'),
+  );
+  return named
+    .replaceAll(OTHER_CALL, '`svc api $1 $2`')
+    .replaceAll(/list (?:them|yours) with (`[^`]+`)/g, '$1 lists them');
+}
