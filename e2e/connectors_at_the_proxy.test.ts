@@ -142,16 +142,18 @@ describe('an operation of an installed connector', () => {
     const [approval] = await pending();
     expect(approval?.summary).toContain('delete-item');
     expect(world.upstream.requests).toEqual([]);
-    const decided = await world.svc.api('POST', `/v1/approvals/${approval?.id}/decide`, { decision: 'approve' });
-    expect(decided.status).toBe(200);
+    await world.svc.ok(['approvals', 'approve', approval?.id ?? '', '--times', '2']);
     expect((await held).status).toBe(200);
     expect(world.upstream.requests).toHaveLength(1);
+    // By the grant, whatever the query is.
+    expect((await sendRequest(`DELETE /items/7?force=1 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).status).toBe(200);
+    expect(world.upstream.requests).toHaveLength(2);
     const again = runHere('delete-item');
     await expect.poll(async () => (await pending()).length, { timeout: 60_000 }).toBe(1);
     const [other] = await pending();
     await world.svc.api('POST', `/v1/approvals/${other?.id}/decide`, { decision: 'deny' });
     expect(await again).toMatchObject({ status: 403, body: { error: { code: 'approval_denied' } } });
-    expect(world.upstream.requests).toHaveLength(1);
+    expect(world.upstream.requests).toHaveLength(2);
   });
 });
 

@@ -47,6 +47,8 @@ export interface ApprovalRequest {
   readonly match: ConnectorOperation;
   /** Equal for identical requests only. */
   readonly fingerprint: string;
+  /** Equal for the requests that a grant covers; null: only for identical ones. */
+  readonly scope: string | null;
   /** What a person is shown of it. */
   readonly summary: string;
   readonly sessionId: string | null;

@@ -4,6 +4,7 @@ import { AGENT_MUTATIONS } from './mutations/agents.ts';
 import { AUDIT_MUTATIONS } from './mutations/audit.ts';
 import { CONNECTION_MUTATIONS } from './mutations/connections.ts';
 import { CONNECTOR_MUTATIONS } from './mutations/connectors.ts';
+import { GRANT_MUTATIONS } from './mutations/grants.ts';
 import { GRAPHQL_MUTATIONS } from './mutations/graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations/hosted.ts';
 import { LOGIN_MUTATIONS } from './mutations/logins.ts';
@@ -1182,6 +1183,7 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['worker/connector_oauth.test.ts'],
   },
   ...CONNECTOR_MUTATIONS,
+  ...GRANT_MUTATIONS,
   ...GRAPHQL_MUTATIONS,
   ...EGRESS_MUTATIONS,
   ...OTHER_PORT_MUTATIONS,

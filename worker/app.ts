@@ -1,6 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { getHealth, getMe, postSignInLink } from './routes/api/account.ts';
-import { getApproval, getApprovals, postDecision } from './routes/api/approvals.ts';
+import { deleteGrant, getApproval, getApprovals, getGrants, postDecision } from './routes/api/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/http/app_env.ts';
 import type { ApiLimits } from '../shared/model/limits.ts';
 import type { BindingTemplate } from '../shared/wire/binding_template.ts';
@@ -213,6 +213,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/approvals', getApprovals],
   ['get', '/v1/approvals/{id}', getApproval],
   ['post', '/v1/approvals/{id}/decide', postDecision],
+  ['get', '/v1/approval-grants', getGrants],
+  ['delete', '/v1/approval-grants/{id}', deleteGrant],
 
   ['get', '/v1/audit-events', getAuditEvents],
   ['get', '/v1/audit-events/stream', getAuditStream],

@@ -355,7 +355,7 @@ describe.each([
     const notFound = { error: { code: 'not_found' } };
     expect(await getApproval(context, who, id)).toMatchObject(notFound);
     expect(await getApproval(context, { ...who, role: 'admin' }, id)).toMatchObject(notFound);
-    expect(await decideApproval(context, who, id, 'approve')).toMatchObject(notFound);
+    expect(await decideApproval(context, who, id, { decision: 'approve' })).toMatchObject(notFound);
     expect(await listApprovalPage(context, who, { limit: 10 })).toMatchObject({ value: { items: [] } });
   });
 });
@@ -371,9 +371,13 @@ test('an admin decides for a connector of the enterprise, a member only for thei
   await control.asUser('PUT', `/v1/connectors/${shared.id}/credential`, { kind: 'api_key', value: 'shared-key' });
   const member = await addUser(context, me.enterprise_id);
   const id = await requestApproval('7');
-  expect(await decideApproval(context, member, id, 'approve')).toMatchObject({ error: { code: 'not_found' } });
+  expect(await decideApproval(context, member, id, { decision: 'approve' })).toMatchObject({
+    error: { code: 'not_found' },
+  });
   const admin: Caller = { ...(await addUser(context, me.enterprise_id)), role: 'admin' };
-  expect(await decideApproval(context, admin, id, 'approve')).toMatchObject({ value: { decided_by: admin.userId } });
+  expect(await decideApproval(context, admin, id, { decision: 'approve' })).toMatchObject({
+    value: { decided_by: admin.userId },
+  });
 });
 
 const browserHeaders = async () => ({ cookie: await openBrowserSession(control) });

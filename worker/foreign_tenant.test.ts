@@ -4,6 +4,9 @@ import { ITEMS_SPEC } from '../e2e/runtimes/connector_samples.ts';
 import { hostedUser, type HostedUser, outcome, signInBrowser, startHosted } from '../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply } from '../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { grantsPage } from '../shared/wire/approval_grants.ts';
+import { approvalPayload } from '../shared/wire/approvals.ts';
+import { APPROVAL_TYP } from '../shared/wire/channel.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { signInsPage } from '../shared/wire/sign_ins.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
@@ -50,6 +53,24 @@ async function askedApproval(connectorId: string): Promise<string> {
   return String(errorBody.parse(await reply.json()).error.details?.['approval_id']);
 }
 
+/** A grant of the first tenant's. */
+async function grantedFor(connectorId: string, sidecar: TestSidecar): Promise<string> {
+  const body = {
+    request_id: 'request-of-the-grant',
+    connector_id: connectorId,
+    operation: 'delete-item',
+    fingerprint: 'a'.repeat(64),
+    summary: PLANTED,
+    session_id: PLANTED,
+  };
+  const jws = await (await sidecar.call('POST', '/v1/sidecar/approvals', { body })).text();
+  const { approval_id: id } = await sidecar.verify(jws, APPROVAL_TYP, approvalPayload);
+  const decision = { decision: 'approve', grant: { seconds: 3600 } };
+  await tenant.call('POST', `/v1/approvals/${id}/decide`, decision);
+  const { items } = await parseReply(grantsPage, tenant.call('GET', '/v1/approval-grants'));
+  return items[0]?.id ?? '';
+}
+
 beforeAll(async () => {
   control = await startHosted();
   tenant = await hostedUser(control);
@@ -71,6 +92,7 @@ beforeAll(async () => {
   const serverId = await create('/v1/mcp-servers', { ...server, registry_id: 'acme/planted' });
   await create('/v1/mcp-servers', { ...server, owner: 'enterprise' });
   const approvalId = await askedApproval(connectorId);
+  const grantId = await grantedFor(connectorId, tenantSidecar);
   const loginId = await create('/v1/pending-logins', {
     program: PLANTED,
     token_url: 'https://auth.example.test/token',
@@ -136,6 +158,7 @@ beforeAll(async () => {
     '/v1/mcp-servers/{id}/rollback': { id: serverId, body: { revision: 1 } },
     '/v1/approvals/{id}': { id: approvalId },
     '/v1/approvals/{id}/decide': { id: approvalId, body: { decision: 'approve' } },
+    '/v1/approval-grants/{id}': { id: grantId },
     '/v1/pending-logins/{id}': { id: loginId },
     '/v1/pending-logins/{id}/store': { id: loginId, body: { path: 'user/x' } },
     '/v1/sidecar/pending-logins/{id}': { id: loginId, body: { sealed: 'x' } },

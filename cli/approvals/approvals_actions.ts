@@ -6,14 +6,16 @@ import {
   type ApprovalRecord,
   type ApprovalState,
 } from '../../shared/wire/approvals.ts';
+import { grantInput, type GrantInput, MOST_GRANT_SECONDS } from '../../shared/wire/approval_grants.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
+import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
-import { agoText } from '../terminal/relative_time.ts';
+import { agoText, parseDuration } from '../terminal/relative_time.ts';
 import { followEvents } from '../audit/event_stream.ts';
 
 export interface ApprovalListOptions {
@@ -91,6 +93,7 @@ function fieldsText(record: ApprovalRecord): string {
     ['by', record.decided_by],
     ['valid until', record.valid_until],
     ['used', record.used_at],
+    ['grant', record.grant_id],
   ];
   const known = rows.filter((row): row is readonly [string, string] => row[1] !== null);
   return known.map(([name, value]) => `${`${name}:`.padEnd(17)}${toPrintable(value)}\n`).join('');
@@ -98,15 +101,44 @@ function fieldsText(record: ApprovalRecord): string {
 
 const WORDS = { approve: 'approved', deny: 'denied' } as const;
 
-/** `svc approvals approve ID` and `deny ID`. */
-export async function decideApproval(call: Call, decision: keyof typeof WORDS): Promise<undefined> {
-  const { context, options, print } = call;
-  const path = `/v1/approvals/${encodeURIComponent(call.args[0] ?? '')}/decide`;
-  const record = await controlClient(context, options).call('POST', path, approvalRecord, { body: { decision } });
-  print.data(record, () => `${WORDS[decision]} ${record.id}: ${toPrintable(record.summary)}\n`);
-  if (decision === 'approve' && print.person) {
-    print.note(`The approval covers this one request and expires in ${APPROVAL_VALID_SECONDS / 60} minutes.`);
-  }
+export interface ApproveOptions {
+  readonly for?: string;
+  readonly times?: string;
+}
+
+/** `svc approvals approve ID [--for TIME [--times N]]`. */
+export async function approveRequest(call: Call<ApproveOptions>): Promise<undefined> {
+  const grant = grantOf(call.options);
+  await decideApproval(call, { decision: 'approve', ...(grant && { grant }) });
+  if (!call.print.person) return;
+  call.print.note(
+    grant === null
+      ? `The approval covers this one request and expires in ${APPROVAL_VALID_SECONDS / 60} minutes.`
+      : 'Further requests like it are allowed. `svc approvals grants` lists what is, and how to revoke it.',
+  );
+}
+
+function grantOf({ for: time, times }: ApproveOptions): GrantInput | null {
+  if (time === undefined && times === undefined) return null;
+  const seconds =
+    time === undefined || time === 'session' ? MOST_GRANT_SECONDS : valueOrUsageError('--for', parseDuration(time));
+  const parsed = grantInput.safeParse({ seconds, times: times === undefined ? null : Number(times) });
+  if (parsed.success) return parsed.data;
+  const isTime = parsed.error.issues.some(({ path }) => path[0] === 'seconds');
+  throw new CliError(
+    EXIT.usage,
+    isTime ? '--for takes "session" or a time from 1m to 8h' : '--times takes a whole number from 2 to 100',
+  );
+}
+
+/** `svc approvals deny ID`, and the call of `approve`. */
+export async function decideApproval(
+  { context, options, args, print }: Call,
+  decided: { readonly decision: keyof typeof WORDS; readonly grant?: GrantInput },
+): Promise<undefined> {
+  const path = `/v1/approvals/${encodeURIComponent(args[0] ?? '')}/decide`;
+  const record = await controlClient(context, options).call('POST', path, approvalRecord, { body: decided });
+  print.data(record, () => `${WORDS[decided.decision]} ${record.id}: ${toPrintable(record.summary)}\n`);
 }
 
 /**

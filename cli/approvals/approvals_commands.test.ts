@@ -95,6 +95,8 @@ test('shows the server and the tool of a tool call', async () => {
   expect(show.stdout).not.toContain('connector:');
 });
 
+const answerApproved: Answer = () => ({ status: 200, body: { ...record, state: 'approved' } });
+
 describe('svc approvals', () => {
   test.each([
     ['approve', 'approved'],
@@ -105,6 +107,57 @@ describe('svc approvals', () => {
     expect(run.calls).toMatchObject([{ method: 'POST', body: { decision } }]);
     expect(run.calls[0]?.url.pathname).toBe(`/v1/approvals/${ID}/decide`);
     expect(run).toMatchObject({ code: 0, stdout: `${word} ${ID}: ${record.summary}\n`, stderr: '' });
+  });
+
+  test.each([
+    [['--for', 'session'], { seconds: 28_800, times: null }],
+    [['--for', '30m'], { seconds: 1_800, times: null }],
+    [['--for', '1h', '--times', '5'], { seconds: 3_600, times: 5 }],
+    [['--times', '5'], { seconds: 28_800, times: 5 }],
+  ])('approve %s also gives a grant', async (flags, grant) => {
+    const run = await runCli(home, ['approvals', 'approve', ID, ...flags], { answer: answerApproved });
+    expect(run.calls).toMatchObject([{ body: { decision: 'approve', grant } }]);
+    expect(run.code).toBe(0);
+  });
+
+  test.each([
+    [['--for', '9h'], '--for takes "session" or a time from 1m to 8h'],
+    [['--for', 'ever'], 'use a length such as'],
+    [['--times', 'many'], '--times takes a whole number from 2 to 100'],
+    [['--times', '1'], '--times takes a whole number from 2 to 100'],
+  ])('approve %s is refused before anything is sent', async (flags, why) => {
+    const run = await runCli(home, ['approvals', 'approve', ID, ...flags], { answer: page([]) });
+    expect([run.code, run.calls]).toEqual([2, []]);
+    expect(run.stderr).toContain(why);
+  });
+
+  test('grants lists what is open, and revokes one', async () => {
+    const grant = {
+      ...record,
+      id: 'apg_01m7yjbz4dz98vffmftfxp52e5',
+      state: 'open',
+      identical_only: false,
+      session_name: 'claude',
+      mcp_server_id: null,
+      mcp_server: null,
+      mcp_server_version: null,
+      tool: null,
+      times: 5,
+      used: 2,
+      last_used_at: record.requested_at,
+      given_at: record.requested_at,
+      ends_at: record.expires_at,
+      revoked_at: null,
+    };
+    const listed = await runCli(home, ['approvals', 'grants'], { answer: page([grant, { ...grant, state: 'over' }]) });
+    expect(listed.calls[0]?.url.pathname).toBe('/v1/approval-grants');
+    expect(listed.stdout.trim().split('\n')).toHaveLength(1);
+    expect(listed.stdout).toContain('2 of 5');
+    const revoked = await runCli(home, ['approvals', 'grants', 'revoke', grant.id], {
+      answer: () => ({ status: 204 }),
+    });
+    expect(revoked.calls).toMatchObject([{ method: 'DELETE' }]);
+    expect(revoked.stdout).toContain('the next request asks again');
   });
 
   test('approve fails if a decision was already made', async () => {

@@ -1,10 +1,12 @@
 import { Option } from 'commander';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
-import type { ApprovalListOptions } from './approvals_actions.ts';
+import type { ApprovalListOptions, ApproveOptions } from './approvals_actions.ts';
+import type { GrantListOptions } from './grants_actions.ts';
 import { handle, type CommandLine } from '../command_line.ts';
 
 // The actions are loaded on use, so that other commands start faster.
 const actions = () => import('./approvals_actions.ts');
+const grantActions = () => import('./grants_actions.ts');
 
 /** `svc approvals ...`. */
 export function addApprovalsCommands(line: CommandLine): void {
@@ -21,10 +23,24 @@ export function addApprovalsCommands(line: CommandLine): void {
   const approve = approvals
     .command('approve')
     .description('approve one request, once')
-    .argument('<id>', 'as `svc approvals list` shows it');
-  handle(line, approve, async (call) => (await actions()).decideApproval(call, 'approve'));
+    .argument('<id>', 'as `svc approvals list` shows it')
+    .option(
+      '--for <time>',
+      'also allow further requests of this operation with the same path, from the same session, whatever their query and body are: for "session" (8 hours at most), or a time such as 30m or 2h',
+    )
+    .option('--times <number>', 'with --for: at most this many requests, this one included (2 to 100)');
+  handle<ApproveOptions>(line, approve, async (call) => (await actions()).approveRequest(call));
   const deny = approvals.command('deny').description('refuse it').argument('<id>', 'as `svc approvals list` shows it');
-  handle(line, deny, async (call) => (await actions()).decideApproval(call, 'deny'));
+  handle(line, deny, async (call) => (await actions()).decideApproval(call, { decision: 'deny' }));
+  const grants = approvals.command('grants').description('list or revoke what was allowed in advance with --for');
+  const listed = grants.command('list', { isDefault: true }).alias('ls').description('list the grants that are open');
+  listed.option('--all', 'also those that have ended');
+  handle<GrantListOptions>(line, listed, async (call) => (await grantActions()).listGrants(call));
+  const revoke = grants
+    .command('revoke')
+    .description('end a grant: the next request asks again')
+    .argument('<id>', 'as `svc approvals grants` shows it');
+  handle(line, revoke, async (call) => (await grantActions()).revokeGrant(call));
   const watch = approvals
     .command('watch')
     .description('show requests and their decisions as they happen, until Ctrl-C');

@@ -65,6 +65,7 @@ test('svc export writes one line per item with its kind and all fields, from eve
     'sidecar',
     'token',
     'approval',
+    'approval_grant',
     'audit_event',
   ];
   expect(lines.map(({ kind }) => kind)).toEqual([

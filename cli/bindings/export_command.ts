@@ -29,6 +29,7 @@ const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['sidecar', '/v1/sidecars'],
   ['token', '/v1/tokens'],
   ['approval', '/v1/approvals'],
+  ['approval_grant', '/v1/approval-grants'],
   ['audit_event', '/v1/audit-events'],
 ];
 

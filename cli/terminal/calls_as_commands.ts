@@ -13,6 +13,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/marketplace/servers\\?q=', 'svc mcp search'],
   ['GET /v1/marketplace/servers/(\\S+[^\\s.,;:])', 'svc mcp view $1'],
   ['POST /v1/tokens', 'svc token create'],
+  ['GET /v1/approval-grants', 'svc approvals grants'],
   ['GET /v1/approvals', 'svc approvals list'],
   ['GET /v1/connectors', 'svc connector list'],
   ['GET /v1/enterprises', 'svc enterprise list'],

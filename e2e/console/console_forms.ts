@@ -35,6 +35,11 @@ const confirmedForm = (at: ConsoleForm['at'], name: string, press: string, shows
 /** Each form of the console in local mode, by the route that receives it, in an order in which nothing is deleted too early. */
 export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
   '/approvals/{id}': { at: () => '/approvals', press: /^Deny acme\/items/, shows: 'Denied' },
+  '/approval-grants/{id}/revoke': {
+    at: () => '/approvals?state=grants',
+    press: /^Revoke acme\/items/,
+    shows: 'The grant is revoked',
+  },
   '/theme': { at: () => '/secrets', press: 'Dark', shows: 'Write-only' },
   '/secrets': {
     at: () => '/secrets/new',

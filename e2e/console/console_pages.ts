@@ -16,7 +16,11 @@ const install = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}
 /** The pages of the walk, by route: each with content, and its variants that differ much. */
 export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/': [page('overview', () => '/')],
-  '/approvals': [page('approvals', () => '/approvals'), page('all approvals', () => '/approvals?state=all')],
+  '/approvals': [
+    page('approvals', () => '/approvals'),
+    page('all approvals', () => '/approvals?state=all'),
+    page('grants', () => '/approvals?state=grants'),
+  ],
   '/audit': [
     page('audit', () => '/audit'),
     page('audit, a filter that is wrong', () => '/audit?since=yesterday', 400),

@@ -43,6 +43,8 @@ export interface EverythingSeeded extends Seeded {
 /** Creates content for every page. The world's registry has the entries of the tests. */
 export async function seedEverything(world: ConsoleWorld, database: Database): Promise<EverythingSeeded> {
   const seeded = await world.seed();
+  const granted = await world.askApproval(seeded.connectorId, 'Items: delete item 41');
+  await world.api('POST', `/v1/approvals/${granted}/decide`, { decision: 'approve', grant: { seconds: 3600 } });
   const make = async (path: string, body: unknown) => created.parse(await world.api('POST', path, body)).id;
   const oauthId = await make('/v1/connectors', OAUTH_SPEC);
   const client = { kind: 'oauth2', client_id: 'client-of-a-test', client_secret: `${PLANTED_SECRET}-client` };

@@ -1,10 +1,12 @@
+import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { signInLinkReply } from '../../shared/wire/account.ts';
-import { EVENTS_TYP, eventsPayload } from '../../shared/wire/channel.ts';
+import { approvalPayload } from '../../shared/wire/approvals.ts';
+import { APPROVAL_TYP, EVENTS_TYP, eventsPayload } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { type ControlPlaneUnderTest, ROOT, startOnNode } from '../runtimes/programs.ts';
@@ -156,20 +158,23 @@ export class ConsoleWorld {
     return id;
   }
 
-  /** A request that waits for an approval. */
-  async askApproval(connectorId: string, summary = 'Items: delete item 42'): Promise<void> {
+  /** A request that waits for an approval; returns the approval's id. */
+  async askApproval(connectorId: string, summary = 'Items: delete item 42'): Promise<string> {
     const body = {
       request_id: crypto.randomUUID(),
       connector_id: connectorId,
       operation: 'delete-item',
       fingerprint: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
       summary,
+      scope: createHash('sha256').update(summary).digest('hex'),
       session_id: 'ses_demo',
       session_name: 'claude',
       folder: '/home/ann/shop',
     };
     const reply = await this.sidecar.call('POST', '/v1/sidecar/approvals', { body });
-    if (!reply.ok) throw new Error(`the approval was not asked: ${await reply.text()}`);
+    const text = await reply.text();
+    if (!reply.ok) throw new Error(`the approval was not asked: ${text}`);
+    return (await this.sidecar.verify(text, APPROVAL_TYP, approvalPayload)).approval_id;
   }
 }
 

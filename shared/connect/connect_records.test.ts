@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { auditFields } from './audit_fields.ts';
-import { requestFingerprint, type FingerprintedRequest } from './request_fingerprint.ts';
+import { requestFingerprint, requestScope, type FingerprintedRequest } from './request_fingerprint.ts';
 import { requestSummary } from './request_summary.ts';
 import { isWithheldHeader } from './sanitised_reply.ts';
 import { sampleConnector, sampleOperation } from './testing/sample_connector.ts';
@@ -65,6 +65,22 @@ describe('the fingerprint of a request', () => {
     { contentType: 'application/json{', body: [bytes('"a":1}')] },
   ])('differs with %o', async (change) => {
     expect(await requestFingerprint({ ...request, ...change })).not.toBe(await requestFingerprint(request));
+  });
+});
+
+describe('what a grant covers', () => {
+  const request = { fqn: 'acme/items', operation: 'delete-item', method: 'DELETE', host: 'api.example.com' };
+
+  test('is one operation at one host with one path', async () => {
+    const scope = await requestScope(request, '/items/7', false);
+    expect(scope).toMatch(/^[0-9a-f]{64}$/);
+    expect(await requestScope(request, '/items/8', false)).not.toBe(scope);
+    expect(await requestScope({ ...request, host: 'eu.example.com' }, '/items/7', false)).not.toBe(scope);
+    expect(await requestScope({ ...request, operation: 'purge-item' }, '/items/7', false)).not.toBe(scope);
+  });
+
+  test('is nothing for a GraphQL document', async () => {
+    expect(await requestScope(request, '/graphql', true)).toBeNull();
   });
 });
 

@@ -20,6 +20,19 @@ export async function requestFingerprint(request: FingerprintedRequest): Promise
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
+/**
+ * What a grant covers: requests of one operation with the same path inputs, whatever their queries and bodies are. Null for
+ * a GraphQL document, whose inputs are all in the body.
+ */
+export async function requestScope(
+  { fqn, operation, method, host }: Pick<FingerprintedRequest, 'fqn' | 'operation' | 'method' | 'host'>,
+  path: string,
+  isGraphql: boolean,
+): Promise<string | null> {
+  if (isGraphql) return null;
+  return requestFingerprint({ fqn, operation, method, host, target: path, contentType: '', body: [] });
+}
+
 function lengthOf(part: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(part.length));

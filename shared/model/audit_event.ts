@@ -19,6 +19,9 @@ export const AUDIT_EVENT_TYPES = [
   'connector.approval.requested',
   'connector.approval.decided',
   'connector.approval.expired',
+  'connector.approval.granted',
+  'connector.approval.grant_used',
+  'connector.approval.grant_revoked',
   'control.secret.stored',
   'control.secret.deleted',
   'control.binding.created',
@@ -165,6 +168,13 @@ export interface AuditEventData {
   readonly 'svc.connector.fields'?: Readonly<Record<string, string | number | boolean>>;
   readonly 'svc.approval.id'?: string;
   readonly 'svc.approval.decision'?: 'approve' | 'deny';
+  /** The grant that was given with an approval, or that let a request through. */
+  readonly 'svc.approval.grant'?: string;
+  /** When it ends, and how many requests it lets through, if that is limited. */
+  readonly 'svc.approval.grant_ends'?: string;
+  readonly 'svc.approval.grant_times'?: number;
+  /** Which of its requests this is; the approved one is the first. */
+  readonly 'svc.approval.grant_use'?: number;
   readonly 'svc.control.resource'?: string;
   readonly 'svc.control.credential_ref'?: string;
   /** A host or pattern of the list of hosts that are not intercepted. */

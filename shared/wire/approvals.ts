@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { grantInput } from './approval_grants.ts';
 import { id, line, owner, page, pageQuery, time } from './primitives.ts';
 
 /** `approved` waits for its one request; `used` has let it through. `expired`: nobody decided in time, or the request was never repeated. */
@@ -51,12 +52,18 @@ export const approvalRecord = z
     /** Until when the decision covers the request. */
     valid_until: time.nullable(),
     used_at: time.nullable(),
+    /** What a grant that is given with the approval would cover; null: none can be given. */
+    grant_covers: z.enum(['operation', 'identical']).nullable().default(null),
+    /** The grant that was given with the decision, or that let the request through. */
+    grant_id: id('apg').nullable().default(null),
   })
   .meta({ id: 'Approval' });
 export type ApprovalRecord = z.infer<typeof approvalRecord>;
 
 /** The subject under its usual name: `publisher/name operation`, or `server tool`. */
-export function approvalTarget(record: ApprovalRecord): string {
+export function approvalTarget(
+  record: Pick<ApprovalRecord, 'connector_fqn' | 'operation' | 'mcp_server' | 'tool'>,
+): string {
   const { connector_fqn: fqn, operation, mcp_server: server, tool } = record;
   return server === null ? `${fqn ?? ''} ${operation ?? ''}` : `${server} ${tool ?? ''}`;
 }
@@ -67,7 +74,13 @@ export const approvalsPage = page(approvalRecord).meta({ id: 'ApprovalsPage' });
 export const approvalParams = z.strictObject({ id: id('apr') });
 
 /** `POST /v1/approvals/{id}/decide`. */
-export const decisionInput = z.strictObject({ decision: z.enum(['approve', 'deny']) }).meta({ id: 'ApprovalDecision' });
+export const decisionInput = z
+  .strictObject({ decision: z.enum(['approve', 'deny']), grant: grantInput.optional() })
+  .refine(({ decision, grant }) => decision === 'approve' || grant === undefined, {
+    path: ['grant'],
+    message: 'goes with the decision "approve" only',
+  })
+  .meta({ id: 'ApprovalDecision' });
 
 /** Identifies one request, so that asking again about it is harmless. */
 const requestId = z.string().min(16).max(64);
@@ -85,6 +98,12 @@ const asked = {
   /** For the person who decides. Sidecars of earlier versions do not send them. */
   session_name: line(100).nullable().default(null),
   folder: line(300).nullable().default(null),
+  /** What a grant covers: SHA-256 over the operation, its host and its path inputs. Null: only identical requests. */
+  scope: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable()
+    .default(null),
 };
 export const approvalRequest = z
   .union([

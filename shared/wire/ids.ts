@@ -16,6 +16,8 @@ const ID_PREFIXES = [
   'sdc',
   /** An approval of one connector request. */
   'apr',
+  /** A grant: further requests that an approval covers. */
+  'apg',
   /** A browser session. */
   'bse',
   /** A sign-in identity of a user. */

@@ -13,6 +13,7 @@ const operation = sampleOperation({ approval: 'required' });
 const REQUEST: ApprovalRequest = {
   match: { connector: sampleConnector([operation]), operation },
   fingerprint: 'f'.repeat(64),
+  scope: 'e'.repeat(64),
   summary: 'Items: Get an item',
   sessionId: 'ses_1',
 };
@@ -44,6 +45,7 @@ describe('an approval', () => {
       {
         subject: { connectorId: 'con_1', operation: 'get-item' },
         fingerprint: REQUEST.fingerprint,
+        scope: REQUEST.scope,
         sessionId: 'ses_1',
       },
     ]);

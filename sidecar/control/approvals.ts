@@ -130,11 +130,11 @@ function toShownOrNull(text: string | null, most: number): string | null {
 /** A call without what is told of its session. */
 type BareCall = Omit<ApprovalCall, 'sessionName' | 'folder'>;
 
-function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): BareCall {
+function callOf({ match, fingerprint, scope, summary, sessionId }: ApprovalRequest): BareCall {
   const requestId = randomBytes(16).toString('base64url');
   const { connector, operation } = match;
   const subject = { connectorId: connector.id, operation: operation.name };
-  return { requestId, subject, fingerprint, summary: toShownLine(summary, MAX_SUMMARY_CHARACTERS), sessionId };
+  return { requestId, subject, fingerprint, scope, summary: toShownLine(summary, MAX_SUMMARY_CHARACTERS), sessionId };
 }
 
 /** Two tool calls are the same only if server, tool and arguments are the same. */
@@ -144,7 +144,7 @@ function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApp
   const fingerprint = sha256Hex(identity);
   const subject = { mcpServerId: server.id, tool: toShownLine(tool, MAX_TOOL_CHARACTERS) };
   const readable = toShownLine(summary, MAX_SUMMARY_CHARACTERS);
-  return { requestId, subject, fingerprint, summary: readable, sessionId };
+  return { requestId, subject, fingerprint, scope: null, summary: readable, sessionId };
 }
 
 /** Null while undecided. */

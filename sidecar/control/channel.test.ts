@@ -258,6 +258,7 @@ describe('connectors over the channel', () => {
     requestId: 'request-00000000',
     subject: { connectorId: RECORD.id, operation: 'list' },
     fingerprint: 'a'.repeat(64),
+    scope: 'b'.repeat(64),
     summary: 'List items',
     sessionId: null,
     sessionName: 'claude',

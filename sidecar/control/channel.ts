@@ -162,14 +162,14 @@ async function callForUnsealed(
 
 async function approvalCall(
   options: ControlChannelOptions,
-  { requestId, subject, fingerprint, summary, sessionId, sessionName, folder }: ApprovalCall,
+  { requestId, subject, fingerprint, scope, summary, sessionId, sessionName, folder }: ApprovalCall,
 ): Promise<Result<ApprovalAnswer, ChannelFailure>> {
   const what =
     'connectorId' in subject
       ? { connector_id: subject.connectorId, operation: subject.operation }
       : { mcp_server_id: subject.mcpServerId, tool: subject.tool };
   const asked = { request_id: requestId, ...what, fingerprint, summary, session_id: sessionId };
-  const whole = JSON.stringify({ ...asked, session_name: sessionName, folder });
+  const whole = JSON.stringify({ ...asked, session_name: sessionName, folder, scope });
   const first = await post(options, '/v1/sidecar/approvals', whole);
   // A control plane of an earlier version refuses a request that says where it comes from.
   const isUnknown = !first.ok && first.error.status === 400;

@@ -73,6 +73,8 @@ export interface ApprovalCall {
   readonly requestId: string;
   readonly subject: ApprovalSubject;
   readonly fingerprint: string;
+  /** What a grant would cover besides identical requests. */
+  readonly scope: string | null;
   readonly summary: string;
   readonly sessionId: string | null;
   /** For the person who decides: the session's name and where it was started. */

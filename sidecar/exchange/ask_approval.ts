@@ -1,5 +1,5 @@
 import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
-import { requestFingerprint } from '../../shared/connect/request_fingerprint.ts';
+import { requestFingerprint, requestScope } from '../../shared/connect/request_fingerprint.ts';
 import { requestSummary } from '../../shared/connect/request_summary.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
@@ -44,7 +44,9 @@ export async function askApproval(
   const { sessionId, ...identity } = request;
   const { path, query } = splitTarget(request.target);
   const bodyBytes = request.body.reduce((total, chunk) => total + chunk.length, 0);
-  const fingerprint = await requestFingerprint({ fqn: connector.spec.fqn, operation: operation.name, ...identity });
+  const identified = { fqn: connector.spec.fqn, operation: operation.name, ...identity };
+  const fingerprint = await requestFingerprint(identified);
+  const scope = await requestScope(identified, path, match.document !== undefined);
   const summary = requestSummary(connector, operation, {
     host: request.host,
     path,
@@ -52,5 +54,5 @@ export async function askApproval(
     bodyBytes,
     document: match.document,
   });
-  return approvals.approve({ match, fingerprint, summary, sessionId }, gone);
+  return approvals.approve({ match, fingerprint, scope, summary, sessionId }, gone);
 }

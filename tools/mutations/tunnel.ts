@@ -132,8 +132,8 @@ export const TUNNEL_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'the list needs the scopes of host bindings',
     file: 'worker/tokens/scopes.ts',
-    text: ", 'tunnel-hosts': 'host-bindings' }",
-    replacement: ", 'tunnel-hosts': 'secrets' }",
+    text: "'tunnel-hosts': 'host-bindings',",
+    replacement: "'tunnel-hosts': 'secrets',",
     tests: ['worker/tokens/personal_tokens.test.ts'],
   },
 ];

@@ -9,6 +9,8 @@ const TICK_MS = 1_000;
 export function start(element) {
   element.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
+    // In a field the keys are its own.
+    if (event.target instanceof HTMLSelectElement) return;
     const button = element.querySelector(`button[data-press="${CSS.escape(event.key.toLowerCase())}"]`);
     if (!(button instanceof HTMLButtonElement)) return;
     event.preventDefault();

@@ -578,4 +578,23 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN UPDATE users SET suspended_at = NEW.left_at WHERE id = NEW.id; END`,
     ],
   },
+  {
+    number: 35,
+    name: 'grants of approvals',
+    statements: [
+      `ALTER TABLE approvals ADD COLUMN scope TEXT`,
+      `ALTER TABLE approvals ADD COLUMN grant_id TEXT`,
+      `CREATE TABLE approval_grants (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        user_id TEXT NOT NULL REFERENCES users (id), subject TEXT NOT NULL CHECK (subject IN ('connector', 'mcp_server')),
+        connector_id TEXT NOT NULL, connector_owner_id TEXT NOT NULL, connector_fqn TEXT NOT NULL,
+        connector_version TEXT NOT NULL, operation TEXT NOT NULL, summary TEXT NOT NULL, covers TEXT NOT NULL,
+        identical_only INTEGER NOT NULL, sidecar_id TEXT, session_id TEXT, session_name TEXT, times INTEGER,
+        used INTEGER NOT NULL, last_used_at TEXT NOT NULL, given_at TEXT NOT NULL, ends_at TEXT NOT NULL,
+        revoked_at TEXT, revoked_by TEXT) STRICT`,
+      `CREATE INDEX approval_grants_by_request ON approval_grants (user_id, connector_id, covers)`,
+      `CREATE INDEX approval_grants_by_enterprise ON approval_grants (enterprise_id, id)`,
+      `CREATE INDEX approvals_by_grant ON approvals (grant_id)`,
+    ],
+  },
 ];

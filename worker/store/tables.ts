@@ -294,11 +294,8 @@ export const connectorCredentials = sqliteTable('connector_credentials', {
   updatedAt: text('updated_at').notNull(),
 });
 
-export const approvals = sqliteTable('approvals', {
-  id: text('id').primaryKey(),
-  enterpriseId: text('enterprise_id').notNull(),
-  userId: text('user_id').notNull(),
-  /** The subject is in the next five columns; their names are from connectors, which came first. */
+/** What an approval is about; the columns' names are from connectors, which came first. */
+const subjectColumns = () => ({
   subject: text('subject', { enum: ['connector', 'mcp_server'] }).notNull(),
   subjectId: text('connector_id').notNull(),
   subjectOwnerId: text('connector_owner_id').notNull(),
@@ -306,6 +303,13 @@ export const approvals = sqliteTable('approvals', {
   subjectVersion: text('connector_version').notNull(),
   /** The operation, or the tool. */
   action: text('operation').notNull(),
+});
+
+export const approvals = sqliteTable('approvals', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  userId: text('user_id').notNull(),
+  ...subjectColumns(),
   summary: text('summary').notNull(),
   fingerprint: text('fingerprint').notNull(),
   sidecarId: text('sidecar_id'),
@@ -322,6 +326,31 @@ export const approvals = sqliteTable('approvals', {
   validUntil: text('valid_until'),
   usedBy: text('used_by'),
   usedAt: text('used_at'),
+  /** What a grant would cover; null: identical requests only. */
+  scope: text('scope'),
+  grantId: text('grant_id'),
+});
+
+export const approvalGrants = sqliteTable('approval_grants', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  userId: text('user_id').notNull(),
+  ...subjectColumns(),
+  summary: text('summary').notNull(),
+  /** The scope of the approved request, or its fingerprint if it has none. */
+  covers: text('covers').notNull(),
+  identicalOnly: integer('identical_only', { mode: 'boolean' }).notNull(),
+  sidecarId: text('sidecar_id'),
+  sessionId: text('session_id'),
+  sessionName: text('session_name'),
+  /** Null: any number. */
+  times: integer('times'),
+  used: integer('used').notNull(),
+  lastUsedAt: text('last_used_at').notNull(),
+  givenAt: text('given_at').notNull(),
+  endsAt: text('ends_at').notNull(),
+  revokedAt: text('revoked_at'),
+  revokedBy: text('revoked_by'),
 });
 
 export const oauthFlows = sqliteTable('oauth_flows', {

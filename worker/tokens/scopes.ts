@@ -10,11 +10,16 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'post /v1/connectors/validate': 'connectors:read',
   'post /v1/connector-operations/run': 'connectors:run',
   'post /v1/approvals/{id}/decide': 'approvals:decide',
+  'delete /v1/approval-grants/{id}': 'approvals:decide',
   'post /v1/marketplace/servers/{registryId+}/preview': 'mcp-servers:read',
 };
 
 /** Resources that are reached by paths of other resources. */
-const OF_RESOURCE: Readonly<Record<string, string>> = { marketplace: 'mcp-servers', 'tunnel-hosts': 'host-bindings' };
+const OF_RESOURCE: Readonly<Record<string, string>> = {
+  marketplace: 'mcp-servers',
+  'approval-grants': 'approvals',
+  'tunnel-hosts': 'host-bindings',
+};
 
 /** The scope that a personal token needs for a route; null if personal tokens cannot call it. */
 export function scopeOf(method: string, path: string): Scope | null {

@@ -11,6 +11,10 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
     'A container, or a command of svc run, received the credential in plaintext, because somebody requested that. Until another value is stored, the credential counts as unsealed.',
   'connector.approval.requested':
     'The connector’s spec requires an approval for this operation, so the request was held for a minute.',
+  'connector.approval.granted':
+    'With an approval, somebody allowed further requests of the same operation with the same path inputs, from the same session.',
+  'connector.approval.grant_used': 'The grant covers this request, so nobody was asked.',
+  'connector.approval.grant_revoked': 'The next request of this kind asks for an approval again.',
   'connector.approval.expired': 'Nobody decided within the minute that the request was held.',
   'control.credential.released':
     'A sidecar requested the credential of its user or the enterprise. It was encrypted to that sidecar’s own key.',

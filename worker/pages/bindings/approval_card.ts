@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { APPROVAL_HOLD_SECONDS, approvalTarget } from '../../../shared/wire/approvals.ts';
+import { APPROVAL_HOLD_SECONDS, type ApprovalRecord, approvalTarget } from '../../../shared/wire/approvals.ts';
 import type { EarlierDecision, PendingApproval } from '../../services/approvals/pending_approvals.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
@@ -31,6 +31,7 @@ export function approvalCard(pending: PendingApproval, nowMs: number): Html {
     </div>
     <p class="mono asked" data-asks>${foreignText(record.summary)}</p>
     ${definitionList(facts)} ${decisionForm(record.id, `${target}, ${record.summary}`)}
+    ${pending.mayGrant ? grantForm(record, `${target}, ${record.summary}`) : ''}
   </article>`;
 }
 
@@ -71,4 +72,34 @@ function decisionForm(id: string, what: string): Html {
       Deny <kbd aria-hidden="true">D</kbd><span class="hidden-but-read"> ${what}</span>
     </button>
   </form>`;
+}
+
+const TIMES = [2, 3, 5, 10, 25];
+
+/** Approves the request, and further ones for a while. */
+function grantForm({ id, session_id: session, grant_covers: covers }: ApprovalRecord, what: string): Html {
+  const from = session === null ? 'this machine' : 'this session';
+  const further =
+    covers === 'operation'
+      ? html`requests of this operation with the same path, <strong>whatever their query and body are</strong>`
+      : html`identical requests`;
+  return html`<details class="more">
+    <summary>Allow more like this<span class="hidden-but-read">: ${what}</span></summary>
+    <form method="post" action="/approvals/${id}" class="stack">
+      <input type="hidden" name="decision" value="approve" />
+      <p class="quiet small">
+        Approves this request and, without asking again, ${further} from ${from}. Each use is in the audit log, and the
+        grant can be revoked under <a href="/approvals?state=grants">Grants</a>.
+      </p>
+      <div class="actions">
+        <button class="compact" name="grant" value="session">Allow for ${from}, 8 h at most</button>
+        <button class="compact" name="grant" value="hour">Allow for an hour</button>
+        <label for="times-${id}">or for</label>
+        <select id="times-${id}" name="times">
+          ${TIMES.map((times) => html`<option value="${times}">${times} requests</option>`)}
+        </select>
+        <button class="compact" name="grant" value="times">Allow that many</button>
+      </div>
+    </form>
+  </details>`;
 }

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { PendingApproval } from '../../services/approvals/pending_approvals.ts';
 import { type ApprovalRecord, type ApprovalState, approvalTarget } from '../../../shared/wire/approvals.ts';
+import type { GrantRecord } from '../../../shared/wire/approval_grants.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
@@ -13,6 +14,7 @@ import { tabs } from '../components/tabs.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { approvalCard } from './approval_card.ts';
+import { grantsTable } from './grants.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
 interface ApprovalsView {
@@ -70,10 +72,36 @@ function cards(title: string, pending: readonly PendingApproval[], nowMs: number
 
 /** All approvals, also decided and expired ones. */
 export function approvalsPage(view: ApprovalsView): Page {
-  const { approvals, cursor } = view;
-  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${stateTabs('all')}
+  const { approvals } = view;
+  return liveList(
+    'all',
+    { ...view, next: approvals.next_cursor },
+    approvals.items.length === 0 ? nothing() : table(view),
+  );
+}
+
+interface GrantsView {
+  readonly grants: ListPage<GrantRecord>;
+  readonly cursor: string | undefined;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+/** What is allowed in advance. */
+export function grantsPage({ grants, nowMs, ...view }: GrantsView): Page {
+  return liveList('grants', { ...view, next: grants.next_cursor }, grantsTable(grants, nowMs));
+}
+
+interface ListView {
+  readonly cursor: string | undefined;
+  readonly done?: string | undefined;
+  readonly next: string | null;
+}
+
+function liveList(state: 'all' | 'grants', { cursor, done, next }: ListView, list: Html): Page {
+  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${flash(done)} ${stateTabs(state)}
     <p class="live">
-      <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals?state=all">Reload</a>
+      <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals?state=${state}">Reload</a>
     </p>
     <div
       class="panel flush"
@@ -81,16 +109,17 @@ export function approvalsPage(view: ApprovalsView): Page {
       data-island="live-list"
       data-stream="/v1/audit-events/stream?type=connector.approval."
     >
-      ${approvals.items.length === 0 ? nothing() : table(view)}
+      ${list}
     </div>
-    ${pager('/approvals', { state: 'all', cursor }, approvals.next_cursor)}`;
+    ${pager('/approvals', { state, cursor }, next)}`;
   return layout('Approvals', content);
 }
 
-function stateTabs(state: 'pending' | 'all'): Html {
+function stateTabs(state: 'pending' | 'all' | 'grants'): Html {
   return tabs('Approvals', [
     { path: '/approvals', title: 'Waiting', isCurrent: state === 'pending' },
     { path: '/approvals?state=all', title: 'All', isCurrent: state === 'all' },
+    { path: '/approvals?state=grants', title: 'Grants', isCurrent: state === 'grants' },
   ]);
 }
 

@@ -37,6 +37,8 @@ const DONE: Readonly<Record<string, string>> = {
   invitation_revoked: 'The invitation is revoked: its link no longer works.',
   settings_changed: 'The settings are in force.',
   approved: 'Approved: one identical request may go through within fifteen minutes.',
+  granted: 'Approved, and further requests like it are allowed until the grant ends. Grants lists it.',
+  grant_revoked: 'The grant is revoked: the next request asks again.',
   was_decided:
     'That request was decided before, or nobody decided in time: nothing was changed. All shows what became of it.',
   denied: 'Denied: identical requests are refused for fifteen minutes.',

@@ -6,8 +6,10 @@ import {
   decisionInput,
 } from '../../../shared/wire/approvals.ts';
 import { decideApproval, getApproval as findApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
+import { grantParams, grantsPage, grantsQuery } from '../../../shared/wire/approval_grants.ts';
+import { listGrantPage, revokeGrant } from '../../services/approvals/grants.ts';
 import { forUser } from '../http/operation.ts';
-import { jsonReply } from '../http/replies.ts';
+import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getApprovals = forUser({
   summary: 'List approvals, newest first',
@@ -31,11 +33,33 @@ export const getApproval = forUser({
 
 export const postDecision = forUser({
   summary: 'Approve or deny a request',
-  description: 'A decision covers one identical request, for fifteen minutes.',
+  description:
+    'A decision covers one identical request, for fifteen minutes. With a grant, an approval also covers further requests of the same operation with the same path inputs from the same session, whatever their queries and bodies are; where a request has no path inputs of its own (tool calls, GraphQL), identical ones only. Only the person whose agent asks may give one.',
   params: approvalParams,
   body: decisionInput,
   replies: { 200: approvalRecord },
   async handle({ context, who, params, body }) {
-    return jsonReply(await decideApproval(context, who, params.id, body.decision));
+    return jsonReply(await decideApproval(context, who, params.id, body));
+  },
+});
+
+export const getGrants = forUser({
+  summary: 'List grants of approvals, newest first',
+  description:
+    'Also those that have ended. Each use is an approval of its own and an event connector.approval.grant_used.',
+  query: grantsQuery,
+  replies: { 200: grantsPage },
+  async handle({ context, who, query }) {
+    return jsonReply(await listGrantPage(context, who, query));
+  },
+});
+
+export const deleteGrant = forUser({
+  summary: 'Revoke a grant',
+  description: 'The next request asks for an approval again.',
+  params: grantParams,
+  replies: { 204: 'Revoked' },
+  async handle({ context, who, params }) {
+    return emptyReply(await revokeGrant(context, who, params.id));
   },
 });

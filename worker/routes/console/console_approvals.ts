@@ -1,8 +1,11 @@
 import { decisionInput } from '../../../shared/wire/approvals.ts';
-import { approvalsPage, pendingApprovalsPage } from '../../pages/bindings/approvals.ts';
+import { approvalsPage, grantsPage, pendingApprovalsPage } from '../../pages/bindings/approvals.ts';
 import { decideApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
+import { pathWith } from '../../pages/components/pager.ts';
 import { listPendingApprovals } from '../../services/approvals/pending_approvals.ts';
-import { redirectDone, forChange, forReader, problem } from './console.ts';
+import { MOST_GRANT_SECONDS } from '../../../shared/wire/approval_grants.ts';
+import { listGrantPage, revokeGrant } from '../../services/approvals/grants.ts';
+import { type Fields, redirectDone, forChange, forReader, problem } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
@@ -10,28 +13,56 @@ const SHOWN = 50;
 /** More than anybody looks through; the newest come first. */
 const MOST_PENDING = 100;
 
-/** `GET /approvals`: pending approvals; with `state=all` a list of all. */
+/** `GET /approvals`: pending approvals; with `state=all` a list of all, with `state=grants` what is allowed in advance. */
 export const getApprovalsPage = forReader(async (c, caller) => {
   const context = c.get('context');
   const nowMs = context.clock.now();
-  if (c.req.query('state') !== 'all') {
-    const pending = await listPendingApprovals(context, caller, MOST_PENDING);
-    return consolePage(c, caller, pendingApprovalsPage({ pending, done: c.req.query('done'), nowMs }));
-  }
   const cursor = c.req.query('cursor');
+  const state = c.req.query('state');
+  const done = c.req.query('done');
+  if (state === 'grants') {
+    const grants = await listGrantPage(context, caller, { limit: SHOWN, cursor });
+    if (!grants.ok) return problem(c, caller, grants.error);
+    return consolePage(c, caller, grantsPage({ grants: grants.value, cursor, done, nowMs }));
+  }
+  if (state !== 'all') {
+    const pending = await listPendingApprovals(context, caller, MOST_PENDING);
+    return consolePage(c, caller, pendingApprovalsPage({ pending, done, nowMs }));
+  }
   const approvals = await listApprovalPage(context, caller, { limit: SHOWN, cursor });
   if (!approvals.ok) return problem(c, caller, approvals.error);
   return consolePage(c, caller, approvalsPage({ approvals: approvals.value, cursor, nowMs }));
 });
 
+const SECONDS: Readonly<Record<string, number>> = {
+  session: MOST_GRANT_SECONDS,
+  hour: 3600,
+  times: MOST_GRANT_SECONDS,
+};
+
+/** What a button of the card gives besides the approval. */
+function grantOf({ grant, times }: Fields): object | undefined {
+  if (grant === undefined || !Object.hasOwn(SECONDS, grant)) return undefined;
+  return { seconds: SECONDS[grant], times: grant === 'times' ? Number(times) : null };
+}
+
 /** `POST /approvals/{id}`: the decision. */
 export const submitDecision = forChange(async (c, caller, fields) => {
-  const parsed = decisionInput.safeParse({ decision: fields['decision'] });
+  const parsed = decisionInput.safeParse({ decision: fields['decision'], grant: grantOf(fields) });
   if (!parsed.success) return problem(c, caller, invalidInput('json', parsed.error));
-  const { decision } = parsed.data;
-  const decided = await decideApproval(c.get('context'), caller, c.req.param('id') ?? '', decision);
+  const { decision, grant } = parsed.data;
+  const decided = await decideApproval(c.get('context'), caller, c.req.param('id') ?? '', parsed.data);
   // Somebody else, or another tab, was faster: nothing went wrong, and the list says what holds.
   if (!decided.ok && decided.error.code === 'approval_not_pending') return redirectDone(c, '/approvals', 'was_decided');
   if (!decided.ok) return problem(c, caller, decided.error);
-  return redirectDone(c, '/approvals', decision === 'approve' ? 'approved' : 'denied');
+  const done = decision === 'deny' ? 'denied' : grant === undefined ? 'approved' : 'granted';
+  return redirectDone(c, '/approvals', done);
+});
+
+/** `POST /approval-grants/{id}/revoke`. */
+export const submitRevocation = forChange(async (c, caller) => {
+  const revoked = await revokeGrant(c.get('context'), caller, c.req.param('id') ?? '');
+  return revoked.ok
+    ? c.redirect(pathWith('/approvals', { state: 'grants', done: 'grant_revoked' }), 303)
+    : problem(c, caller, revoked.error);
 });

@@ -10,7 +10,7 @@ import { submitTheme } from './console_theme.ts';
 import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from '../api/connectors.ts';
 import type { PageEntry } from './console.ts';
 import { isAtConsole } from './console_host.ts';
-import { getApprovalsPage, submitDecision } from './console_approvals.ts';
+import { getApprovalsPage, submitDecision, submitRevocation } from './console_approvals.ts';
 import { getAudit, getAuditEventPage, getVerification, getOverview, getReport } from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
@@ -69,6 +69,7 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['post', '/theme', submitTheme],
   ['get', '/approvals', getApprovalsPage],
   ['post', '/approvals/{id}', submitDecision],
+  ['post', '/approval-grants/{id}/revoke', submitRevocation],
   ['get', '/audit', getAudit],
   ['get', '/audit/verify', getVerification],
   ['get', '/audit/{id}', getAuditEventPage],

@@ -1,18 +1,12 @@
 import { z } from 'zod';
 import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import {
-  APPROVAL_HOLD_SECONDS,
-  APPROVAL_PENDING_SECONDS,
-  APPROVAL_VALID_SECONDS,
-  type ApprovalRecord,
-  type ApprovalState,
-} from '../../../shared/wire/approvals.ts';
+import { APPROVAL_VALID_SECONDS, type ApprovalRecord, type ApprovalState } from '../../../shared/wire/approvals.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
+import type { GrantRow } from '../../store/approval_grants.ts';
 import {
   type ApprovalRow,
-  type ApprovalViewer,
   changeApproval,
   countPending,
   countVisiblePending,
@@ -22,33 +16,24 @@ import {
   insertApproval,
   listApprovals,
 } from '../../store/approvals.ts';
-import { type ApprovalSubject, subjectEventData, subjectFields } from './approval_subject.ts';
-import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
+import type { GrantInput } from '../../../shared/wire/approval_grants.ts';
+import {
+  type AskedRequest,
+  type Asker,
+  holdEnd,
+  newRow,
+  timeAfterSeconds,
+  toRecord,
+  viewerOf,
+} from './approval_rows.ts';
+import { subjectEventData } from './approval_subject.ts';
+import { findGrantOf, giveGrant, useGrant } from './grants.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { sha256Hex } from '../../kernel/encoding.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
-import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
-
-/** A request that needs an approval. */
-interface AskedRequest {
-  /** Identifies this request: asking again with the same id has no further effect. */
-  readonly requestId: string;
-  readonly subject: ApprovalSubject;
-  readonly fingerprint: string;
-  readonly summary: string;
-  readonly sessionId: string | null;
-  /** The session's name and where it was started, for the person who decides. */
-  readonly sessionName?: string | null;
-  readonly folder?: string | null;
-}
-
-/** The user that the request belongs to, and the sidecar that it came through; null if the user runs it here. */
-export interface Asker {
-  readonly userId: string;
-  readonly enterpriseId: string;
-  readonly sidecarId: string | null;
-}
+import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 /**
  * The fingerprint of a request that a connected MCP client makes: an approval for one client covers no other, which would get
@@ -82,14 +67,23 @@ export async function askApproval(
   return commit(context, controlChain(asker), async () => {
     const same = { userId: asker.userId, subjectId: request.subject.subjectId, fingerprint: request.fingerprint };
     const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
-    const covering = findCoveringApproval(rows, request.requestId, nowText(context));
+    const covering = findCoveringApproval(rows, asker, request, nowText(context));
+    const isDecided = covering !== null && covering.state !== 'pending';
+    if (isDecided) return ok(use(context, asker, covering, request.requestId));
+    const row = covering ?? newRow(context, asker, request);
+    const grant = await findGrantOf(context, row);
+    const isNew = covering === null;
+    if (grant !== null) return ok(useGrant(context, { grant, row, isNew }, toUse(asker, request)));
     if (covering !== null) return ok(use(context, asker, covering, request.requestId));
     const full = await fullList(context, asker, request);
     if (full !== null) return err(full);
-    const row = newRow(context, asker, request);
     const events = [approvalEvent('connector.approval.requested', row, asker.sidecarId ?? asker.userId)];
     return ok({ statements: insertApproval(context.database, row), events, value: row });
   });
+}
+
+function toUse(asker: Asker, { requestId }: { readonly requestId: string }) {
+  return { requestId, actor: asker.sidecarId ?? asker.userId };
 }
 
 /** Why no further request may wait; null if one may. A request that the user runs here has no session; that of an MCP client has its connection. */
@@ -104,13 +98,23 @@ async function fullList(
   return ofSession >= MOST_PENDING_OF_SESSION ? tooMany(`${MOST_PENDING_OF_SESSION} requests of this session`) : null;
 }
 
-/** The approval that answers a request; null if a new one must be requested. */
-function findCoveringApproval(rows: readonly ApprovalRow[], requestId: string, now: string): ApprovalRow | null {
+/**
+ * The approval that answers a request; null if a new one must be requested. A request waits only with one of its own session:
+ * a grant for the other's would let it through too.
+ */
+function findCoveringApproval(
+  rows: readonly ApprovalRow[],
+  { sidecarId }: Asker,
+  { requestId, sessionId }: AskedRequest,
+  now: string,
+): ApprovalRow | null {
   const used = rows.find((row) => row.state === 'used' && row.usedBy === requestId);
   if (used !== undefined) return used;
   const isInForce = (row: ApprovalRow) => now < (row.state === 'pending' ? row.expiresAt : (row.validUntil ?? ''));
   const decisive: readonly ApprovalState[] = ['approved', 'denied', 'pending'];
-  const inForce = rows.filter((row) => decisive.includes(row.state) && isInForce(row));
+  const isOwn = (row: ApprovalRow) =>
+    row.state !== 'pending' || (row.sessionId === sessionId && row.sidecarId === sidecarId);
+  const inForce = rows.filter((row) => decisive.includes(row.state) && isInForce(row) && isOwn(row));
   return inForce.find(({ state }) => state === 'approved') ?? inForce[0] ?? null;
 }
 
@@ -135,8 +139,8 @@ function answerTo(requestId: string, row: ApprovalRow): ApprovalRow {
 }
 
 /**
- * The approval as it answers one request. If it is approved, the request uses it up. A pending one is only read,
- * because sidecars poll every second. Refuses with `not_found`.
+ * The approval as it answers one request. If it is approved, or a grant covers it by now, the request uses it up. Otherwise
+ * a pending one is only read, because sidecars poll every second. Refuses with `not_found`.
  */
 export async function takeApproval(
   context: ServiceContext,
@@ -145,37 +149,55 @@ export async function takeApproval(
 ): Promise<Result<ApprovalRow, ApiError>> {
   const find = () => findApproval(context.database, { ...asker, isAdmin: false }, id);
   const seen = await find();
-  if (seen?.state !== 'approved') return seen === null ? err(notFound(id)) : ok(answerTo(requestId, seen));
+  if (seen === null) return err(notFound(id));
+  const isGranted = (await grantFor(context, asker, seen)) !== null;
+  if (seen.state !== 'approved' && !isGranted) return ok(answerTo(requestId, seen));
   return commit(context, controlChain(asker), async () => {
     const row = await find();
     if (row === null) return err(notFound(id));
     const isLate = row.state === 'approved' && (row.validUntil ?? '') <= nowText(context);
     if (isLate) return ok({ statements: [], events: [], value: { ...row, state: 'expired' } });
+    const grant = await grantFor(context, asker, row);
+    if (grant !== null) return ok(useGrant(context, { grant, row, isNew: false }, toUse(asker, { requestId })));
+    if (row.state === 'pending') return ok({ statements: [], events: [], value: row });
     return ok(use(context, asker, row, requestId));
   });
 }
 
-/** Records a person's decision. Refuses with `not_found`, `approval_not_pending`. */
+/** The grant that was given while the request waits; null if there is none, or if it waits at another sidecar. */
+async function grantFor(context: ServiceContext, { sidecarId }: Asker, row: ApprovalRow): Promise<GrantRow | null> {
+  const mayPass = row.state === 'pending' && row.sidecarId === sidecarId && nowText(context) < row.expiresAt;
+  return mayPass ? findGrantOf(context, row) : null;
+}
+
+/**
+ * Records a person's decision, and with a grant that further requests are allowed. Refuses with `not_found`,
+ * `approval_not_pending`, `grant_not_allowed`.
+ */
 export async function decideApproval(
   context: ServiceContext,
   caller: Caller,
   id: string,
-  decision: 'approve' | 'deny',
+  { decision, grant: input }: { readonly decision: 'approve' | 'deny'; readonly grant?: GrantInput | undefined },
 ): Promise<Result<ApprovalRecord, ApiError>> {
   await expireOverdue(context, caller.enterpriseId);
   return commit(context, controlChain(caller), async () => {
     const row = await findApproval(context.database, viewerOf(caller), id);
     if (row === null) return err(notFound(id));
     if (row.state !== 'pending' || row.expiresAt <= nowText(context)) return err(notPending(row));
+    const granted = input === undefined ? null : giveGrant(context, caller, row, input);
+    if (granted !== null && !granted.ok) return granted;
     const change = {
       state: decision === 'approve' ? ('approved' as const) : ('denied' as const),
       decidedBy: caller.userId,
       decidedAt: nowText(context),
       validUntil: timeAfterSeconds(context, APPROVAL_VALID_SECONDS),
+      grantId: granted?.value.value.id ?? null,
     };
-    const statements = changeApproval(context.database, row, change);
+    const statements = [...changeApproval(context.database, row, change), ...(granted?.value.statements ?? [])];
     const more = { 'svc.approval.decision': decision };
-    const events = [approvalEvent('connector.approval.decided', row, caller.userId, more)];
+    const decided = approvalEvent('connector.approval.decided', row, caller.userId, more);
+    const events = [decided, ...(granted?.value.events ?? [])];
     return ok({ statements, events, value: toRecord({ ...row, ...change }) });
   });
 }
@@ -229,63 +251,6 @@ export async function expireOverdue(context: ServiceContext, enterpriseId: strin
   });
 }
 
-export function viewerOf(caller: Caller): ApprovalViewer {
-  return { userId: caller.userId, enterpriseId: caller.enterpriseId, isAdmin: mayActAs(caller, 'admin') };
-}
-
-function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): ApprovalRow {
-  const { subject, summary, fingerprint, sessionId } = request;
-  return {
-    id: freshId(context, 'apr'),
-    enterpriseId: asker.enterpriseId,
-    userId: asker.userId,
-    ...subject,
-    summary,
-    fingerprint,
-    sidecarId: asker.sidecarId,
-    sessionId,
-    sessionName: request.sessionName ?? null,
-    folder: request.folder ?? null,
-    state: 'pending',
-    requestedAt: nowText(context),
-    heldUntil: holdEnd(context, asker),
-    expiresAt: timeAfterSeconds(context, APPROVAL_PENDING_SECONDS),
-    decidedBy: null,
-    decidedAt: null,
-    validUntil: null,
-    usedBy: null,
-    usedAt: null,
-  };
-}
-
-/** Only a sidecar holds the request while a person decides. */
-function holdEnd(context: ServiceContext, { sidecarId }: Asker): string | null {
-  return sidecarId === null ? null : timeAfterSeconds(context, APPROVAL_HOLD_SECONDS);
-}
-
-export function toRecord(row: ApprovalRow): ApprovalRecord {
-  return {
-    id: row.id,
-    state: row.state,
-    ...subjectFields(row),
-    owner: ownerName(row.subjectOwnerId),
-    summary: row.summary,
-    fingerprint: row.fingerprint,
-    user_id: row.userId,
-    sidecar_id: row.sidecarId,
-    session_id: row.sessionId,
-    session_name: row.sessionName,
-    folder: row.folder,
-    requested_at: row.requestedAt,
-    held_until: row.heldUntil,
-    expires_at: row.expiresAt,
-    decided_by: row.decidedBy,
-    decided_at: row.decidedAt,
-    valid_until: row.validUntil,
-    used_at: row.usedAt,
-  };
-}
-
 type ApprovalEventType = 'connector.approval.requested' | 'connector.approval.decided' | 'connector.approval.expired';
 
 /** The summary stays out of the log: it contains values of path inputs, which the spec may redact. */
@@ -297,10 +262,6 @@ function approvalEvent(
 ): AuditDraft {
   const data = { 'svc.approval.id': row.id, ...subjectEventData(row), ...more };
   return { type, actor, data };
-}
-
-function timeAfterSeconds(context: ServiceContext, seconds: number): string {
-  return new Date(context.clock.now() + seconds * 1000).toISOString();
 }
 
 function notFound(id: string): ApiError {

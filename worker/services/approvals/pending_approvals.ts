@@ -2,7 +2,9 @@ import type { ApprovalRecord } from '../../../shared/wire/approvals.ts';
 import { type ApprovalRow, listApprovals, listDecidedOfKind, nameAskers } from '../../store/approvals.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { expireOverdue, toRecord, viewerOf } from './approvals.ts';
+import { toRecord, viewerOf } from './approval_rows.ts';
+import { expireOverdue } from './approvals.ts';
+import { grantProblem } from './grants.ts';
 
 /** A pending approval with what helps to decide it. */
 export interface PendingApproval {
@@ -11,6 +13,8 @@ export interface PendingApproval {
   readonly person: string;
   /** The machine's name; null for a request that came through no sidecar. */
   readonly sidecar: string | null;
+  /** True if the caller may also allow further requests. */
+  readonly mayGrant: boolean;
   /** The latest decisions about the same operation or tool, newest first. */
   readonly earlier: readonly EarlierDecision[];
 }
@@ -42,6 +46,7 @@ export async function listPendingApprovals(
     record: toRecord(row),
     person: names.people.get(row.userId) ?? row.userId,
     sidecar: row.sidecarId === null ? null : (names.sidecars.get(row.sidecarId) ?? row.sidecarId),
+    mayGrant: grantProblem(caller, row) === null,
     earlier: earlier.get(kindOf(row)) ?? [],
   }));
 }

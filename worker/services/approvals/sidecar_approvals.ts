@@ -7,7 +7,8 @@ import { findConnector } from '../../store/connectors.ts';
 import { findMcpServer } from '../../store/mcp/mcp_servers.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { type ApprovalSubject, connectorSubject, toolSubject } from './approval_subject.ts';
-import { type Asker, askApproval, takeApproval } from './approvals.ts';
+import type { Asker } from './approval_rows.ts';
+import { askApproval, takeApproval } from './approvals.ts';
 import { visibleOwners } from '../../kernel/caller.ts';
 import { connectorNotFound } from '../connectors/connectors.ts';
 import { configurationOf } from '../mcp/mcp_server_records.ts';
@@ -25,8 +26,8 @@ export async function askSidecarApproval(
   const subject = await subjectOf(context, caller, request);
   if (!subject.ok) return subject;
   const { fingerprint, summary, request_id: requestId, session_id: sessionId } = request;
-  const { session_name: sessionName, folder } = request;
-  const asked = { requestId, subject: subject.value, fingerprint, summary, sessionId, sessionName, folder };
+  const { session_name: sessionName, folder, scope } = request;
+  const asked = { requestId, subject: subject.value, fingerprint, summary, sessionId, sessionName, folder, scope };
   const approval = await askApproval(context, askerOf(caller), asked);
   return approval.ok ? ok(await signApproval(context, caller, requestId, approval.value)) : approval;
 }

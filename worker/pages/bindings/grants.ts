@@ -1,0 +1,71 @@
+import { html } from 'hono/html';
+import { approvalTarget } from '../../../shared/wire/approvals.ts';
+import type { GrantRecord, GrantState } from '../../../shared/wire/approval_grants.ts';
+import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import { badge, type BadgeKind } from '../components/badge.ts';
+import { dataTable } from '../components/data_table.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+
+const STATES: { readonly [S in GrantState]: { readonly kind: BadgeKind; readonly word: string } } = {
+  open: { kind: 'warn', word: 'Open' },
+  over: { kind: 'plain', word: 'Over' },
+  used_up: { kind: 'plain', word: 'Used up' },
+  changed: { kind: 'plain', word: 'Ended: the connector changed' },
+  revoked: { kind: 'plain', word: 'Revoked' },
+};
+
+/** The grants, open and ended, with a way to revoke each open one. */
+export function grantsTable({ items }: ListPage<GrantRecord>, nowMs: number): Html {
+  if (items.length === 0) {
+    return emptyState({
+      title: 'Nothing is allowed in advance',
+      next: 'With an approval you can allow further requests like it, for a while. They are listed here.',
+    });
+  }
+  return dataTable<GrantRecord>({
+    caption: 'Grants',
+    rows: items,
+    key: ({ id, state, used }) => `${id} ${state} ${used}`,
+    columns: [
+      { title: 'Given', cell: ({ given_at: given }) => timeAgo(given, nowMs) },
+      {
+        title: 'Allows',
+        cell: (grant) =>
+          html`<span class="mono">${foreignText(grant.summary)}</span>
+            <span class="sub">${foreignText(approvalTarget(grant))}, ${coverage(grant)}</span>`,
+      },
+      { title: 'Session', cell: sessionCell },
+      { title: 'Used', cell: ({ used, times }) => (times === null ? String(used) : `${used} of ${times}`) },
+      { title: 'State', cell: (grant) => stateCell(grant, nowMs) },
+      { title: 'Revoke', isActions: true, cell: (grant) => (grant.state === 'open' ? revokeForm(grant) : '') },
+    ],
+  });
+}
+
+function coverage({ identical_only: isIdentical }: GrantRecord): string {
+  return isIdentical ? 'identical requests' : 'with any query and body';
+}
+
+function sessionCell({ session_id: session, session_name: name, sidecar_id: sidecar }: GrantRecord): Html {
+  const id = session ?? sidecar ?? '';
+  return name === null
+    ? html`<code>${foreignText(id)}</code>`
+    : html`${foreignText(name)} <span class="sub"><code>${foreignText(id)}</code></span>`;
+}
+
+function stateCell({ state, ends_at: ends }: GrantRecord, nowMs: number): Html {
+  const { kind, word } = STATES[state];
+  return html`${badge(kind, word)}
+  ${state === 'open' ? html`<span class="sub">ends ${timeAgo(ends, nowMs)}</span>` : ''}`;
+}
+
+function revokeForm(grant: GrantRecord): Html {
+  return html`<form method="post" action="/approval-grants/${grant.id}/revoke" class="actions">
+    <button class="compact danger">
+      Revoke<span class="hidden-but-read"> ${approvalTarget(grant)}, ${grant.summary}</span>
+    </button>
+  </form>`;
+}

@@ -1,0 +1,98 @@
+import {
+  APPROVAL_HOLD_SECONDS,
+  APPROVAL_PENDING_SECONDS,
+  type ApprovalRecord,
+} from '../../../shared/wire/approvals.ts';
+import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import type { ApprovalRow, ApprovalViewer } from '../../store/approvals.ts';
+import { type ApprovalSubject, subjectFields } from './approval_subject.ts';
+
+/** A request that needs an approval. */
+export interface AskedRequest {
+  /** Identifies this request: asking again with the same id has no further effect. */
+  readonly requestId: string;
+  readonly subject: ApprovalSubject;
+  readonly fingerprint: string;
+  readonly summary: string;
+  readonly sessionId: string | null;
+  /** The session's name and where it was started, for the person who decides. */
+  readonly sessionName?: string | null;
+  readonly folder?: string | null;
+  /** What a grant would cover besides identical requests. */
+  readonly scope?: string | null;
+}
+
+/** The user that the request belongs to, and the sidecar that it came through; null if the user runs it here. */
+export interface Asker {
+  readonly userId: string;
+  readonly enterpriseId: string;
+  readonly sidecarId: string | null;
+}
+
+/** A request that waits for a decision from now on. */
+export function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): ApprovalRow {
+  const { subject, summary, fingerprint, sessionId } = request;
+  return {
+    id: freshId(context, 'apr'),
+    enterpriseId: asker.enterpriseId,
+    userId: asker.userId,
+    ...subject,
+    summary,
+    fingerprint,
+    sidecarId: asker.sidecarId,
+    sessionId,
+    sessionName: request.sessionName ?? null,
+    folder: request.folder ?? null,
+    state: 'pending',
+    requestedAt: nowText(context),
+    heldUntil: holdEnd(context, asker),
+    expiresAt: timeAfterSeconds(context, APPROVAL_PENDING_SECONDS),
+    decidedBy: null,
+    decidedAt: null,
+    validUntil: null,
+    usedBy: null,
+    usedAt: null,
+    scope: request.scope ?? null,
+    grantId: null,
+  };
+}
+
+/** Only a sidecar holds the request while a person decides. */
+export function holdEnd(context: ServiceContext, { sidecarId }: Asker): string | null {
+  return sidecarId === null ? null : timeAfterSeconds(context, APPROVAL_HOLD_SECONDS);
+}
+
+export function toRecord(row: ApprovalRow): ApprovalRecord {
+  return {
+    id: row.id,
+    state: row.state,
+    ...subjectFields(row),
+    owner: ownerName(row.subjectOwnerId),
+    summary: row.summary,
+    fingerprint: row.fingerprint,
+    user_id: row.userId,
+    sidecar_id: row.sidecarId,
+    session_id: row.sessionId,
+    session_name: row.sessionName,
+    folder: row.folder,
+    requested_at: row.requestedAt,
+    held_until: row.heldUntil,
+    expires_at: row.expiresAt,
+    decided_by: row.decidedBy,
+    decided_at: row.decidedAt,
+    valid_until: row.validUntil,
+    used_at: row.usedAt,
+    grant_covers:
+      row.sessionId === null && row.sidecarId === null ? null : row.scope === null ? 'identical' : 'operation',
+    grant_id: row.grantId,
+  };
+}
+
+export function viewerOf(caller: Caller): ApprovalViewer {
+  return { userId: caller.userId, enterpriseId: caller.enterpriseId, isAdmin: mayActAs(caller, 'admin') };
+}
+
+export function timeAfterSeconds(context: ServiceContext, seconds: number): string {
+  return new Date(context.clock.now() + seconds * 1000).toISOString();
+}
