@@ -66,7 +66,7 @@ export interface ServerSession {
 }
 
 /** The image and the engine of a server's container. */
-export interface ServerContainer {
+interface ServerContainer {
   readonly image: string;
   readonly imageId: string;
   /** `unix://...` */

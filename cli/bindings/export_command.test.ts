@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+import { ME } from '../testing/me_sample.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -7,15 +8,7 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-const me = (role: string) => ({
-  id: 'usr_01m7yjby3c69shrte2a60bpm60',
-  enterprise_id: 'ent_01m7yjby3c69shrte2a60bpm60',
-  email: null,
-  display_name: 'Owner',
-  role,
-  policy_version: 3,
-  created_at: '2026-01-01T00:00:00.000Z',
-});
+const me = (role: string) => ({ ...ME, role });
 
 const chain = {
   writer: 'ent_1',

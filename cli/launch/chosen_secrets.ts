@@ -98,6 +98,6 @@ function shownFile(folder: string): string {
 }
 
 /** As a word for a shell. */
-export function shownArgument(folder: string): string {
+function shownArgument(folder: string): string {
   return /^[\w./@+-]+$/.test(folder) ? folder : `'${toPrintable(folder.replaceAll("'", "'\\''"))}'`;
 }

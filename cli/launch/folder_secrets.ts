@@ -33,7 +33,7 @@ const content = z.strictObject({
 });
 
 /** The confirmed hash by the real path of the folder. */
-export type TrustedFolders = Readonly<Record<string, { readonly sha256: string }>>;
+type TrustedFolders = Readonly<Record<string, { readonly sha256: string }>>;
 
 /** Beside it: the vault paths that were confirmed, to show what has changed since. Nothing is decided by it. */
 const CONFIRMED_FILE = 'trusted_secrets.json';
@@ -81,7 +81,7 @@ export function changeTrustedFolder(home: string, folder: string, file: ShownFil
 }
 
 /** What a folder's file says now. */
-export interface FolderFile {
+interface FolderFile {
   readonly sha256: string;
   /** Vault paths, or why the file cannot be used. */
   readonly secrets: Result<readonly string[], string>;
@@ -113,14 +113,14 @@ function readRegular(path: string): Result<Buffer | null, string> {
 }
 
 /** What the folders above a working directory say about secrets. */
-export type FolderState =
+type FolderState =
   | { readonly kind: 'none' }
   | { readonly kind: 'trusted'; readonly folder: string; readonly secrets: readonly string[] }
   /** A person confirmed the file, and it has changed, is gone, or cannot be read. */
   | { readonly kind: 'changed'; readonly folder: string; readonly problem: string };
 
 /** The nearest confirmed file, and files nearer than it that nobody confirmed: they have no effect. */
-export interface FolderSecrets {
+interface FolderSecrets {
   readonly state: FolderState;
   readonly unconfirmed: readonly string[];
 }

@@ -8,6 +8,7 @@ import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/
 import type { ListedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
 import { PROXY_URL, runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+import { ME } from '../testing/me_sample.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -17,15 +18,6 @@ afterEach(() => home.remove());
 
 const ID = 'mcp_01m7yjbz4dz98vffmftfxp52e5';
 const time = '2026-01-01T11:59:00.000Z';
-const ME = {
-  id: 'usr_01m7yjby3c69shrte2a60bpm60',
-  enterprise_id: 'ent_01m7yjby3c69shrte2a60bpm60',
-  email: null,
-  display_name: 'Owner',
-  role: 'owner',
-  policy_version: 3,
-  created_at: time,
-};
 
 function recordOf(command: readonly string[], env: Readonly<Record<string, string>> = {}): McpServerRecord {
   return {
@@ -232,7 +224,9 @@ describe('this machine receives the change', () => {
     expect(code).toBe(0);
     const written = calls.findIndex(({ method, url }) => method !== 'GET' && url.origin !== PROXY_URL);
     const waits = calls.slice(written + 1).filter(({ method, url }) => method === 'GET' && url.origin === PROXY_URL);
-    expect(waits.map(({ url }) => url.pathname + url.search)).toEqual(['/v1/mcp/servers?min_policy_version=3']);
+    expect(waits.map(({ url }) => url.pathname + url.search)).toEqual([
+      `/v1/mcp/servers?min_policy_version=${ME.policy_version}`,
+    ]);
   });
 
   test('or the command warns if the sidecar is late; the change is stored', async () => {

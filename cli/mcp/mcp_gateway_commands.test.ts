@@ -4,6 +4,7 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 import { PROXY_URL, runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
+import { ME } from '../testing/me_sample.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -46,15 +47,6 @@ function answering(items: readonly object[], problems: readonly object[] = []): 
   };
 }
 
-const ME = {
-  id: 'usr_01m7yjbz4dz98vffmftfxp52e5',
-  email: null,
-  display_name: 'Owner',
-  role: 'owner',
-  enterprise_id: 'ent_01m7yjbz4dz98vffmftfxp52e5',
-  policy_version: 42,
-  created_at: '2026-01-01T00:00:00.000Z',
-};
 const LOGS = {
   items: [
     { gateway: { id: 'g'.repeat(16), kind: 'socket', pid: 7 }, lines: ['up', 'a\u001b[2Jb'] },

@@ -4,19 +4,11 @@ import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 import { FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
 import { type Answer, runCli, type RunOptions, TestHome } from '../testing/run_cli.ts';
+import { ME } from '../testing/me_sample.ts';
 
 const TIME = '2026-01-01T12:00:00.000Z';
 const CONSENTED = `sha256:${'a'.repeat(64)}`;
 const MOVED = `sha256:${'b'.repeat(64)}`;
-const ME = {
-  id: 'usr_01m7yjbz4dz98vffmftfxp52e5',
-  email: null,
-  display_name: 'Owner',
-  role: 'owner',
-  enterprise_id: 'ent_01m7yjbz4dz98vffmftfxp52e5',
-  policy_version: 42,
-  created_at: TIME,
-};
 const own = localServer({ command: ['docker', 'run', '-i', '--platform', 'linux/amd64', 'acme/mcp:1.2'] });
 const { hash, text } = consentOf(own) ?? { hash: '', text: '' };
 

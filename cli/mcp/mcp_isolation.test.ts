@@ -8,17 +8,9 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 import { type Answer, runCli, TestHome } from '../testing/run_cli.ts';
+import { ME } from '../testing/me_sample.ts';
 
 const TIME = '2026-01-01T12:00:00.000Z';
-const ME = {
-  id: 'usr_01m7yjbz4dz98vffmftfxp52e5',
-  email: null,
-  display_name: 'Owner',
-  role: 'owner',
-  enterprise_id: 'ent_01m7yjbz4dz98vffmftfxp52e5',
-  policy_version: 42,
-  created_at: TIME,
-};
 const written = z.looseObject({ isolation: z.string() });
 
 let home: TestHome;

@@ -7,6 +7,7 @@ import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { mcpServerInput } from '../../shared/wire/mcp/mcp_servers.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
+import { ME } from '../testing/me_sample.ts';
 
 const HASH = `sha512-${'A'.repeat(86)}==`;
 const TIME = '2026-01-01T12:00:00.000Z';
@@ -62,16 +63,6 @@ function answering(consent: 'needed' | 'given', seen: string[], of = server, las
     return { status: 204 };
   };
 }
-
-const ME = {
-  id: 'usr_01m7yjbz4dz98vffmftfxp52e5',
-  email: null,
-  display_name: 'Owner',
-  role: 'owner',
-  enterprise_id: 'ent_01m7yjbz4dz98vffmftfxp52e5',
-  policy_version: 42,
-  created_at: '2026-01-01T00:00:00.000Z',
-};
 
 const packagesFolder = () => join(home.path, 'mcp', 'packages');
 const seen: string[] = [];

@@ -5,7 +5,7 @@ import type { CallOptions, HttpClient } from './http_client.ts';
 const PAGE = 500;
 
 /** Limits of a read: the number of items, and a signal that ends it early. */
-export interface FetchLimits {
+interface FetchLimits {
   readonly most?: number;
   readonly signal?: AbortSignal;
 }

@@ -47,6 +47,16 @@ export async function hostedUser(control: InProcess, enterpriseId: string | null
   return { caller, tokens, call: (...request) => callAs(control, tokens.access_token, ...request) };
 }
 
+/** The owner of a new enterprise, and a member of it. */
+export async function ownerWithMember(
+  control: InProcess,
+): Promise<{ readonly owner: HostedUser; readonly member: HostedUser }> {
+  const owner = await hostedUser(control);
+  const args = [owner.caller.userId];
+  await control.context.database.client.execute({ sql: `UPDATE users SET role = 'owner' WHERE id = ?`, args });
+  return { owner, member: await hostedUser(control, owner.caller.enterpriseId) };
+}
+
 /** A call with a bearer token and a JSON body. */
 export function callAs(
   control: InProcess,

@@ -6,7 +6,7 @@ import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 
 /** The files of an installed package: path, and size in bytes; -1 for a link. */
-export type FileList = readonly (readonly [path: string, bytes: number])[];
+type FileList = readonly (readonly [path: string, bytes: number])[];
 
 const MAX_FILES = 200_000;
 

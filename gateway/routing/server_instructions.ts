@@ -7,7 +7,7 @@ import type { KeptLists } from './kept_lists.ts';
 import type { ToolReviews } from './tool_reviews.ts';
 
 /** The kind of what is looked at. */
-export const INSTRUCTIONS_KIND = 'instructions';
+const INSTRUCTIONS_KIND = 'instructions';
 /** Longer ones of one server are not passed on: nobody reads them, and they would crowd out the others. */
 const MAX_OF_SERVER = 16 * 1024;
 const MAX_TOGETHER = 64 * 1024;

@@ -9,7 +9,7 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
 
 /** The `_meta` key that says what a person should know of a tool or a result. */
-export const MARKS_META = 'svc/marks';
+const MARKS_META = 'svc/marks';
 
 interface ToolReviewsOptions {
   readonly kind: ReviewedKind;

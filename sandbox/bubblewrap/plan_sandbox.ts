@@ -16,7 +16,7 @@ import {
 } from './visible_paths.ts';
 
 /** A path that no sandbox shows, and what it is. */
-export interface Guarded {
+interface Guarded {
   readonly path: string;
   readonly name: string;
 }

@@ -51,7 +51,7 @@ interface SandboxCommand {
 }
 
 /** A sandbox that is started and waits for its command's environment. */
-export interface StartedSandbox {
+interface StartedSandbox {
   /** True once its first program runs; false if bubblewrap could not make the sandbox. */
   readonly isReady: Promise<boolean>;
   /** Runs the command until it ends. At a terminal its signals reach the command directly. */

@@ -119,7 +119,7 @@ export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): Uns
 }
 
 /** What a tunnel that is not intercepted has carried so far: null before its first byte. */
-export interface CarriedBytes {
+interface CarriedBytes {
   readonly sent: number;
   readonly received: number;
 }

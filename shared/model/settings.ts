@@ -47,7 +47,7 @@ export interface Settings {
 export const SANDBOX_PROXY_VALUES = ['auto', 'on', 'off'] as const;
 export type SandboxProxy = (typeof SANDBOX_PROXY_VALUES)[number];
 const AGENT_SANDBOX_VALUES = ['auto', 'always', 'never'] as const;
-export type AgentSandbox = (typeof AGENT_SANDBOX_VALUES)[number];
+type AgentSandbox = (typeof AGENT_SANDBOX_VALUES)[number];
 
 /** A removed setting (specification section 9), and its replacement. */
 export const REMOVED_SANDBOX_PROXY_SETTING = 'SVC_SANDBOX_PROXY_BOOTSTRAP';

@@ -10,7 +10,7 @@ export interface ClientHello {
   readonly protocols: readonly string[];
 }
 
-export type ClientHelloReading =
+type ClientHelloReading =
   | { readonly kind: 'hello'; readonly hello: ClientHello }
   | {
       readonly kind: 'incomplete';

@@ -49,7 +49,7 @@ export function isExempt({ entries }: NoProxy, host: string, port: number): bool
 }
 
 /** What a command may inherit of its user's `NO_PROXY`. */
-export interface KeptNoProxy {
+interface KeptNoProxy {
   readonly kept: readonly string[];
   /** Entries with which a client would send a request to a bound host past the sidecar, or that mean every host. */
   readonly dropped: readonly string[];

@@ -22,8 +22,6 @@ export function connectorToolName(operation: ListedOperation, sha256Hex: (text: 
 }
 
 /** An operation of an installed connector as an MCP tool. */
-export type ConnectorTool = ReturnType<typeof connectorTool>;
-
 export function connectorTool(name: string, operation: ListedOperation) {
   const title = `${operation.connector_title}: ${operation.summary || operation.operation}`;
   return toShownDefinition({

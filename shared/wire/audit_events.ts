@@ -108,7 +108,7 @@ export function isSidecarEventType(type: AuditEventType): boolean {
 }
 
 /** An event with its position in its writer's hash chain. */
-export const storedAuditEvent = auditEvent
+const storedAuditEvent = auditEvent
   .extend({
     /** The writer: a sidecar's id, or for the control plane the enterprise's. Each has its own chain. */
     writer: z.string(),

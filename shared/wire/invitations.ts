@@ -30,7 +30,7 @@ const invitationFields = {
 };
 
 /** An invitation to the caller's enterprise. */
-export const invitationRecord = z.object(invitationFields).meta({ id: 'Invitation' });
+const invitationRecord = z.object(invitationFields).meta({ id: 'Invitation' });
 export type InvitationRecord = z.infer<typeof invitationRecord>;
 
 /** The only reply that contains the link. */

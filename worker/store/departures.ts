@@ -25,7 +25,7 @@ import {
 } from './tables.ts';
 
 /** How much of a kind leaves with a user. */
-export interface Departing {
+interface Departing {
   readonly secrets: number;
   readonly host_bindings: number;
   readonly tunnel_hosts: number;

@@ -4,7 +4,7 @@ import { insertExpiring } from './expiring_rows.ts';
 import { enterpriseSaml, samlAnswers } from './tables.ts';
 
 export type EnterpriseSamlRow = typeof enterpriseSaml.$inferSelect;
-export type SamlAnswerRow = typeof samlAnswers.$inferSelect;
+type SamlAnswerRow = typeof samlAnswers.$inferSelect;
 
 export async function findEnterpriseSaml(database: Database, enterpriseId: string): Promise<EnterpriseSamlRow | null> {
   const rows = await database.read.select().from(enterpriseSaml).where(eq(enterpriseSaml.enterpriseId, enterpriseId));

@@ -2,7 +2,7 @@ import { parseJson } from '../../model/json.ts';
 import { readMembers, type ToolDefinition } from './tool_definition.ts';
 
 /** One member that differs; null if one side does not have it. */
-export interface ToolDifference {
+interface ToolDifference {
   /** Such as `inputSchema.properties.path.description`. */
   readonly where: string;
   readonly before: string | null;

@@ -3,7 +3,7 @@ import { TEXT_MARKS, type TextMark } from '../../model/mcp_tool.ts';
 import { markName, markText } from './text_marks.ts';
 
 /** The marks of a tool, and where each was found. */
-export interface ToolMark {
+interface ToolMark {
   readonly mark: TextMark;
   /** The member that has it, such as `inputSchema.properties.path.description`. */
   readonly where: string;

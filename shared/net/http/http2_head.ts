@@ -13,7 +13,7 @@ import { trimWhitespace, type HeaderField, type ReplyHead, type RequestHead } fr
 /** Names and values in turn, as node:http2 gives and takes them; pseudo-header fields come first. */
 export type FieldList = readonly string[];
 
-export type Http2HeadProblemReason = 'invalid_fields' | 'too_many_headers' | 'head_too_large';
+type Http2HeadProblemReason = 'invalid_fields' | 'too_many_headers' | 'head_too_large';
 
 export interface Http2HeadLimits {
   readonly maxHeaders: number;

@@ -67,7 +67,7 @@ export const mcpTokens = z
 export type McpTokens = z.infer<typeof mcpTokens>;
 
 /** The error of an OAuth endpoint (RFC 6749 section 5.2, RFC 7591 section 3.2.2). */
-export const OAUTH_ERRORS = [
+const OAUTH_ERRORS = [
   'invalid_request',
   'invalid_client',
   'invalid_grant',

@@ -47,7 +47,7 @@ export const reviewedTools = z.object({
 export type ReviewedTools = z.output<typeof reviewedTools>;
 
 /** One form of a tool or a prompt. */
-export const mcpToolRecord = z
+const mcpToolRecord = z
   .object({
     /** `tool`, `prompt` or `instructions`. */
     kind: z.string().default('tool'),

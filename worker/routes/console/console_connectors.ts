@@ -133,7 +133,7 @@ export const getConnectorPage = forReader(async (c, caller) => {
 });
 
 /** The page of a connector, with the form for its credential. */
-export async function connectorView(
+async function connectorView(
   c: AppContext,
   caller: Caller,
   connector: ConnectorRecord,

@@ -218,7 +218,7 @@ async function approvalOf(
 }
 
 /** Why a request must not be sent; null if it may. */
-export function approvalProblem(approval: ApprovalRow | null): ApiError | null {
+function approvalProblem(approval: ApprovalRow | null): ApiError | null {
   if (approval === null || approval.state === 'approved') return null;
   const details = { approval_id: approval.id };
   if (approval.state === 'denied')

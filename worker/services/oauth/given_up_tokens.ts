@@ -10,7 +10,7 @@ import { findStoredClient, type OAuthClient } from './oauth_client.ts';
 import { type GrantFailureReason, revokeToken } from './oauth_grants.ts';
 
 /** Tokens with the client that they were issued to. */
-export interface IssuedTokens {
+interface IssuedTokens {
   readonly client: OAuthClient;
   readonly bundle: OAuthBundle;
 }

@@ -5,6 +5,7 @@ import {
   hostedUser,
   type HostedUser,
   outcome,
+  ownerWithMember,
   signInBrowser,
   startHosted,
 } from '../../../e2e/runtimes/hosted_users.ts';
@@ -29,9 +30,7 @@ let owner: HostedUser;
 let member: HostedUser;
 beforeEach(async () => {
   control = await startHosted();
-  owner = await hostedUser(control);
-  await run(`UPDATE users SET role = 'owner' WHERE id = '${owner.caller.userId}'`);
-  member = await hostedUser(control, owner.caller.enterpriseId);
+  ({ owner, member } = await ownerWithMember(control));
 });
 afterEach(() => control.stop());
 

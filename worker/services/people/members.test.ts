@@ -4,6 +4,7 @@ import {
   hostedUser,
   type HostedUser,
   outcome,
+  ownerWithMember,
   signInBrowser,
   startHosted,
 } from '../../../e2e/runtimes/hosted_users.ts';
@@ -22,10 +23,7 @@ beforeAll(async () => {
   control = await startHosted();
 });
 beforeEach(async () => {
-  owner = await hostedUser(control);
-  const { client } = control.context.database;
-  await client.execute({ sql: `UPDATE users SET role = 'owner' WHERE id = ?`, args: [owner.caller.userId] });
-  member = await hostedUser(control, owner.caller.enterpriseId);
+  ({ owner, member } = await ownerWithMember(control));
 });
 afterAll(() => control.stop());
 

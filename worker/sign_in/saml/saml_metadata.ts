@@ -14,7 +14,7 @@ import {
   type XmlElement,
 } from './saml_xml.ts';
 
-export const HTTP_REDIRECT = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect';
+const HTTP_REDIRECT = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect';
 export const HTTP_POST = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST';
 const MIN_KEY_BITS = 2048;
 const MAX_CERTIFICATES = 10;
@@ -28,7 +28,7 @@ export interface SamlProvider {
   readonly certificates: readonly SamlCertificate[];
 }
 
-export interface SamlCertificate {
+interface SamlCertificate {
   /** SHA-256 of the certificate, in lower-case hexadecimal. */
   readonly fingerprint: string;
   /** SPKI in PEM. */

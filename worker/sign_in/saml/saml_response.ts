@@ -31,9 +31,9 @@ const NAME_ATTRIBUTES = [
 ];
 
 /** How far the clocks of the provider and of svc may be apart. */
-export const SKEW_SECONDS = 60;
+const SKEW_SECONDS = 60;
 /** The longest time for which an assertion may be valid: its id is remembered until then. */
-export const MAX_VALID_SECONDS = 24 * 3600;
+const MAX_VALID_SECONDS = 24 * 3600;
 /** Before decoding. */
 const MAX_RESPONSE_CHARACTERS = 256 * 1024;
 
@@ -74,7 +74,7 @@ export interface ExpectedResponse {
 }
 
 /** Whom the provider signed in. */
-export interface SamlSubject {
+interface SamlSubject {
   readonly assertionId: string;
   /** Until when the assertion could be sent again. */
   readonly validUntilMs: number;

@@ -4,7 +4,7 @@ import { insertExpiring } from '../expiring_rows.ts';
 import { mcpCodes, mcpConnections, mcpRefreshTokens } from '../tables.ts';
 
 export type McpConnectionRow = typeof mcpConnections.$inferSelect;
-export type McpCodeRow = typeof mcpCodes.$inferSelect;
+type McpCodeRow = typeof mcpCodes.$inferSelect;
 export type McpRefreshTokenRow = typeof mcpRefreshTokens.$inferSelect;
 
 /** Stores a connection with the code that its client redeems, and deletes expired ones. */

@@ -4,7 +4,7 @@ import { mcpTools } from '../tables.ts';
 
 export type McpToolRow = typeof mcpTools.$inferSelect;
 /** A row without its definition. */
-export type McpToolSummary = Pick<McpToolRow, 'hash' | 'kind' | 'name' | 'state' | 'seenAt'> & {
+type McpToolSummary = Pick<McpToolRow, 'hash' | 'kind' | 'name' | 'state' | 'seenAt'> & {
   readonly characters: number;
 };
 
