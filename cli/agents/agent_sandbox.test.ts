@@ -71,21 +71,20 @@ describe('the sandbox of an agent', () => {
     },
   );
 
-  it('is not there by default if a person had svc add its MCP gateway, and is with --sandbox, with a warning', async () => {
+  it('has the MCP gateway if a person had svc add it, and not by what a configuration says by itself', async () => {
     const file = join(home.path, 'user', '.claude.json');
     writeFileSync(file, '{"mcpServers":{"svc":{"command":"svc","args":["mcp","gateway"]}}}');
     const auto = { SVC_AGENT_SANDBOX: 'auto' };
-    agentSandbox(callWith({}, auto), profileOf('claude'));
-    expect(said.text).not.toContain('MCP gateway');
+    expect(agentSandbox(callWith({ sandbox: true }), profileOf('claude')).hasGateway).toBe(false);
     await recordGateway(
       callWith({}).context.env['SVC_HOME'] ?? home.path,
       { client: 'claude-code', path: file, project: null },
       0,
     );
-    expect(agentSandbox(callWith({}, auto), profileOf('claude')).isWanted).toBe(false);
-    expect(said.text).toContain(`svc: no sandbox: ${file} starts svc's MCP gateway`);
-    expect(agentSandbox(callWith({ sandbox: true }), profileOf('claude')).isWanted).toBe(true);
-    expect(said.text).toContain('which cannot run in a sandbox');
+    const given = agentSandbox(callWith({ sandbox: true }), profileOf('claude'));
+    expect(given).toMatchObject({ isWanted: true, hasGateway: true });
+    agentSandbox(callWith({}, auto), profileOf('claude'));
+    expect(said.text).not.toContain('gateway');
   });
 
   it("shows the agent's own folder and file, which are made if they are not there", () => {

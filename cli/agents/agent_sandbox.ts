@@ -3,14 +3,11 @@ import { basename, dirname, join } from 'node:path';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
-import { findConfiguredGateway } from '../mcp/configured_gateway.ts';
+import { hasGivenGateway } from '../mcp/configured_gateway.ts';
 import { type CliContext, settingsOf } from '../context.ts';
 import type { RunOptions, RunSandbox } from '../launch/run_in_session.ts';
 import { planFor } from '../sandbox/host_sandbox.ts';
 import type { AgentProfile } from './agent_profile.ts';
-
-/** It keeps the credentials of MCP servers, and the state directory is not visible. */
-const NOT_INSIDE = 'which cannot run in a sandbox';
 
 /**
  * The sandbox of an agent: what `--sandbox` or `--no-sandbox` says, else the setting. By default an agent has one if its profile says
@@ -24,16 +21,15 @@ export function agentSandbox(call: Call<RunOptions>, profile: AgentProfile): Run
   const wish = wishOf(call);
   if (wish === 'never') return { isWanted: false, readable: [], writable: [] };
   const wanted = { agent: profile.name, readable: [], writable: homePaths(context, profile) };
-  const gateway = findConfiguredGateway(homeOf(context, options), profile.name, context.workingDirectory);
-  const why = wish === 'always' ? null : whyNone(call, profile, { wanted, gateway });
+  const why = wish === 'always' ? null : whyNone(call, profile, wanted);
   if (why !== null) {
     note(`no sandbox: ${why}. ${profile.title} can read your files; svc run --sandbox ${profile.name} insists`);
     return { isWanted: false, readable: [], writable: [] };
   }
-  if (gateway !== null) print.warn(`${gateway} starts svc's MCP gateway, ${NOT_INSIDE}`);
   prepareHome(wanted.writable);
+  const hasGateway = hasGivenGateway(homeOf(context, options), profile.name, context.workingDirectory);
   note(`sandbox: ${profile.title} sees this folder and its own settings, and has no network but the proxy`);
-  return { isWanted: true, ...wanted };
+  return { isWanted: true, hasGateway, ...wanted };
 }
 
 function wishOf({ context, options }: Call<RunOptions>): 'auto' | 'always' | 'never' {
@@ -45,17 +41,10 @@ function wishOf({ context, options }: Call<RunOptions>): 'auto' | 'always' | 'ne
 function whyNone(
   call: Call<RunOptions>,
   profile: AgentProfile,
-  {
-    wanted,
-    gateway,
-  }: {
-    readonly wanted: Pick<RunSandbox, 'readable' | 'writable'> & { readonly agent: string };
-    readonly gateway: string | null;
-  },
+  wanted: Pick<RunSandbox, 'readable' | 'writable'> & { readonly agent: string },
 ): string | null {
   if (profile.sandbox === undefined) return 'the profile does not say what the agent needs in one';
   if (call.options.relay === true) return '--relay listens outside of it';
-  if (gateway !== null) return `${gateway} starts svc's MCP gateway, ${NOT_INSIDE}`;
   const planned = planFor(call, wanted, { command: profile.command, folder: null });
   if (!planned.ok) return planned.error.message;
   const found = findBubblewrap(machineFacts(call.context.env['PATH'] ?? ''));

@@ -135,6 +135,8 @@ describe('svc run', () => {
     expect(run.calls[1]?.body).toMatchObject({ mcp_servers: ['files', 'mcp_1'] });
     const odd = await runCli(home, ['run', '--mcp', 'Files', '--', '/bin/true'], { answer: both });
     expect(odd).toMatchObject({ code: 125, calls: [] });
+    const none = await runCli(home, ['run', '--', '/bin/true'], { answer: both });
+    expect(Object.keys(none.calls[1]?.body ?? {}).filter((name) => name.includes('mcp'))).toEqual([]);
   });
 
   test('ends the session and does not start the command if the relay cannot be opened', async () => {

@@ -76,6 +76,8 @@ export interface RunSandbox {
   readonly isWanted: boolean;
   /** The name of the agent, whose own login is not hidden. */
   readonly agent?: string;
+  /** A person gave the agent svc's MCP gateway, so its session may use every server. */
+  readonly hasGateway?: boolean;
   readonly readable: readonly string[];
   readonly writable: readonly string[];
 }
@@ -125,6 +127,7 @@ async function runReady(
     kept: screened.kept,
     byDefault: wanted.name,
     login: wanted.login,
+    hasGateway: wanted.sandbox?.hasGateway === true,
   });
   const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
     await end();
@@ -238,6 +241,7 @@ interface NewRun {
   readonly otherPorts: AllowList | undefined;
   readonly secrets: readonly ChosenSecret[];
   readonly login: RunInSession['login'];
+  readonly hasGateway: boolean;
   readonly box: HostSandbox | null;
 }
 
@@ -324,18 +328,20 @@ function parseTyped(option: string, texts: readonly string[], parse = parseAllow
 /** Opens the session; failures before the command starts have their own exit code. */
 async function open(
   call: Call<RunOptions>,
-  { kept, byDefault, allowList, plainHttp, otherPorts, secrets, login, box }: NewRun,
+  { kept, byDefault, allowList, plainHttp, otherPorts, secrets, login, hasGateway, box }: NewRun,
 ): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
-  const mcpServers = (call.options.mcp ?? []).map(parseServer);
+  const named = (call.options.mcp ?? []).map(parseServer);
+  // Those that are named for this run are all that it may use.
+  const mcpServers = hasGateway && named.length === 0 ? null : named;
   if (box !== null) warnOfServersOutside(call, { egress: box.field.egress, mcpServers }, 'sandbox');
   const name = call.options.name ?? byDefault;
   try {
     return await openSession(call, {
       ...(name !== undefined && { name }),
       ...(ttl !== null && { ttlSeconds: ttl.value }),
-      ...(mcpServers.length > 0 && { mcpServers }),
+      ...(mcpServers?.length !== 0 && { mcpServers }),
       ...(kept.length > 0 && { keptEnv: kept }),
       ...(allowList !== undefined && { allowList }),
       ...(plainHttp !== undefined && { plainHttp }),

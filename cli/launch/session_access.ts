@@ -34,7 +34,8 @@ export interface OpenSession {
 interface WantedSession {
   readonly name?: string;
   readonly ttlSeconds?: number;
-  readonly mcpServers?: readonly string[];
+  /** Those that its token may use; null: every one. */
+  readonly mcpServers?: readonly string[] | null;
   /** The hosts that the proxy allows besides bound ones; without it, every host. */
   readonly allowList?: AllowList;
   /** The hosts that it may send plain requests to. */
@@ -62,7 +63,8 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     folder: call.context.workingDirectory,
     ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
-    ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
+    ...(wanted.mcpServers === null && { every_mcp_server: true }),
+    ...(Array.isArray(wanted.mcpServers) && { mcp_servers: wanted.mcpServers }),
     ...(wanted.allowList !== undefined && allowListFields(wanted.allowList)),
     ...plainHttpFields(wanted.plainHttp),
     ...otherPortsFields(wanted.otherPorts),

@@ -33,6 +33,7 @@ export const sessionRecord = z.looseObject({
   /** The process that the session depends on: its launcher. */
   owner: z.object({ pid: z.number().int().min(2), started: z.string().nullable() }).nullish(),
   mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
+  every_mcp_server: z.boolean().default(false),
   sandbox: sandbox.nullish(),
   /** The sandbox of `svc run --sandbox`, without a container engine. */
   host_sandbox: z.object({ mode: z.string(), egress: z.string() }).nullish(),

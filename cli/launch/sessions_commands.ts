@@ -99,6 +99,7 @@ function factsOf(session: SessionRecord): string[][] {
       'uses',
       `${reference} where a host has several, chosen by ${chooserText(by, from)}`,
     ]),
+    ...(session.every_mcp_server ? [['MCP servers', "every one, through svc's gateway"]] : []),
     ...session.mcp_servers.map(({ id, name }) => ['MCP server', `${name ?? 'deleted'} (${id})`]),
     ...session.masked_replies.map(({ host, count, paused }) => [
       'masked',

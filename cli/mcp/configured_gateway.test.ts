@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { findConfiguredGateway, recordGateway } from './configured_gateway.ts';
+import { hasGivenGateway, recordGateway } from './configured_gateway.ts';
 
 const JSON_ENTRY = '{"mcpServers":{"svc":{"command":"/opt/svc","args":["mcp",\n"gateway"]}}}';
 const TOML_ENTRY = '[mcp_servers.svc]\ncommand = "/opt/svc"\nargs = ["mcp", "gateway"]\n';
@@ -17,27 +17,27 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-const find = (agent = 'claude', folder = '/work/shop') => findConfiguredGateway(home, agent, folder);
+const isGiven = (agent = 'claude', folder = '/work/shop') => hasGivenGateway(home, agent, folder);
 
 test.each([JSON_ENTRY, TOML_ENTRY])('a configuration counts while it has the gateway: %s', async (entry) => {
   writeFileSync(file, entry);
   await recordGateway(home, { client: 'claude-code', path: file, project: null }, 0);
   await recordGateway(home, { client: 'claude-code', path: file, project: null }, 0);
-  expect([find(), find('codex')]).toEqual([file, null]);
+  expect([isGiven(), isGiven('codex')]).toEqual([true, false]);
   writeFileSync(file, '{"mcpServers":{}}');
-  expect(find()).toBeNull();
+  expect(isGiven()).toBe(false);
 });
 
 test('a configuration of a project counts in its folder alone', async () => {
   writeFileSync(file, JSON_ENTRY);
   await recordGateway(home, { client: 'claude-code', path: file, project: '/work/shop' }, 0);
-  expect([find(), find('claude', '/work/other')]).toEqual([file, null]);
+  expect([isGiven(), isGiven('claude', '/work/other')]).toEqual([true, false]);
 });
 
 test('what an agent or a project wrote does not count, nor a damaged record', () => {
   writeFileSync(file, JSON_ENTRY);
-  expect(find()).toBeNull();
+  expect(isGiven()).toBe(false);
   mkdirSync(home);
   writeFileSync(join(home, 'mcp_clients.json'), `[{"client":"claude-code","path":"${file}"`);
-  expect(find()).toBeNull();
+  expect(isGiven()).toBe(false);
 });

@@ -23,18 +23,18 @@ export async function recordGateway(home: string, added: Configured, nowMs: numb
 }
 
 /**
- * The configuration by which an agent starts svc's MCP gateway in a folder: one that a person had svc add it to, and that still has
- * it. Null if there is none. What a configuration says by itself does not count: the agent can write its own, and whoever wrote a
- * project that of the project.
+ * Whether a person gave an agent svc's MCP gateway for a folder: had svc add it to a configuration, which still has it. Then it may use
+ * every MCP server, from its sandbox too (decision 0125). What a configuration says by itself does not count: the agent can write its
+ * own, and whoever wrote a project that of the project.
  */
-export function findConfiguredGateway(home: string, agent: string, workingDirectory: string): string | null {
+export function hasGivenGateway(home: string, agent: string, workingDirectory: string): boolean {
   const name = CLIENT_ALIASES.get(agent) ?? agent;
   const own = readRecord(home).filter(({ client }) => client === name);
   const here = own.filter(({ project }) => project === null || project === workingDirectory);
-  return here.find(({ path }) => GATEWAY.test(readIfThere(path)))?.path ?? null;
+  return here.some(({ path }) => GATEWAY.test(readIfThere(path)));
 }
 
-/** A record that cannot be read counts for nothing: agents have their sandbox. */
+/** A record that cannot be read counts for nothing. */
 function readRecord(home: string): readonly Configured[] {
   try {
     return z.array(configured).parse(JSON.parse(readFileSync(join(home, RECORD), 'utf8')));

@@ -106,7 +106,7 @@ export function requestFor(
   { readable, writable, agent }: Visible,
   { command, folder }: CommandPlace,
 ): SandboxRequest {
-  const { env, userHome, workingDirectory } = context;
+  const { env, root, userHome, workingDirectory } = context;
   const policy = mountPolicyOf(context, options, env['DOCKER_HOST'] ?? null, workingDirectory);
   return {
     workingDirectory,
@@ -114,7 +114,7 @@ export function requestFor(
     readable,
     writable,
     agent,
-    programs: programFoldersOf(command, env['PATH'] ?? ''),
+    programs: [...programFoldersOf(command, env['PATH'] ?? ''), join(root, 'bin', 'svc')],
     guarded: policy.guarded,
     mountTable: policy.mountTable ?? null,
     own: folder === null ? [] : ownFiles(folder),

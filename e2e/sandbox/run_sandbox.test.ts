@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
-import { type Finished, shellEnvironment, SVC } from '../support/program.ts';
+import { type Finished, ROOT, shellEnvironment, SVC } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
@@ -20,6 +20,20 @@ const TOKEN = plantSecret();
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 const bubblewrap = findBubblewrap(machineFacts(PATH));
 const canTry = bubblewrap.ok && probeBubblewrap(bubblewrap.value).ok;
+
+const LISTING_SERVER = join(ROOT, 'e2e', 'mcp', 'listing_server.cjs');
+
+/** What a client says to the gateway, a line each, to call a tool. */
+function messagesFor(tool: string): string {
+  const clientInfo = { name: 'test', version: '1' };
+  const begin = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo };
+  const messages = [
+    { id: 1, method: 'initialize', params: begin },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: { name: tool, arguments: {} } },
+  ];
+  return messages.map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`).join('');
+}
 
 function status(host: string): string {
   return `curl -sS -o /dev/null -w '%{http_code} %{http_connect}' https://${host}/ 2>&1`;
@@ -88,6 +102,43 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
   it('warns of MCP servers, which run outside of a sealed one', async () => {
     const ran = await run(['--egress=sealed', '--mcp', 'absent'], 'true');
     expect([ran.code, ran.stderr]).toEqual([125, expect.stringContaining('absent runs outside the sealed sandbox')]);
+  });
+
+  it("has svc's MCP gateway, with the servers that its session may use and no more", async () => {
+    const tools = join(root, 'tools.json');
+    writeFileSync(tools, JSON.stringify([{ name: 'look', inputSchema: { type: 'object' } }]));
+    await svc.ok(['mcp', 'add', 'lists', '--isolation', 'process', '--', process.execPath, LISTING_SERVER, tools]);
+    await svc.ok(['mcp', 'consent', '--yes']);
+    const ask = messagesFor('lists__look');
+    const gateway = `printf '%s' '${ask}' | env -i ${SVC} mcp gateway --home /gone`;
+    expect((await run(['--mcp', 'lists'], gateway)).stdout).toContain('called look');
+    // Not by what it sends: it has no server that nobody named or gave it.
+    const forged = Buffer.from('{"session_id":null,"servers":null}').toString('base64url');
+    const asHost = `curl -sS -H "Authorization: Bearer $SVC_TOKEN" -H 'svc-mcp-caller: ${forged}' -H 'accept: application/json, text/event-stream' --json '${ask.split('\n')[0]}' $SVC_URL/v1/mcp`;
+    const bare = await run([], `${gateway}; ${asHost}; ${SVC} status; ${SVC} mcp gateway --server lists`);
+    expect(bare.stdout).not.toContain('called look');
+    expect(bare.stdout).toContain('"serverInfo"');
+    expect(bare.stderr).toContain('--server does not work in a sandbox');
+
+    // An agent that a person gave the gateway has every server.
+    const env = { HOME: join(root, 'home'), PATH: `${join(root, 'bin')}:${PATH}` };
+    mkdirSync(join(root, 'bin'));
+    writeFileSync(join(root, 'bin', 'kilo'), `#!/bin/sh\n${gateway}\n`, { mode: 0o755 });
+    mkdirSync(join(svc.home, 'agents'), { recursive: true, mode: 0o700 });
+    const profile = [
+      '{name: kilo, title: Kilo, command: kilo, install: none, tried: null, logins: []',
+      'source: {title: None, url: https://kilo.example.test}, sandbox: {writes: [{path: ~/.kilo}]}}',
+    ].join(', ');
+    writeFileSync(join(svc.home, 'agents', 'kilo.yaml'), profile, { mode: 0o600 });
+    const agent = (): Promise<Finished> => svc.cli(['run', 'kilo'], { cwd: project, env });
+    expect((await agent()).stdout).not.toContain('called look');
+    const file = join(root, 'home', '.kilo', 'mcp.json');
+    await svc.ok(['mcp', 'export', '--client', 'kilo', '--write', '--file', file], { cwd: project, env });
+    const given = await agent();
+    expect([given.stdout, given.stderr]).toEqual([
+      expect.stringContaining('called look'),
+      expect.stringContaining('svc: sandbox: Kilo'),
+    ]);
   });
 
   it('shows what is asked for, and refuses a home as the project', async () => {

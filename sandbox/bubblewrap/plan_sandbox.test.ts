@@ -72,6 +72,9 @@ function refusal(change: Partial<SandboxRequest>, more: Readonly<Record<string, 
   return planned.ok ? 'planned' : planned.error.message;
 }
 
+/** How the last mount at a path is made. */
+const modeOf = (args: readonly string[], path: string) => args[args.lastIndexOf(path) - 2];
+
 /** Whether these arguments follow each other. */
 function has(args: readonly string[], ...wanted: readonly string[]): boolean {
   return args.some((_, at) => wanted.every((each, more) => args[at + more] === each));
@@ -229,6 +232,16 @@ describe('in the project', () => {
       expect(has(args, '--bind', path, path)).toBe(true);
     expect(has(args, '--ro-bind', `${modules}/libs/foo/config`)).toBe(true);
     expect(has(args, '--ro-bind', `${modules}/libs/foo/hooks`)).toBe(true);
+  });
+
+  it('keeps what is shown read-only in a repository read-only', () => {
+    const git = `${PROJECT}/.git`;
+    const more = { [git]: 'folder', [`${git}/objects`]: 'folder', [`${git}/config`]: 'file' };
+    const part = plan({ readable: [`${git}/objects`] }, more).args;
+    expect([modeOf(part, git), modeOf(part, `${git}/objects`)]).toEqual(['--bind', '--ro-bind']);
+    expect(part.lastIndexOf(git)).toBeLessThan(part.lastIndexOf(`${git}/objects`));
+    const whole = plan({ readable: [git] }, more).args;
+    expect([modeOf(whole, git), has(whole, '--bind', git, git)]).toEqual(['--ro-bind', false]);
   });
 
   it('all of .git is read-only if hooks are a link, which could be replaced', () => {

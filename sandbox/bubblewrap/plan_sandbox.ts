@@ -54,6 +54,8 @@ export interface SandboxPlan {
 
 /** Where svc's own files are in the sandbox. */
 export const OWN_FOLDER = '/run/svc';
+/** In memory: what the first program in the sandbox writes for `svc mcp gateway`. */
+export const ACCESS_FOLDER = `${OWN_FOLDER}/access`;
 
 const NAMESPACES = ['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`);
 
@@ -90,8 +92,8 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       ...systemArgs(files),
       ...freshArgs(files),
       ...(home === '/' ? [] : ['--tmpfs', home]),
-      ...shown.value.flatMap(({ path, mayWrite }) => [mayWrite ? '--bind' : '--ro-bind', path, path]),
-      ...protectionArgs(parts),
+      ...shown.value.flatMap(bindArgs),
+      ...protectionArgs(parts, shown.value),
       ...hidingArgs(shown.value, guarded, files),
       ...request.own.flatMap(({ source, target }) => ['--ro-bind', source, target]),
       // The root is a file system in memory: writing there would look as if something was kept.
@@ -125,7 +127,7 @@ function freshArgs(files: FileView): readonly string[] {
   const settings = KERNEL_SETTINGS.filter((path) => files.kindOf(path) !== null);
   const readOnly = settings.flatMap((path) => ['--ro-bind', path, path]);
   const empty = SHARED_FOLDERS.flatMap((path) => ['--tmpfs', path]);
-  return ['--proc', '/proc', ...readOnly, '--dev', '/dev', ...empty, '--dir', OWN_FOLDER];
+  return ['--proc', '/proc', ...readOnly, '--dev', '/dev', ...empty, '--dir', OWN_FOLDER, '--tmpfs', ACCESS_FOLDER];
 }
 
 /** The guarded paths that exist, also by their names without links. */
@@ -232,11 +234,24 @@ function findExposed(
   return null;
 }
 
-function protectionArgs({ writable, readOnly }: ProtectedProject): readonly string[] {
+/** What is shown inside of a repository comes again after the repository's own mounts, which would cover it. */
+function protectionArgs({ writable, readOnly }: ProtectedProject, shown: readonly Shown[]): readonly string[] {
+  const mounted = writable.filter((path) => mayWriteAt(path, shown));
+  const again = shown.filter(({ path }) => mounted.some((at) => at !== path && isAtOrBelow(path, at)));
   return [
-    ...writable.flatMap((path) => ['--bind', path, path]),
-    ...readOnly.flatMap((path) => ['--ro-bind', path, path]),
+    ...mounted.flatMap((path) => bindArgs({ path, mayWrite: true })),
+    ...again.flatMap(bindArgs),
+    ...readOnly.flatMap((path) => bindArgs({ path, mayWrite: false })),
   ];
+}
+
+/** Whether what is nearest above a path is shown writable. */
+function mayWriteAt(path: string, shown: readonly Shown[]): boolean {
+  return shown.findLast((each) => isAtOrBelow(path, each.path))?.mayWrite ?? false;
+}
+
+function bindArgs({ path, mayWrite }: Shown): readonly string[] {
+  return [mayWrite ? '--bind' : '--ro-bind', path, path];
 }
 
 /** Covers each guarded path that is inside something visible. */

@@ -5,14 +5,17 @@ import { fileURLToPath } from 'node:url';
 import { type ChildEnd, type SignalSource, superviseChild, unlessFromTerminal } from '../engine/run_child.ts';
 import { listInherited } from './inherited_descriptors.ts';
 import { CA_FILE, PROXY_SOCKET } from './sandbox_folder.ts';
-import { OWN_FOLDER, type SandboxPlan } from './plan_sandbox.ts';
+import { ACCESS_FOLDER, OWN_FOLDER, type SandboxPlan } from './plan_sandbox.ts';
 
 /** The port of the proxy in a sandbox's own network. */
 export const SANDBOX_PORT = 7421;
 
 const INIT_FILE = fileURLToPath(new URL('sandbox_init.cjs', import.meta.url));
+/** The carrier that `bin/svc mcp gateway` runs in a sandbox: the one of images. */
+const CARRIER_FOLDER = fileURLToPath(new URL('../image/mcp', import.meta.url));
 const NODE = `${OWN_FOLDER}/node`;
 const INIT = `${OWN_FOLDER}/sandbox_init.cjs`;
+const CARRIER = `${OWN_FOLDER}/mcp`;
 const SESSION_FOLDER = `${OWN_FOLDER}/session`;
 /** The file with the session's roots, where the sandbox sees it. */
 export const SANDBOX_CA = `${SESSION_FOLDER}/${CA_FILE}`;
@@ -36,6 +39,7 @@ export function ownFiles(sessionFolder: string): readonly { readonly source: str
   return [
     { source: process.execPath, target: NODE },
     { source: INIT_FILE, target: INIT },
+    { source: CARRIER_FOLDER, target: CARRIER },
     { source: sessionFolder, target: SESSION_FOLDER },
   ];
 }
@@ -94,7 +98,8 @@ export function startSandbox(wanted: SandboxCommand): StartedSandbox {
 }
 
 function spawnBubblewrap({ bwrap, command, args }: SandboxCommand): ChildProcess {
-  const first = [NODE, INIT, String(SANDBOX_PORT), `${SESSION_FOLDER}/${PROXY_SOCKET}`, command, ...args];
+  const ours = [NODE, INIT, String(SANDBOX_PORT), `${SESSION_FOLDER}/${PROXY_SOCKET}`, ACCESS_FOLDER];
+  const first = [...ours, command, ...args];
   const nothing = openSync('/dev/null', 'r+');
   try {
     return spawn('/bin/sh', ['-c', SHIELDED, 'sh', bwrap, '--args', String(ARGUMENTS), '--', ...first], {

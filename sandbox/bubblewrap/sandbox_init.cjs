@@ -1,13 +1,13 @@
 'use strict';
 // The first program in a sandbox (sandbox/bubblewrap/run_sandbox.ts). It carries connections from a loopback port to the session's
-// socket and runs the command. It holds no secret, and reaches nothing that the command cannot reach itself. CommonJS without
-// types, because it is on the way of every start.
+// socket and runs the command. It holds no secret but the session's token, which the command has as well, and reaches nothing that the
+// command cannot reach itself. CommonJS without types, because it is on the way of every start.
 //
-// Arguments: the port, the socket, the command and its arguments. On descriptor 3 it reads the command's
+// Arguments: the port, the socket, a folder in memory, the command and its arguments. On descriptor 3 it reads the command's
 // environment as one line of JSON, then names of signals, one a line; at the end of that, its launcher is gone. On descriptor 4 it
 // says that it runs.
 const { spawn } = require('node:child_process');
-const { closeSync, writeSync } = require('node:fs');
+const { closeSync, writeFileSync, writeSync } = require('node:fs');
 const { connect, createServer, Socket } = require('node:net');
 const { constants } = require('node:os');
 
@@ -19,7 +19,7 @@ const NOT_STARTED = 126;
 // A terminal sends them to every process; the command alone decides what they do.
 const OF_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
 
-const [port, socket, command, ...args] = process.argv.slice(2);
+const [port, socket, access, command, ...args] = process.argv.slice(2);
 
 for (const name of OF_THE_TERMINAL) process.on(name, () => undefined);
 
@@ -39,7 +39,13 @@ function carry() {
   });
 }
 
+// For `svc mcp gateway`: most MCP clients start it with few variables of their own environment.
+function giveAccess({ SVC_TOKEN: token }) {
+  if (token !== undefined) writeFileSync(`${access}/token`, token, { mode: 0o600 });
+}
+
 function run(env) {
+  giveAccess(env);
   const child = spawn(command, args, { env, stdio: 'inherit' });
   child.on('error', (error) => {
     const why = error.code === 'ENOENT' ? 'not found in the sandbox' : error.message;

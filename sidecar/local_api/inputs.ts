@@ -82,6 +82,8 @@ export const sessionInput = z.strictObject({
   use_secrets: chosenSecrets.default([]),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
+  /** A person gave the agent in the sandbox svc's MCP gateway: the session's token may use every server. */
+  every_mcp_server: z.literal(true).optional(),
   /** Variables with a credential that a person told the launch to pass on; the reference is known for a stored one. */
   kept_env: z
     .array(z.strictObject({ env: unsealedFields.env, reference: credentialRefText.optional() }))

@@ -277,11 +277,23 @@ describe('a session with a sandbox', () => {
       { host_sandbox, owner, self_test: true },
       { host_sandbox: { ...host_sandbox, folder: '../sessions' }, owner },
       { host_sandbox: { ...host_sandbox, egress: 'open' }, owner, allowed_hosts: ['api.example.test'] },
+      { every_mcp_server: true, owner },
+      { every_mcp_server: true, sandbox: sandboxInput({ egress: 'sealed' }) },
+      { every_mcp_server: true, host_sandbox, owner, mcp_servers: ['files'] },
     ];
     for (const body of wrong) {
       const reply = await bench.call('POST', SESSIONS, body);
       expect([reply.status, reply.code]).toEqual([400, 'invalid_input']);
     }
+  });
+
+  it('of an agent with the gateway may use every MCP server', async () => {
+    const host_sandbox = { mode: 'bubblewrap', egress: 'sealed', folder: '4711-12346' };
+    const asked = { host_sandbox, owner: identify(process.pid), every_mcp_server: true };
+    const { id } = await bench.createSession(asked);
+    expect(bench.sessions.get(id)?.mcpServers).toBeNull();
+    const shown = await bench.call('GET', `${SESSIONS}/${id}`);
+    expect(shown.body).toMatchObject({ every_mcp_server: true, mcp_servers: [] });
   });
 
   it('is shown with its sandbox, without tokens or paths', async () => {
@@ -308,6 +320,7 @@ describe('a session with a sandbox', () => {
       owner: identify(process.pid),
       plan: null,
       mcp_servers: [],
+      every_mcp_server: false,
       sandbox: {
         mode: 'docker',
         image: 'agent-tools:1',

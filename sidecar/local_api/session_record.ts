@@ -25,6 +25,7 @@ export function sessionRecord(
     owner: owner === null ? null : { pid: owner.pid, started: owner.started },
     plan: lock === null ? null : { name: lock.name },
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
+    every_mcp_server: session.mcpServers === null,
     /** Set for the session of `svc login`. */
     ...(session.login !== null && {
       login: { id: session.login.id, state: session.login.state, who: session.login.who },
@@ -60,7 +61,10 @@ function mcpServerRecords(
   { mcpServers }: Session,
   known: readonly SnapshotMcpServer[],
 ): readonly { readonly id: string; readonly name: string | null }[] {
-  return mcpServers.map((id) => ({ id, name: known.find(({ server }) => server.id === id)?.server.name ?? null }));
+  return (mcpServers ?? []).map((id) => ({
+    id,
+    name: known.find(({ server }) => server.id === id)?.server.name ?? null,
+  }));
 }
 
 function hostSandboxRecord({ hostSandbox }: Session): object | null {

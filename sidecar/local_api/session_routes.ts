@@ -243,11 +243,12 @@ function reachesSomething({
   other_port_hosts,
   other_port_named,
   mcp_servers,
+  every_mcp_server,
   kept_env,
   use_secrets,
 }: SessionInput): boolean {
   const lists = [allowed_hosts, named_hosts, plain_http_hosts, plain_http_named, other_port_hosts, other_port_named];
-  const given = [sandbox, host_sandbox, plan, ...lists].some((each) => each !== undefined);
+  const given = [sandbox, host_sandbox, plan, every_mcp_server, ...lists].some((each) => each !== undefined);
   return given || [mcp_servers, kept_env, use_secrets].some((each) => each.length > 0);
 }
 
@@ -374,8 +375,12 @@ async function verifyLock(
 
 function mcpServersOf(
   { policy }: LocalApiOptions,
-  { mcp_servers: wanted, plan }: SessionInput,
-): Result<readonly string[], LocalError> {
+  { mcp_servers: wanted, every_mcp_server: isEvery, host_sandbox: hostSandbox, plan }: SessionInput,
+): Result<readonly string[] | null, LocalError> {
+  if (isEvery === true) {
+    if (hostSandbox !== undefined && wanted.length === 0) return ok(null);
+    return err(localError('invalid_input', 'every_mcp_server: needs host_sandbox, and no mcp_servers'));
+  }
   if (wanted.length === 0) return ok([]);
   if (plan !== undefined) {
     return err(localError('invalid_input', "mcp_servers: a plan's session has no token to use them with"));

@@ -90,7 +90,7 @@ export const savedSession = z.strictObject({
     .default(null),
   container: container.nullable(),
   unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),
-  mcpServers: z.array(text),
+  mcpServers: z.array(text).nullable(),
   paused: z.array(z.strictObject({ binding: text, host: text })),
 });
 export type SavedSession = z.output<typeof savedSession>;

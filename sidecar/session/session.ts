@@ -46,8 +46,8 @@ interface SessionFacts {
   /** Null: it has chosen no account. */
   readonly choice: AccountChoice | null;
   readonly unsealed: readonly UnsealedCredential[];
-  /** Ids of the MCP servers that its token may use. */
-  readonly mcpServers: readonly string[];
+  /** Ids of the MCP servers that its token may use; null: every one. */
+  readonly mcpServers: readonly string[] | null;
   /** The verified lock, for a plan. */
   readonly lock: PlanLockPayload | null;
   /** The login that it was started for. */
@@ -88,7 +88,7 @@ export class Session implements LiveSession {
   readonly plainHttp: PlainHttp | null;
   readonly selfTest: boolean;
   readonly choice: AccountChoice | null;
-  readonly mcpServers: readonly string[];
+  readonly mcpServers: readonly string[] | null;
   readonly lock: PlanLockPayload | null;
   readonly login: CapturedLogin | null;
   readonly mcpServer: ServedServer | null;

@@ -57,8 +57,8 @@ export interface NewSession {
   /** Which account it uses where a host has several; null: the request alone decides. */
   readonly choice?: AccountChoice | null;
   readonly unsealed?: readonly UnsealedCredential[];
-  /** Ids of the MCP servers that its token may use. */
-  readonly mcpServers?: readonly string[];
+  /** Ids of the MCP servers that its token may use; null: every one. */
+  readonly mcpServers?: readonly string[] | null;
   /** Set for a plan: then the session has no token of its own. */
   readonly lock?: PlanLockPayload | null;
   /** Set for the session of `svc login`. It ends with the sidecar. */

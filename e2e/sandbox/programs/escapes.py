@@ -7,6 +7,7 @@ Where the way out depends on the machine, the table says why it may be closed ou
 import ctypes
 import errno
 import fcntl
+import http.client
 import json
 import mmap
 import os
@@ -101,6 +102,36 @@ attempt("an abstract socket of the machine")(lambda: talks(socket.AF_UNIX, "\0" 
 attempt("a socket of a container engine")(lambda: talks(socket.AF_UNIX, T["docker"]))
 attempt("the D-Bus of the session")(lambda: talks(socket.AF_UNIX, T["bus"]))
 attempt("the socket of another session")(lambda: talks(socket.AF_UNIX, T["other"]))
+
+
+def asks(method, path, headers=()):
+    """Whether the API of the session's socket does it, with the session's own token."""
+    host, port = os.environ["SVC_URL"].removeprefix("http://").split(":")
+    to = http.client.HTTPConnection(host, int(port), timeout=60)
+    own = {"authorization": "Bearer " + os.environ["SVC_TOKEN"], "content-type": "application/json"}
+    to.request(method, path, b"{}", {**own, **dict(headers)})
+    return to.getresponse().status < 400
+
+
+NO_SOCKET = "there is no session's socket"
+SERVER = "/v1/mcp/servers/mcp_1"
+for method, path, what in (
+    ("GET", "/v1/mcp/servers", "the commands of MCP servers"),
+    ("GET", "/v1/mcp/gateway", "what the gateway is told"),
+    ("POST", SERVER + "/consent", "a consent to an MCP server"),
+    ("DELETE", SERVER + "/consent", "the end of a consent"),
+    ("POST", SERVER + "/hosts", "more hosts for an MCP server"),
+    ("POST", SERVER + "/release", "the credentials of an MCP server"),
+    ("GET", "/v1/mcp/logs/mcp_1", "what an MCP server wrote"),
+    ("POST", "/v1/mcp/tools", "a report of tools"),
+    ("POST", "/v1/mcp/approvals", "an approval of a tool"),
+    ("GET", "/v1/sandbox-proxy/sessions", "the list of sessions"),
+    ("POST", "/v1/sandbox-proxy/sessions", "a session of its own"),
+    ("POST", "/v1/sandbox-proxy/unsealed", "a credential in plaintext"),
+    ("GET", "/metrics", "the counts of all sessions"),
+):
+    attempt(what + " by the session's socket", NO_SOCKET)(lambda m=method, p=path: asks(m, p))
+attempt("the session's API under another name", NO_SOCKET)(lambda: asks("GET", "/v1/health", {"host": "evil.example"}))
 
 
 def routed(address, port):
