@@ -56,6 +56,28 @@ test.each([
   });
 });
 
+test.each([
+  [['vault', 'set'], "svc: missing required argument 'path'", 'svc vault set [options] <path>', 'svc vault set'],
+  [
+    ['vault', 'sets'],
+    "svc: unknown command 'sets'\n     (Did you mean set?)",
+    'svc vault [options] [command]',
+    'svc vault',
+  ],
+  [
+    ['vault', 'set', '--token=s3cret'],
+    "svc: unknown option '--token'",
+    'svc vault set [options] <path>',
+    'svc vault set',
+  ],
+])('an error of the parser shows the usage of its command, and no value: %j', async (argv, message, usage, name) => {
+  const stderr = new Text();
+  const line = commandLine(contextWith(stderr), new Command('svc'));
+  handle(line, line.program.command('vault').command('set').argument('<path>'), () => Promise.resolve(undefined));
+  expect(await runCommandLine(line, argv)).toBe(2);
+  expect(stderr.text).toBe(`${message}\n     Usage: ${usage}\n     Help:  ${name} --help\n`);
+});
+
 test('a bug of ours keeps its stack', async () => {
   await expect(runThrowing(new Error('a bug'))).rejects.toThrow('a bug');
 });

@@ -3,7 +3,7 @@ import type { CliContext, GlobalOptions } from './context.ts';
 import { errorCode, SYSTEM_REASONS } from '../shared/model/error_code.ts';
 import { withCommandSeparator } from './command_separator.ts';
 import { CliError, EXIT } from './exit_codes.ts';
-import { createPainter, printableLines, printerFor, type Printer } from './terminal/output.ts';
+import { createPainter, type Paint, printableLines, printerFor, type Printer } from './terminal/output.ts';
 
 /** One invocation of a command: its arguments and its output. */
 export interface Call<Options = unknown> {
@@ -59,13 +59,25 @@ export function commandLine(
       writeErr: (text) => {
         context.stderr.write(text);
       },
-      outputError: (text, write) => write(withoutValues(text)),
+      outputError: (text, write) => write(toRefusal(text, createPainter(context.stderr, context.env))),
       getOutHelpWidth: () => context.stdout.columns ?? 100,
       getErrHelpWidth: () => context.stderr.columns ?? 100,
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
   return { program, context, isAgent, exitCode: EXIT.ok };
+}
+
+/** An error of the parser, written like every other error of ours. */
+function toRefusal(text: string, paint: Paint): string {
+  const [first = '', ...more] = withoutValues(text).trimEnd().split('\n');
+  return [first.replace(/^error:/, paint('red', 'svc:')), ...more.map((line) => `     ${line}`), ''].join('\n');
+}
+
+/** After an error of the parser, each command shows its own usage. */
+function showUsageAfterErrors(command: Command, path: string): void {
+  command.showHelpAfterError(`     Usage: ${path} ${command.usage()}\n     Help:  ${path} --help`);
+  for (const below of command.commands) showUsageAfterErrors(below, `${path} ${below.name()}`);
 }
 
 function withoutValues(text: string): string {
@@ -76,6 +88,7 @@ function withoutValues(text: string): string {
 
 /** Parses the arguments and runs the command; returns the exit code. Every expected error is printed here and nowhere else. */
 export async function runCommandLine(line: CommandLine, argv: readonly string[]): Promise<number> {
+  showUsageAfterErrors(line.program, line.program.name());
   try {
     await line.program.parseAsync([...withCommandSeparator(argv, line.isAgent)], { from: 'user' });
     return line.exitCode;

@@ -125,7 +125,7 @@ describe('svc audit verify --file', () => {
     const text = await exported();
     expect((await verify(text + text)).stderr).toContain(`line ${EVENTS + 2} is a second statement`);
     const gone = await runCli(home, ['audit', 'verify', '--file', 'nowhere']);
-    expect([gone.code, gone.stderr]).toEqual([2, expect.stringContaining('cannot be read (ENOENT)')]);
+    expect([gone.code, gone.stderr]).toEqual([2, expect.stringContaining('cannot be read: it does not exist')]);
     const both = await runCli(home, ['audit', 'verify', '--file', 'a', '--against', 'b']);
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('use --file or --against')]);
     const short = await verify(text, '--key', 'short');

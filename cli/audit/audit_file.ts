@@ -12,6 +12,7 @@ import {
 } from '../../shared/wire/audit_heads.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { unreadableFile } from '../terminal/unreadable_file.ts';
 import { pinnedKey, publicKey } from './control_plane_key.ts';
 
 interface FileOptions {
@@ -142,8 +143,7 @@ async function keyOrError(name: string, x: string): Promise<CryptoKey> {
 
 async function* linesOf(file: string): AsyncGenerator<string> {
   const opened = await open(file).catch((error: unknown) => {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
-    throw new CliError(EXIT.usage, `--file ${file}: the file cannot be read (${code})`);
+    throw unreadableFile(`--file ${file}`, error, EXIT.usage);
   });
   try {
     yield* opened.readLines({ autoClose: false });

@@ -17,6 +17,7 @@ import { askYes } from '../terminal/ask.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { unreadableFile } from '../terminal/unreadable_file.ts';
 import { pinnedKey, publicKey } from './control_plane_key.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { type SidecarHealth, sidecarHealth } from '../up/status_command.ts';
@@ -95,8 +96,8 @@ export async function compareHeads(call: Call, client: HttpClient, file: string)
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
-  } catch {
-    throw new CliError(EXIT.usage, `--against ${file}: the file cannot be read`);
+  } catch (error) {
+    throw unreadableFile(`--against ${file}`, error, EXIT.usage);
   }
 }
 

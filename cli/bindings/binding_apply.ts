@@ -8,6 +8,7 @@ import { parseBindingFile, planChanges, type Change } from './binding_file.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { unreadableFile } from '../terminal/unreadable_file.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -48,10 +49,7 @@ async function fileText(call: Call<ApplyOptions>): Promise<string> {
   try {
     return readFileSync(resolve(call.context.workingDirectory, file), 'utf8');
   } catch (error) {
-    throw new CliError(
-      EXIT.failed,
-      `the file cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    throw unreadableFile(file, error);
   }
 }
 

@@ -97,7 +97,9 @@ describe('svc secret set', () => {
   });
 
   test('refuses a missing file and an invalid path', async () => {
-    expect((await runCli(home, ['secret', 'set', 'user/demo', '--file', 'gone'])).stderr).toContain('ENOENT');
+    expect((await runCli(home, ['secret', 'set', 'user/demo', '--file', 'gone'])).stderr).toBe(
+      'svc: the file of --file cannot be read: it does not exist\n',
+    );
     const run = await runCli(home, ['secret', 'set', 'User//demo', '--stdin'], { stdin: VALUE });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain('vault path');

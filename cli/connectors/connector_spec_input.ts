@@ -7,6 +7,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connectors/connector_spec.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { unreadableFile } from '../terminal/unreadable_file.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 
 /** Maximum size of a spec: the limit of an API request body. */
@@ -43,8 +44,7 @@ function readFile(context: CliContext, name: string, mostBytes: number): Buffer 
     descriptor = openSync(resolve(context.workingDirectory, name), 'r');
     return fstatSync(descriptor).size > mostBytes ? null : readFileSync(descriptor);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new CliError(EXIT.failed, `the file cannot be read: ${why}`);
+    throw unreadableFile(name, error);
   } finally {
     if (descriptor !== null) closeSync(descriptor);
   }

@@ -48,13 +48,12 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
   const isRemote = options.url !== undefined;
   const hosts = typedHosts(call, options.allow);
-  const isolation =
-    options.isolation ??
-    (isRemote
-      ? undefined
-      : await chooseIsolation(call, { name, command }, [...command.slice(1), ...Object.values(env)]));
-  refuseUnusedHosts(hosts, isolation);
-  const fields = validateFields(
+  if (!isRemote && command.length === 0) {
+    throw new CliError(EXIT.usage, 'COMMAND is missing: write the program and its arguments after --, or give --url', [
+      'Such as: svc mcp add github -- npx -y @example/mcp-server@1.2.3',
+    ]);
+  }
+  const valid = validateFields(
     {
       name,
       owner: options.owner,
@@ -67,12 +66,19 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
         url: options.url && urlOf(options.url),
         description: options.description,
         transport: options.transport,
-        isolation,
+        isolation: options.isolation,
         tools: toolsOf(options),
       }),
     },
     'nothing was registered',
   );
+  const isolation =
+    options.isolation ??
+    (isRemote
+      ? undefined
+      : await chooseIsolation(call, { name, command }, [...command.slice(1), ...Object.values(env)]));
+  refuseUnusedHosts(hosts, isolation);
+  const fields = { ...valid, ...dropUndefined({ isolation }) };
   for (const warning of findTypedSecrets(env, headers)) print.warn(warning);
   const record = await controlClient(call.context, options).call('POST', '/v1/mcp-servers', mcpServerRecord, {
     body: fields,

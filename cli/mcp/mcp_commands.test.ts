@@ -90,7 +90,7 @@ describe('svc mcp add', () => {
   });
 
   test.each([
-    [['add', 'files'], /COMMAND \(after --\) is missing/],
+    [['add', 'files'], /COMMAND is missing/],
     [['add', 'Files', '--', 'x'], /NAME is not a server name/],
     [['add', 'hub', '--url', 'http://mcp.example.com/'], /--url is not https/],
     [['add', 'files', '--env', 'SVC_TOKEN=x', '--', 'x'], /--env SVC_TOKEN begins with "SVC_"/],

@@ -4,12 +4,13 @@ import { text as readStream } from 'node:stream/consumers';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { unreadableFile } from './unreadable_file.ts';
 
 interface ApiOptions {
   readonly data?: string;
 }
 
-const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** `svc api METHOD PATH`. */
 export function addApiCommand(line: CommandLine): void {
@@ -23,17 +24,20 @@ export function addApiCommand(line: CommandLine): void {
 }
 
 async function callApi(call: Call<ApiOptions>): Promise<number> {
-  const [method = '', path = ''] = call.args;
-  if (!METHOD.test(method)) throw new CliError(EXIT.usage, `${JSON.stringify(method)} is not an HTTP method`);
+  const [typedMethod = '', path = ''] = call.args;
+  const method = typedMethod.toUpperCase();
+  if (!METHODS.includes(method)) {
+    throw new CliError(EXIT.usage, `METHOD is ${JSON.stringify(typedMethod)}: use one of ${METHODS.join(', ')}`);
+  }
   if (!path.startsWith('/') || path.startsWith('//')) {
     throw new CliError(EXIT.usage, `the path ${JSON.stringify(path)} must begin with one "/", such as /v1/me`);
   }
   const body = call.options.data === undefined ? undefined : await readBody(call, call.options.data);
   const client = controlClient(call.context, call.options);
-  const reply = await client.send(method.toUpperCase(), path, body === undefined ? {} : { body });
+  const reply = await client.send(method, path, body === undefined ? {} : { body });
   if (reply.text !== '') call.print.raw(reply.text.endsWith('\n') ? reply.text : `${reply.text}\n`);
   if (reply.status < 400) return EXIT.ok;
-  call.context.stderr.write(`svc api: ${method.toUpperCase()} ${path.split('?')[0]} answered ${reply.status}\n`);
+  call.context.stderr.write(`svc api: ${method} ${path.split('?')[0]} answered ${reply.status}\n`);
   return EXIT.failed;
 }
 
@@ -53,6 +57,6 @@ async function fileText(call: Call<ApiOptions>, file: string): Promise<string> {
   try {
     return readFileSync(resolve(call.context.workingDirectory, file), 'utf8');
   } catch (error) {
-    throw new CliError(EXIT.failed, `--data: ${error instanceof Error ? error.message : String(error)}`);
+    throw unreadableFile(`--data @${file}`, error);
   }
 }

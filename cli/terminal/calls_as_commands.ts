@@ -9,6 +9,8 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   [`GET /v1/mcp-servers/${ID}/tools`, 'svc mcp tools $1'],
   [`POST /v1/mcp-servers/${ID}/authorize`, 'svc mcp authorize $1'],
   [`GET /v1/mcp-servers/${ID}`, 'svc mcp show $1'],
+  [`PUT /v1/mcp-servers/${ID}`, 'svc mcp update $1'],
+  [`PUT /v1/host-bindings/${ID}`, 'svc binding apply'],
   [`POST /v1/approvals/${ID}/decide`, 'svc approvals approve $1'],
   ['GET /v1/marketplace/servers\\?q=', 'svc mcp search'],
   ['GET /v1/marketplace/servers/(\\S+[^\\s.,;:])', 'svc mcp view $1'],

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { MAX_SECRET_BYTES } from '../../shared/wire/secrets.ts';
 import type { CliContext, InputStream } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { unreadableFile } from './unreadable_file.ts';
 
 /** The source of a secret's value. Never an argument: the process list and the shell history would show it. */
 export interface SecretSource {
@@ -49,7 +50,8 @@ async function readFile(path: string): Promise<Buffer> {
     return await readAll(createReadStream(path));
   } catch (error) {
     if (error instanceof CliError || !(error instanceof Error)) throw error;
-    throw new CliError(EXIT.failed, `the file cannot be read: ${error.message}`);
+    // The value of --file is not quoted: it may be a secret that was typed in the wrong place.
+    throw unreadableFile('the file of --file', error);
   }
 }
 

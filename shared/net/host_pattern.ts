@@ -52,7 +52,7 @@ export function covers(pattern: string, host: string): boolean {
 }
 
 function wildcardProblem(text: string): string {
-  if (text === '*') return 'covers every host: name the hosts that may have the credential';
+  if (text === '*') return 'covers every host: name the hosts that you mean';
   return 'has a "*" that is not one leading label: write "*." and a suffix, such as *.example.com';
 }
 

@@ -65,7 +65,9 @@ async function removeTunnel(call: Call<OwnerOption>): Promise<undefined> {
   const items = await fetchAllPages(client, '/v1/tunnel-hosts', tunnelHostsPage, { owner: options.owner });
   const found = items.find((item) => item.host === host);
   if (found === undefined) {
-    throw new CliError(EXIT.failed, `${host} is not on the ${options.owner ?? 'personal'} list`, ['svc tunnel list']);
+    throw new CliError(EXIT.failed, `${host} is not on the ${options.owner ?? 'personal'} list`, [
+      '`svc tunnel list` shows it.',
+    ]);
   }
   await client.callEmpty('DELETE', `/v1/tunnel-hosts/${found.id}`);
   if (print.person || print.json) print.data({ deleted: found.id }, () => `intercepted again: ${host}\n`);

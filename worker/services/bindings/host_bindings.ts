@@ -215,7 +215,7 @@ function toRecord(row: HostBindingRow): HostBindingRecord {
 
 function duplicateError(twin: HostBindingRow): ApiError {
   const withSentinel = twin.sentinel === '' ? '' : ' with the same sentinel';
-  const message = `host: ${twin.host} already has a ${ownerName(twin.ownerId)} binding${withSentinel} (${twin.id}): change that one with PUT, or give each its own sentinel`;
+  const message = `host: ${twin.host} already has a ${ownerName(twin.ownerId)} binding${withSentinel} (${twin.id}): change that one with PUT /v1/host-bindings/${twin.id}, or give each its own sentinel`;
   return apiError('duplicate_binding', message, { binding_id: twin.id });
 }
 

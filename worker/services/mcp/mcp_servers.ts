@@ -366,7 +366,7 @@ export function mcpServerEvent(
 }
 
 function nameTaken(twin: McpServerRow): ApiError {
-  const message = `name: the ${ownerName(twin.ownerId)} server ${twin.id} is already called ${twin.name}: choose another name, or change that server with PUT`;
+  const message = `name: the ${ownerName(twin.ownerId)} server ${twin.id} is already called ${twin.name}: choose another name, or change that server with PUT /v1/mcp-servers/${twin.id}`;
   return apiError('name_taken', message, { server_id: twin.id });
 }
 
