@@ -10,6 +10,7 @@ export const PROGRAMS = [
   'worker/entries/db',
   'worker/entries/keys',
   'worker/entries/node',
+  'worker/entries/owner',
   'worker/entries/vault',
 ] as const;
 export type ProgramName = (typeof PROGRAMS)[number];

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { MIGRATIONS } from '../../worker/store/migrations.ts';
-import { runSvc, startLibsqlServer, startNodeAt } from './programs.ts';
+import { CONTROL_PLANE } from '../support/program.ts';
+import { listening, run as start, runSvc, startLibsqlServer, startNodeAt, until } from './programs.ts';
 
 const migrated = z.object({ applied: z.array(z.number()), schema: z.number() });
 const ALL = MIGRATIONS.map(({ number }) => number);
@@ -88,6 +89,21 @@ describe('svc db, and svc export', () => {
     const verified = await fetch(`${restored.url}/v1/audit-events/verify`, { headers });
     expect(await verified.json()).toMatchObject({ ok: true });
     await restored.stop();
+  });
+
+  test('makes the first owner of a hosted control plane, whose link signs a browser in', async () => {
+    const settings = { SVC_VAULT_KEY: randomBytes(32).toString('base64url'), SVC_PUBLIC_URL: 'https://svc.acme.test' };
+    const early = await svc(['db', 'owner', 'ada@acme.test'], settings);
+    expect([early.exitCode, early.stderr]).toEqual([1, expect.stringContaining('there is no database')]);
+    const worker = start('node', [...CONTROL_PLANE, '--home', home, '--port', '0'], settings);
+    const url = await until(worker, listening(worker));
+    const made = await svc(['db', 'owner', 'ada@acme.test', '--enterprise', 'Acme'], settings);
+    expect([made.exitCode, made.stderr]).toEqual([0, expect.stringContaining('ada@acme.test owns a new enterprise')]);
+    const link = await fetch(url + new URL(made.stdout.trim()).pathname, { redirect: 'manual' });
+    const cookie = link.headers.get('set-cookie')?.split(';')[0] ?? '';
+    expect(await (await fetch(`${url}/v1/me`, { headers: { cookie } })).json()).toMatchObject({ role: 'owner' });
+    expect(await (await fetch(`${url}/v1/enterprise`, { headers: { cookie } })).json()).toMatchObject({ name: 'Acme' });
+    await worker.stop();
   });
 
   test('exports what a tenant owns, line by line, without the values of secrets', async () => {

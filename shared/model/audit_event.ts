@@ -46,6 +46,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.enterprise.updated',
   'control.user.created',
   'control.user.signed_in',
+  'control.sign_in_link.created',
   'control.identity.linked',
   'control.identity.unlinked',
   'control.token.created',

@@ -38,8 +38,8 @@ export const SIGN_IN_SETTINGS: readonly Setting[] = [
   {
     name: ALLOWED_HOSTS,
     flag: null,
-    default: 'none; loopback names in local mode',
-    meaning: 'host names of a hosted control plane in browsers, separated by `,`; required for sign-in',
+    default: 'the host of `SVC_PUBLIC_URL`; loopback names in local mode',
+    meaning: 'host names of a hosted control plane in browsers, separated by `,`',
     readBy: ['control'],
   },
   ...PROVIDER_SETTINGS,

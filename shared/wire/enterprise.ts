@@ -16,9 +16,11 @@ const providerName = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,31}$/, "is not a provider's name: GET /auth/providers lists them");
 
+export const enterpriseName = line(200).min(1);
+
 /** How the members of an enterprise sign in. */
 const settings = {
-  name: line(200).min(1),
+  name: enterpriseName,
   billing_email: z.string().max(254).regex(EMAIL_PATTERN, 'is not an email address').nullable(),
   /** Only verified addresses in these domains may sign in; empty: any. */
   allowed_domains: z.array(domain).max(MAX_DOMAINS),

@@ -5,6 +5,7 @@ const HOSTILE_PROVIDER = 'worker/sign_in/hostile_provider.test.ts';
 const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
 const VOUCHERS = 'worker/sign_in/voucher.test.ts';
 const INVITATIONS = 'worker/sign_in/invitations.test.ts';
+const FIRST_OWNER = 'worker/sign_in/first_owner.test.ts';
 const DEPARTURES = 'worker/services/people/departure.test.ts';
 const SAME_ORIGIN = 'worker/routes/api/same_origin.test.ts';
 const ACCESS_TOKENS = 'worker/tokens/access_tokens.test.ts';
@@ -125,6 +126,22 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     text: 'isNull(people.verifiedEmail), isFree, isOwn)',
     replacement: 'isNull(people.verifiedEmail), isFree)',
     tests: [VOUCHERS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'the operator’s link signs in to no account that has a way to sign in',
+    file: 'worker/sign_in/first_owner.ts',
+    text: "return identities.length === 0 && account.user.role === 'owner' ? account : null;",
+    replacement: "return account.user.role === 'owner' ? account : null;",
+    tests: [FIRST_OWNER],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'the operator makes no second account for a proven address',
+    file: 'worker/sign_in/first_owner.ts',
+    text: 'if (now === null && (await isProvenAddress(context.database, address))) return err(taken(address));',
+    replacement: '',
+    tests: [FIRST_OWNER],
   },
   {
     row: 'Hosted: people',

@@ -37,7 +37,8 @@ export function configureSignIn(
   settings: SignInSettings | undefined,
   parts: SignInParts,
 ): Result<SignInMethods, string> {
-  const { allowedHosts, providerVariables, mail: mailSettings } = settings ?? NONE;
+  const { providerVariables, mail: mailSettings } = settings ?? NONE;
+  const allowedHosts = allowedHostsOf(settings ?? NONE, parts);
   const { outbound, isLocal } = parts;
   const issuers = new HeldIssuers(parts.clock);
   const providers = configureProviders({ variables: providerVariables, outbound, isLocal, issuers });
@@ -45,10 +46,18 @@ export function configureSignIn(
   const mail = configureMail(mailSettings, parts);
   if (!mail.ok) return mail;
   const isOffered = providers.value.size > 0 || mail.value !== null;
-  if (!isLocal && isOffered && allowedHosts.length === 0) return err(NO_HOSTS);
   if (!isLocal && isOffered && parts.publicUrl === null) return err(NO_PUBLIC_URL);
   const passwordCost = PASSWORD_COST;
   return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost, issuers });
+}
+
+/**
+ * Sign-in redirects only to these hosts, so that nobody can take a sign-in over with a forged Host header. Default: the
+ * host of the public URL.
+ */
+function allowedHostsOf({ allowedHosts }: SignInSettings, { isLocal, publicUrl }: SignInParts): readonly string[] {
+  if (allowedHosts.length > 0 || isLocal || publicUrl === null) return allowedHosts;
+  return [new URL(publicUrl).host];
 }
 
 /** A hosted control plane does not print mails: others than the recipients read its log. */
@@ -61,7 +70,5 @@ function configureMail(settings: MailSettings | null, parts: SignInParts): Resul
   return ok(createPostedMail({ url, token, from }, parts.outbound));
 }
 
-const NO_HOSTS =
-  'SVC_ALLOWED_HOSTS is not set: list the host names of this control plane. Sign-in redirects only to these hosts, so that nobody can take a sign-in over with a forged Host header';
 const NO_PUBLIC_URL =
   'SVC_PUBLIC_URL is not set: give the origin of this control plane, such as https://control.example.com. "svc login" and connectors link to it, because a Host header can be forged';

@@ -248,7 +248,9 @@ async function lockOutProblem(
   after: Account,
   issuer: string | null,
 ): Promise<ApiError | null> {
-  if (await locksOut(context, after, issuer)) return lockOut();
+  // An owner who came by the operator's link has no way yet that these settings could take away.
+  const isNew = (await listIdentities(context.database, caller.userId)).length === 0 && mayActAs(caller, 'owner');
+  if (!isNew && (await locksOut(context, after, issuer))) return lockOut();
   if (mayActAs(caller, 'owner')) return null;
   const owners = await listLiveOwners(context.database, caller.enterpriseId);
   for (const user of owners) {

@@ -58,12 +58,16 @@ describe('a hosted control plane', () => {
   const publicUrl = 'https://control.example.com';
   const parts = { outbound: silent, isLocal: false, printMail: () => undefined, publicUrl, clock: Date };
 
-  test('does not start with sign-in but without its own names', () => {
-    expect(configureSignIn(settings, parts)).toMatchObject({
-      ok: false,
-      error: expect.stringContaining('SVC_ALLOWED_HOSTS'),
-    });
-    expect(configureSignIn({ ...settings, allowedHosts: ['control.example.com'] }, parts).ok).toBe(true);
+  test("has the names that are set, otherwise its public URL's, and a local one none but loopback", () => {
+    const cases: readonly [readonly string[], boolean, readonly string[]][] = [
+      [[], false, ['control.example.com']],
+      [['other.example.com'], false, ['other.example.com']],
+      [[], true, []],
+    ];
+    for (const [given, isLocal, allowedHosts] of cases) {
+      const set = configureSignIn({ ...settings, allowedHosts: given }, { ...parts, isLocal });
+      expect(set).toMatchObject({ ok: true, value: { allowedHosts } });
+    }
   });
 
   test('does not start with sign-in but without the origin for links', () => {

@@ -220,10 +220,10 @@ async function createAccount(
 }
 
 /** The row of a user's own new enterprise, and the events of both. */
-async function planEnterprise(
+export async function planEnterprise(
   context: ServiceContext,
   { id: userId, enterpriseId, email, createdAt, displayName: name }: ReturnType<typeof newUser>['user'],
-  how: SignInMethod,
+  how: ByProvider,
 ) {
   const slug = await freeSlug(context, email);
   const created: AuditDraft = {
@@ -265,7 +265,7 @@ async function startAnew(
 }
 
 /** A new person, and its user in an enterprise. */
-function newUser(
+export function newUser(
   context: ServiceContext,
   identity: Identity,
   membership: { readonly enterpriseId: string; readonly role: 'owner' | 'member' },

@@ -97,9 +97,24 @@ export function guardJoinable(userId: string, address: string): Statement[] {
   );
 }
 
+/** Whether some person has proven an address. `address` is lower-case. */
+export async function isProvenAddress(database: Database, address: string): Promise<boolean> {
+  const rows = await database.read
+    .select({ id: people.id })
+    .from(people)
+    .leftJoin(identities, eq(identities.personId, people.id))
+    .where(or(eq(people.verifiedEmail, address), isOwnProof(address)))
+    .limit(1);
+  return rows.length > 0;
+}
+
+/** The identities that prove an address and are their person's own. */
+function isOwnProof(address: string): SQL | undefined {
+  return and(isNull(identities.vouchedBy), eq(identities.emailVerified, true), eq(identities.email, address));
+}
+
 /** Whether a person has proven an address: it is the person's, or that of an own identity. `address` is lower-case. */
 export async function hasProven(database: Database, personId: string, address: string): Promise<boolean> {
-  const isOwn = and(isNull(identities.vouchedBy), eq(identities.emailVerified, true), eq(identities.email, address));
   const [ofPerson, ofIdentities] = await Promise.all([
     database.read
       .select({ id: people.id })
@@ -108,7 +123,7 @@ export async function hasProven(database: Database, personId: string, address: s
     database.read
       .select({ id: identities.id })
       .from(identities)
-      .where(and(eq(identities.personId, personId), isOwn)),
+      .where(and(eq(identities.personId, personId), isOwnProof(address))),
   ]);
   return ofPerson.length + ofIdentities.length > 0;
 }

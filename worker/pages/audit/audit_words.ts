@@ -66,6 +66,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.enterprise.created': { kind: 'plain', word: 'Enterprise created' },
   'control.enterprise.updated': { kind: 'plain', word: 'Enterprise changed' },
   'control.user.created': { kind: 'plain', word: 'User created' },
+  'control.sign_in_link.created': { kind: 'plain', word: 'Sign-in link made' },
   'control.user.signed_in': { kind: 'plain', word: 'Signed in' },
   'control.identity.linked': { kind: 'plain', word: 'Sign-in added' },
   'control.identity.unlinked': { kind: 'plain', word: 'Sign-in removed' },

@@ -10,7 +10,10 @@ import {
   insertSignInLink,
   touchBrowserSession,
 } from '../../store/browser_sessions.ts';
+import type { Statement } from '../../store/database.ts';
 import type { Caller } from '../../kernel/caller.ts';
+import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
 import { randomToken, sha256Base64Url } from '../../kernel/encoding.ts';
 import { freshId, nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
@@ -23,12 +26,22 @@ export async function createSignInCode(
   context: ServiceContext,
   caller: Caller,
 ): Promise<{ readonly code: string; readonly expiresAt: string }> {
+  const { statements, ...link } = await newSignInLink(context, caller.userId);
+  const written = await context.database.write(statements);
+  if (!written.ok) throw new Error('two sign-in codes have the same hash');
+  return link;
+}
+
+/** Makes a code that is not stored yet, and the statements that store it. */
+export async function newSignInLink(
+  context: ServiceContext,
+  userId: string,
+): Promise<{ readonly code: string; readonly expiresAt: string; readonly statements: Statement[] }> {
   const code = randomToken();
   const now = nowSeconds(context);
-  const row = { codeHash: await sha256Base64Url(code), userId: caller.userId, expiresAt: now + LINK_SECONDS };
-  const written = await context.database.write(insertSignInLink(context.database, row, now));
-  if (!written.ok) throw new Error('two sign-in codes have the same hash');
-  return { code, expiresAt: new Date(row.expiresAt * 1000).toISOString() };
+  const row = { codeHash: await sha256Base64Url(code), userId, expiresAt: now + LINK_SECONDS };
+  const expiresAt = new Date(row.expiresAt * 1000).toISOString();
+  return { code, expiresAt, statements: insertSignInLink(context.database, row, now) };
 }
 
 /** What a list of sessions shows: how the user signed in, and the browser's name for itself. */
@@ -65,7 +78,7 @@ function clientName(text: string): string {
   return replaceHidden(text, { keepsLines: false, write: () => '' }).slice(0, MAX_CLIENT);
 }
 
-/** Exchanges a sign-in code for a browser session and returns its token. Refuses with `link_expired`. */
+/** Exchanges a sign-in code for a browser session and returns its token. Refuses with `link_expired`. In local mode it is not recorded: the link is the user's own. */
 export async function exchangeSignInCode(
   context: ServiceContext,
   code: string,
@@ -75,9 +88,19 @@ export async function exchangeSignInCode(
   const link = await findSignInLink(context.database, codeHash);
   const now = nowSeconds(context);
   if (link === null || link.expiresAt <= now) return err(expiredError());
-  const { token, session } = await newBrowserSession(context, link.userId, { provider: 'link', client });
-  const begun = await context.database.write(exchangeSignInLink(context.database, codeHash, session, now));
-  return begun.ok ? ok(token) : err(expiredError());
+  const account = await findAccount(context.database, link.userId);
+  if (account === null) return err(expiredError());
+  return commit(context, controlChain(account.user), async () => {
+    if ((await findSignInLink(context.database, codeHash)) === null) return err(expiredError());
+    const { token, session } = await newBrowserSession(context, link.userId, { provider: 'link', client });
+    const statements = exchangeSignInLink(context.database, codeHash, session, now);
+    return ok({ statements, events: context.local === null ? [signedInByLink(link.userId)] : [], value: token });
+  });
+}
+
+function signedInByLink(userId: string): AuditDraft {
+  const data = { 'svc.control.resource': userId, 'svc.control.provider': 'link' };
+  return { type: 'control.user.signed_in', actor: userId, data };
 }
 
 function expiredError(): ApiError {
