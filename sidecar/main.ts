@@ -20,6 +20,7 @@ import { createPlanLocks } from './control/plan_locks.ts';
 import { releaseUnsealed } from './control/unsealed.ts';
 import { BodyBudget } from './exchange/body.ts';
 import { MaskedReplies } from './exchange/masked_replies.ts';
+import { openRequestCounts } from './exchange/request_counts_file.ts';
 import { MaterialCache } from './exchange/material.ts';
 import { NodeSha256 } from './exchange/node_sha256.ts';
 import { SANDBOXES } from '../sandbox/bubblewrap/sandbox_folder.ts';
@@ -101,13 +102,14 @@ async function main(): Promise<void> {
   const refusals = new SessionRefusals(control.value.audit);
   const sessions = openSessions(config.value, control.value, own, refusals);
   const restored = await sessions.start();
-  const parts = { control: control.value, sessions, refusals, hostToken: hostToken.value, own };
+  const requestCounts = openRequestCounts({ path: join(home, 'sidecar', 'request_counts.json'), clock, warn });
+  const parts = { requestCounts, control: control.value, sessions, refusals, hostToken: hostToken.value, own };
   const served = await serve(config.value, parts, restored);
   stopOnSignal(async () => {
     // The gateway sends its last events as it ends, so this API must still be up.
     await Promise.all([served.mcp.stop(), sessions.stop()]);
     served.close();
-    await control.value.stop(FLUSH_AT_STOP_MS);
+    await Promise.all([control.value.stop(FLUSH_AT_STOP_MS), requestCounts.flush()]);
   });
 }
 
@@ -123,6 +125,7 @@ interface Parts {
   readonly refusals: SessionRefusals;
   readonly hostToken: string;
   readonly own: OwnAddress;
+  readonly requestCounts: ReturnType<typeof openRequestCounts>;
 }
 
 function openSessions(
@@ -302,7 +305,7 @@ function gateOf({ limits }: SidecarConfig): ConnectionGate {
 
 function tunnelPortsOf(
   config: SidecarConfig,
-  { control, sessions, refusals }: Parts,
+  { control, sessions, refusals, requestCounts }: Parts,
   approvals: Approvals,
 ): TunnelPorts {
   const dialerOptions: DialerOptions = {
@@ -337,6 +340,7 @@ function tunnelPortsOf(
       clock,
       materials,
       masked,
+      counts: requestCounts.counts,
       limits: config.limits,
       budget: new BodyBudget(config.limits.maxBufferedBodiesBytes),
       hash: NodeSha256,

@@ -12,6 +12,7 @@ import { AuditSpool } from '../../sidecar/spool/audit_spool.ts';
 import { Link } from '../../sidecar/control/link.ts';
 import { BodyBudget } from '../../sidecar/exchange/body.ts';
 import { MaskedReplies } from '../../sidecar/exchange/masked_replies.ts';
+import { RequestCounts } from '../../sidecar/exchange/request_counts.ts';
 import { MaterialCache } from '../../sidecar/exchange/material.ts';
 import { NodeSha256 } from '../../sidecar/exchange/node_sha256.ts';
 import { MetricsRegistry } from '../../sidecar/local_api/metrics.ts';
@@ -88,6 +89,7 @@ const listener = createListener(
       budget: new BodyBudget(DEFAULT_LIMITS.maxBufferedBodiesBytes),
       materials: new MaterialCache(),
       masked: new MaskedReplies(1000, () => true),
+      counts: new RequestCounts(clock),
       hash: NodeSha256,
     },
     audit,

@@ -112,7 +112,48 @@ describe('svc binding effect', () => {
   });
 });
 
+describe('svc binding limit', () => {
+  const { id: _id, created_at: _created, updated_at: _updated, ...input } = existing;
+
+  test('changes only the limits that are given, and shows them', async () => {
+    const argv = ['binding', 'limit', 'api.example.com', '--per-minute', '60', '--per-day', '2000'];
+    const run = await runCli(home, argv, { answer: control });
+    expect(run).toMatchObject({ code: 0, stderr: '' });
+    expect(run.stdout).toContain('at most 60 requests a minute and 2000 requests a day, on each machine');
+    expect(run.calls.at(-1)?.body).toEqual({ ...input, requests_per_minute: 60, requests_per_day: 2000 });
+  });
+
+  test('removes a limit, and without options only shows them', async () => {
+    const limited = { ...existing, requests_per_minute: 60, requests_per_day: 2000 };
+    const answer: Answer = (call) =>
+      call.method === 'GET' ? { status: 200, body: { items: [limited], next_cursor: null } } : control(call);
+    const off = await runCli(home, ['binding', 'limit', 'api.example.com', '--per-day', 'off'], { answer });
+    expect(off.calls.at(-1)?.body).toEqual({ ...input, requests_per_minute: 60 });
+    const shown = await runCli(home, ['binding', 'limit', 'api.example.com'], { answer });
+    expect([listWrites(shown), shown.stdout]).toEqual([[], expect.stringContaining('60 requests a minute')]);
+  });
+
+  test.each([
+    ['0', 'must be at least 1: to stop all requests, delete the binding'],
+    ['1.5', 'must be a whole number from 1 to 1000000'],
+    ['many', 'must be a whole number from 1 to 1000000'],
+    ['9999999', 'must be at most 1000000: leave it out for no limit'],
+  ])('refuses %s, and says how a limit is removed', async (text, problem) => {
+    const run = await runCli(home, ['binding', 'limit', 'api.example.com', '--per-day', text], { answer: control });
+    expect([run.code, listWrites(run)]).toEqual([2, []]);
+    expect(run.stderr).toBe(`svc: --per-day ${problem}\n     To remove the limit: off\n`);
+  });
+});
+
 describe('svc binding add', () => {
+  test('takes limits of requests', async () => {
+    const limits = ['--scheme', 'bearer', '--requests-per-minute', '5', '--requests-per-day', '90'];
+    const run = await runCli(home, [...add, ...limits], { answer: control });
+    expect(run.calls[0]?.body).toMatchObject({ requests_per_minute: 5, requests_per_day: 90 });
+    const wrong = await runCli(home, [...add, '--scheme', 'bearer', '--requests-per-day', 'x'], { answer: control });
+    expect(wrong.stderr).toContain('--requests-per-day must be a whole number from 1 to 1000000');
+  });
+
   test('writes the fields given by flags', async () => {
     const flags = [
       '--scheme',

@@ -5,18 +5,17 @@ import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES } from '../../shared/model/
 import { hostBindingRecord, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { credentialsIssuedBy } from '../../shared/net/credential_issuer.ts';
-import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { inputOf } from './binding_file.ts';
-import { changeEffect } from './binding_effect.ts';
+import { changeBinding } from './binding_change.ts';
+import { addLimitCommand } from './binding_limit.ts';
+import { findBinding, findBindings, listAllBindings } from './find_binding.ts';
 import { fieldsOf, validateBinding, type BindingFlags } from './binding_input.ts';
 import { fillFromTemplate, findTemplate, loadTemplates } from './binding_templates.ts';
 import { addApplyCommand } from './binding_apply.ts';
 import { controlClient } from '../clients.ts';
 import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import type { HttpClient } from '../terminal/http_client.ts';
 import type { Column } from '../terminal/output.ts';
-import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { ownerFilter, ownerOption } from '../command_options.ts';
 import { adviseOfLimits, connectorsWithSpecs, findLimitedRecords } from './limited_bindings.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
@@ -43,6 +42,7 @@ export function addBindingCommands(line: CommandLine): void {
     .argument('<host-or-id>')
     .addArgument(new Argument('<effect>').choices(EFFECTS));
   handle(line, effect, setEffect);
+  addLimitCommand(line, binding);
   addApplyCommand(line, binding);
   const templates = binding
     .command('templates')
@@ -81,6 +81,8 @@ function addOptions(command: Command): Command {
       '--keep-cookies',
       'keep cookies and authentication challenges in replies; with them the agent can act without the proxy',
     )
+    .option('--requests-per-minute <n>', 'the most requests that get the credential in 60 seconds, on each machine')
+    .option('--requests-per-day <n>', 'the most in 24 hours')
     .addOption(ownerOption('owner of the binding (default: personal)'))
     .option('--description <text>', 'what it is for');
 }
@@ -138,11 +140,6 @@ function formatAdded(record: HostBindingRecord): string {
   return `bound ${record.host} to ${record.credential_ref} (${record.scheme}, ${record.emit_mechanism}): ${record.id}\n`;
 }
 
-/** Every binding of the caller. */
-export function listAllBindings(client: HttpClient, owner?: string): Promise<HostBindingRecord[]> {
-  return fetchAllPages(client, '/v1/host-bindings', hostBindingsPage, { owner });
-}
-
 const COLUMNS: readonly Column<HostBindingRecord>[] = [
   { title: 'HOST', cell: (row) => row.host },
   { title: 'SCHEME', cell: (row) => row.scheme },
@@ -174,30 +171,12 @@ function bindingYaml(record: HostBindingRecord): string {
   return `# ${record.id}, updated ${record.updated_at}\n${stringify(input)}`;
 }
 
-async function findBindings(client: HttpClient, hostOrId: string): Promise<HostBindingRecord[]> {
-  const wanted = hostOrId.toLowerCase();
-  const found = (await listAllBindings(client)).filter((record) => record.id === hostOrId || record.host === wanted);
-  if (found.length > 0) return found;
-  throw new CliError(EXIT.failed, `no binding has the host or id ${JSON.stringify(hostOrId)}`, [
-    '`svc binding list` shows them.',
-  ]);
-}
-
-/** Throws if several bindings have the host: the caller must then give an id. */
-async function findBinding(client: HttpClient, hostOrId: string): Promise<HostBindingRecord> {
-  const found = await findBindings(client, hostOrId);
-  const [only] = found;
-  if (only !== undefined && found.length === 1) return only;
-  const lines = found.map((record) => `${record.id}  ${record.owner}  ${record.credential_ref}`);
-  throw new CliError(EXIT.failed, `${found.length} bindings have the host ${hostOrId}: give the id of one`, lines);
-}
-
 async function setEffect(call: Call): Promise<undefined> {
   const [hostOrId = '', wanted] = call.args;
   const effect = EFFECTS.find((each) => each === wanted);
   if (effect === undefined) throw new CliError(EXIT.usage, `the effect must be one of ${EFFECTS.join(', ')}`);
   const client = controlClient(call.context, call.options);
-  const record = await changeEffect(client, await findBinding(client, hostOrId), effect);
+  const record = await changeBinding(client, await findBinding(client, hostOrId), { effect });
   call.print.data(record, () => `${record.host} (${record.id}) has the effect ${effect}\n`);
 }
 

@@ -23,6 +23,8 @@ export interface BindingFlags {
   readonly effect?: string;
   readonly body?: string;
   readonly keepCookies?: boolean;
+  readonly requestsPerMinute?: string;
+  readonly requestsPerDay?: string;
   readonly owner?: string;
   readonly description?: string;
 }
@@ -48,6 +50,8 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   effect: '--effect',
   body: '--body',
   keep_cookies: '--keep-cookies',
+  requests_per_minute: '--requests-per-minute',
+  requests_per_day: '--requests-per-day',
   owner: '--owner',
   description: '--description',
 };
@@ -73,6 +77,8 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
     effect: flags.effect,
     body: flags.body,
     keep_cookies: flags.keepCookies,
+    requests_per_minute: toCount(flags.requestsPerMinute),
+    requests_per_day: toCount(flags.requestsPerDay),
     owner: flags.owner,
     description: flags.description,
   });
@@ -84,6 +90,11 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
  */
 export function toReference(text: string): string {
   return /^[a-z][a-z0-9._-]{0,30}(?:\/[a-z][a-z0-9._-]{0,30})+$/.test(text) ? `${VAULT_SCHEME}${text}` : text;
+}
+
+/** A number where it is one, for the validation to judge. */
+function toCount(text: string | undefined): number | string | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
 }
 
 /** The flag that sets a field, such as `--region`. */

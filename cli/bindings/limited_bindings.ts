@@ -4,7 +4,7 @@ import { toConnectorSpec } from '../../shared/wire/connectors/connector_spec.ts'
 import { connectorRecord, type ConnectorRecord } from '../../shared/wire/connectors/connectors.ts';
 import { toHostBinding, type HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { askYes } from '../terminal/ask.ts';
-import { changeEffect } from './binding_effect.ts';
+import { changeBinding } from './binding_change.ts';
 import type { Call } from '../command_line.ts';
 import { listAllConnectors } from '../connectors/connector_lookup.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -52,7 +52,7 @@ export async function adviseOfLimits(
     print.warn(text);
     const isAsked = context.interactive && !print.json;
     if (isAsked && (await askYes(context, `Set the effect of the binding for ${record.host} to "read"?`))) {
-      await changeEffect(client, record, 'read');
+      await changeBinding(client, record, { effect: 'read' });
       print.note(`The binding for ${record.host} (${record.id}) now has the effect read.`);
     } else {
       print.note(`Set its effect: ${commands}`);

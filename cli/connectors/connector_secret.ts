@@ -13,7 +13,7 @@ import {
 } from '../../shared/wire/connectors/connectors.ts';
 import { toHostBinding } from '../../shared/wire/host_binding.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
-import { listAllBindings } from '../bindings/binding_commands.ts';
+import { listAllBindings } from '../bindings/find_binding.ts';
 import { toReference } from '../bindings/binding_input.ts';
 import { adviseOfLimits, findLimitedRecords } from '../bindings/limited_bindings.ts';
 import type { Call } from '../command_line.ts';

@@ -4,7 +4,7 @@ import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import { covers } from '../../shared/net/host_pattern.ts';
 import { chooseAccounts, groupByPattern } from '../../shared/resolve/account_choice.ts';
 import { toHostBinding } from '../../shared/wire/host_binding.ts';
-import { listAllBindings } from '../bindings/binding_commands.ts';
+import { listAllBindings } from '../bindings/find_binding.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

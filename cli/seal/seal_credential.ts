@@ -8,7 +8,7 @@ import {
   type ServiceField,
   type ServiceValues,
 } from '../../shared/wire/sealed_service.ts';
-import { listAllBindings } from '../bindings/binding_commands.ts';
+import { listAllBindings } from '../bindings/find_binding.ts';
 import { makeSentinel } from '../bindings/sentinel.ts';
 import { flagOf, validateBinding } from '../bindings/binding_input.ts';
 import { loadTemplates } from '../bindings/binding_templates.ts';

@@ -4,7 +4,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { MAX_SECRET_BYTES } from '../../shared/wire/secrets.ts';
 import type { SealedService } from '../../shared/wire/sealed_service.ts';
-import { listAllBindings } from '../bindings/binding_commands.ts';
+import { listAllBindings } from '../bindings/find_binding.ts';
 import { loadTemplates } from '../bindings/binding_templates.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';

@@ -6,7 +6,7 @@ import type { Result } from '../../shared/model/result.ts';
 import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
 import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
 import type { ConnectorSummary } from '../../shared/wire/connectors/connectors.ts';
-import { listAllBindings } from '../bindings/binding_commands.ts';
+import { listAllBindings } from '../bindings/find_binding.ts';
 import { CLIENTS, probeClient, type Client, type TrustOutcome } from '../launch/client_trust.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';

@@ -43,6 +43,13 @@ describe('explain', () => {
     expect(kept.reasons.join(' ')).toMatch(/are kept \(keep_cookies\).* may contain OAuth tokens/);
   });
 
+  test('says how many requests get the credential', () => {
+    const limited = { ...BINDING, requestsPerMinute: 60, requestsPerDay: 2000 };
+    expect(explain([limited], 'https://api.example.com/').reasons.join(' ')).toContain(
+      'At most 60 a minute and 2000 a day get the credential on each machine',
+    );
+  });
+
   test.each([
     [{ scheme: 'basic', username: 'x-access-token' }, 'user name "x-access-token"'],
     [{ scheme: 'header-template', header: 'X-Api-Key', template: 'key {token}' }, 'the header X-Api-Key'],

@@ -417,7 +417,7 @@ function placeWords<S extends InjectionScheme>(injection: Extract<Injection, { s
 
 function contractSentences(binding: HostBinding, besideApprovals: boolean): string[] {
   const sentences = [];
-  sentences.push(cookieSentence(binding));
+  sentences.push(cookieSentence(binding), ...limitSentences(binding));
   if (binding.allowedHosts.length > 0) sentences.push('The host is in its allowed hosts.');
   if (binding.effect === 'read') {
     sentences.push('The method satisfies its effect "read"; Upgrade and method-override headers would be refused.');
@@ -431,6 +431,18 @@ function contractSentences(binding: HostBinding, besideApprovals: boolean): stri
 
 function issuedSentence(issued: string): string {
   return `Its reply may contain ${issued}, which the agent can then use: only the added credential is masked, and the log records the kinds of what the agent receives.`;
+}
+
+function limitSentences({ requestsPerMinute, requestsPerDay }: HostBinding): string[] {
+  const limits = [
+    requestsPerMinute === undefined ? null : `${requestsPerMinute} a minute`,
+    requestsPerDay === undefined ? null : `${requestsPerDay} a day`,
+  ].filter((limit) => limit !== null);
+  return limits.length === 0
+    ? []
+    : [
+        `At most ${limits.join(' and ')} get the credential on each machine; further ones are refused (request_limit_reached).`,
+      ];
 }
 
 function cookieSentence({ keepCookies }: HostBinding): string {

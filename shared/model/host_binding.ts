@@ -55,4 +55,8 @@ export interface HostBinding {
   readonly body: 'buffer' | 'stream';
   /** The reply keeps its cookies and authentication challenges; otherwise they are removed. */
   readonly keepCookies?: boolean;
+  /** The most requests that get the credential in any 60 seconds, on one machine. */
+  readonly requestsPerMinute?: number;
+  /** The same in any 24 hours. */
+  readonly requestsPerDay?: number;
 }

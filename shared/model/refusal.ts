@@ -21,6 +21,7 @@ export const REFUSALS = {
   host_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
   account_not_chosen: { status: 403, event: 'sandbox.proxy.trust_denied' },
   effect_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  request_limit_reached: { status: 429, event: 'sandbox.proxy.trust_denied' },
   binding_paused: { status: 403, event: 'sandbox.proxy.rejected' },
   body_too_large: { status: 413, event: 'sandbox.proxy.rejected' },
   credential_unavailable: { status: 503, event: 'sandbox.proxy.rejected' },
@@ -55,6 +56,8 @@ export interface Refusal<Reason extends string = RefusalReason> {
   readonly reason: Reason;
   /** Names what was wrong and the fix; never holds a secret, a query string or a header value. */
   readonly message: string;
+  /** When the same request may be admitted (`Retry-After`, RFC 9110 section 10.2.3). */
+  readonly retryAfterSeconds?: number;
 }
 
 /** A {@link Refusal} value. */

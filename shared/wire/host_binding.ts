@@ -23,6 +23,7 @@ import {
   MAX_ALLOWED_HOSTS,
   queryParamText,
   regionText,
+  requestLimit,
   sentinelEnvText,
   sentinelValueText,
   serviceText,
@@ -63,6 +64,8 @@ const fields = {
   effect: oneOfValues(EFFECTS).optional(),
   body: oneOfValues(['buffer', 'stream']).default('buffer'),
   keep_cookies: z.boolean({ error: 'must be true or false' }).optional(),
+  requests_per_minute: requestLimit.optional(),
+  requests_per_day: requestLimit.optional(),
   description: descriptionText.optional(),
 };
 
@@ -110,6 +113,8 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
     ...(record.effect === undefined ? {} : { effect: record.effect }),
     body: record.body,
     ...(record.keep_cookies === true ? { keepCookies: true } : {}),
+    ...(record.requests_per_minute === undefined ? {} : { requestsPerMinute: record.requests_per_minute }),
+    ...(record.requests_per_day === undefined ? {} : { requestsPerDay: record.requests_per_day }),
   };
 }
 

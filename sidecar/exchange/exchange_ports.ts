@@ -15,6 +15,7 @@ import type {
 import type { BodyBudget } from './body.ts';
 import type { MaskedReplies } from './masked_replies.ts';
 import type { MaterialCache } from './material.ts';
+import type { RequestCounts } from './request_counts.ts';
 
 /** The ports of an exchange; a test can replace each. */
 export interface ExchangePorts {
@@ -27,6 +28,7 @@ export interface ExchangePorts {
   readonly budget: BodyBudget;
   readonly materials: MaterialCache;
   readonly masked: MaskedReplies;
+  readonly counts: Pick<RequestCounts, 'take'>;
   readonly hash: HashPort;
 }
 

@@ -47,6 +47,8 @@ export async function sendCredentialed(
   const wasRead = body.buffered !== null;
   const paused = ports.masked.refuse(tunnel.sessionId, admitted.binding.id);
   if (paused !== null) return refuse(facts, paused, incoming, wasRead);
+  const overLimit = ports.counts.take(admitted.binding);
+  if (overLimit !== null) return refuse(facts, overLimit, incoming, wasRead);
   const resolved = resolveMaterial(admitted.binding, ports.credentials, ports.materials);
   const material = resolved instanceof Promise ? await resolved : resolved;
   if (!material.ok) return refuse(facts, material.error, incoming, wasRead);

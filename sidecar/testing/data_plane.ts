@@ -27,6 +27,7 @@ import { createSocketGate } from '../../machine/connection/socket_gate.ts';
 import { createOperationRunner, type OperationRunner } from '../connector/operation_runner.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
+import { RequestCounts } from '../exchange/request_counts.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
 import type { Log } from '../../machine/ports.ts';
@@ -237,6 +238,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       budget,
       materials: new MaterialCache(),
       masked: new MaskedReplies(all.maxMaskedReplies, () => true),
+      counts: new RequestCounts(new FakeClock()),
       hash: NodeSha256,
     },
     audit: fakes.audit,

@@ -9,6 +9,7 @@ import { createSocketGate } from '../../machine/connection/socket_gate.ts';
 import type { Log } from '../../machine/ports.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
+import { RequestCounts } from '../exchange/request_counts.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
@@ -61,6 +62,7 @@ beforeEach(() => {
       budget: new BodyBudget(1000),
       materials: new MaterialCache(),
       masked: new MaskedReplies(1000, () => true),
+      counts: new RequestCounts(new FakeClock()),
       hash: NodeSha256,
     },
     audit,

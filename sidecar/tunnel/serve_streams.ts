@@ -24,7 +24,7 @@ import { relayStream } from './relay_stream.ts';
 import type { ServedTunnel } from './serve.ts';
 import { decide, exchangeTunnelOf, noteMasked, recordOutcome, refuseUnread, watchRevocation } from './serve.ts';
 import type { TunnelPorts } from './tunnel_ports.ts';
-import { answerBody, refusalBody } from './write_refusal.ts';
+import { answerBody, refusalBody, refusalFields } from './write_refusal.ts';
 
 /**
  * Serves the requests of one tunnel over HTTP/2, each on its own stream. Each is read, exchanged, recorded and answered here,
@@ -145,7 +145,8 @@ function writeRefusal(
   const called = grpcType(fieldOf(fields, 'content-type'));
   if (called !== null) return client.respond(grpcRefusal(called, why), true);
   const { status } = REFUSALS[why.reason];
-  write(client, status, answerBody({ type: 'json', body: refusalBody(why) }), facts.method !== 'HEAD');
+  const more = refusalFields(why).flatMap(([name, value]) => [name.toLowerCase(), value]);
+  write(client, status, answerBody({ type: 'json', body: refusalBody(why) }), facts.method !== 'HEAD', more);
 }
 
 /** Writes any other outcome to the client. */
@@ -168,9 +169,10 @@ function write(
   status: number,
   { contentType, bytes }: ReturnType<typeof answerBody>,
   withBody: boolean,
+  fields: readonly string[] = [],
 ): void {
   const type = ['content-type', contentType, 'content-length', String(bytes.length)];
-  client.respond([':status', String(status), ...type], !withBody);
+  client.respond([':status', String(status), ...type, ...fields], !withBody);
   if (!withBody) return;
   client.write(bytes);
   client.end();

@@ -13,7 +13,12 @@ const CONTENT_TYPES: Readonly<Record<ReplyType, string>> = {
 /** Answers with a refusal: its status and `{"error": {"code", "message"}}`. The connection stays open when `keepOpen`. */
 export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean, withBody = true): void {
   const { status } = REFUSALS[why.reason];
-  writeJson(client, status, refusalBody(why), keepOpen, withBody);
+  writeText(client, status, { type: 'json', body: refusalBody(why) }, keepOpen, withBody, refusalFields(why));
+}
+
+/** The header fields of a refusal beside those of its body. */
+export function refusalFields({ retryAfterSeconds }: Refusal): readonly (readonly [name: string, value: string])[] {
+  return retryAfterSeconds === undefined ? [] : [['Retry-After', String(retryAfterSeconds)]];
 }
 
 /** `{"error": {"code", "message"}}` */
@@ -43,12 +48,14 @@ export function writeText(
   text: LocalText,
   keepOpen: boolean,
   withBody = true,
+  fields: ReturnType<typeof refusalFields> = [],
 ): void {
   const { contentType, bytes: body } = answerBody(text);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}`,
     `Content-Type: ${contentType}`,
     `Content-Length: ${body.length}`,
+    ...fields.map(([name, value]) => `${name}: ${value}`),
     ...(status === 407 ? ['Proxy-Authenticate: Basic realm="svc"'] : []),
     ...(keepOpen ? [] : ['Connection: close']),
     '',

@@ -1,7 +1,7 @@
 import { type HostPattern, parseHostPattern } from '../../../shared/net/host_pattern.ts';
 import { parseNoProxy, withoutBoundHosts } from '../../../shared/net/no_proxy.ts';
 import { noProxyText } from '../../../shared/net/upstream_proxy.ts';
-import { listAllBindings } from '../../bindings/binding_commands.ts';
+import { listAllBindings } from '../../bindings/find_binding.ts';
 import { listAllConnectors } from '../../connectors/connector_lookup.ts';
 import { controlClient } from '../../clients.ts';
 import type { Call } from '../../command_line.ts';

@@ -160,6 +160,7 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   host_not_allowed: 'The host is not an allowed host of the binding.',
   account_not_chosen: 'The request asked for another account than the session chose for this host.',
   effect_not_allowed: 'The binding is read-only, and the method may write.',
+  request_limit_reached: 'The binding’s limit of requests was reached on this machine.',
   binding_paused: 'Too many replies of this session contained the credential, so the binding is paused for it.',
   body_too_large: 'The body was larger than a request with a credential may have.',
   credential_unavailable: 'The credential is not stored, or was not retrieved in time.',

@@ -115,8 +115,18 @@ function writtenSection(binding: HostBindingRecord): Html {
         'Cookies of replies',
         binding.keep_cookies === true ? 'kept, with challenges to sign in' : 'removed, with challenges to sign in',
       ],
+      ['Most requests', requestLimits(binding)],
     ])}
   </section>`;
+}
+
+function requestLimits({ requests_per_minute: perMinute, requests_per_day: perDay }: HostBindingRecord): string | null {
+  if (perMinute === undefined && perDay === undefined) return null;
+  const limits = [
+    perMinute === undefined ? '' : `${perMinute} a minute`,
+    perDay === undefined ? '' : `${perDay} a day`,
+  ];
+  return `${limits.filter((limit) => limit !== '').join(', ')}; on each machine`;
 }
 
 function changeSection({ binding, lastChange }: BindingDetails, nowMs: number): Html {

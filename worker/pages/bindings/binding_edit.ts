@@ -41,7 +41,7 @@ export function fieldsOfBinding(binding: HostBindingRecord): Readonly<Record<str
     ...texts
   } = binding;
   return {
-    ...Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text ?? ''])),
+    ...Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, String(text ?? '')])),
     allowed_hosts: allowed.join(', '),
     body: body === 'buffer' ? '' : body,
     keep_cookies: keepCookies === true ? 'true' : '',

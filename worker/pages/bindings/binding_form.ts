@@ -50,6 +50,8 @@ const LABELS: Readonly<Record<string, string>> = {
   sentinel_env: 'Variable of the stand-in',
   body: 'Request body',
   keep_cookies: 'Cookies of replies',
+  requests_per_minute: 'Requests a minute',
+  requests_per_day: 'Requests a day',
 };
 
 interface BindingFormView {
@@ -75,6 +77,8 @@ const COMMON = [
   'sentinel_env',
   'body',
   'keep_cookies',
+  'requests_per_minute',
+  'requests_per_day',
 ];
 
 /** The form of a binding for one scheme. */
@@ -177,12 +181,25 @@ function effectChoices() {
 }
 
 function moreFields(form: FormState): Html {
-  const names = ['allowed_hosts', 'description', 'sentinel_value', 'sentinel_env', 'body', 'keep_cookies'];
+  const names = [
+    'allowed_hosts',
+    'description',
+    'sentinel_value',
+    'sentinel_env',
+    'body',
+    'keep_cookies',
+    'requests_per_minute',
+    'requests_per_day',
+  ];
   const isUsed = names.some((name) => (form.values[name] ?? '') !== '');
   return html`<details class="more" ${isUsed ? 'open' : ''}>
-    <summary>Allowed hosts, a stand-in for the agent, the request's body, cookies of replies, description</summary>
+    <summary>
+      Allowed hosts, limits, a stand-in for the agent, the request's body, cookies of replies, description
+    </summary>
     <div class="stack">
       ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, separated by commas; empty: all that the pattern matches', isMono: true })}
+      ${textField(form, { name: 'requests_per_minute', label: 'Requests a minute', hint: 'The most that get the credential, on each machine; empty: no limit' })}
+      ${textField(form, { name: 'requests_per_day', label: 'Requests a day' })}
       ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that need a credential to start: not a secret; the proxy swaps it for the real one', isMono: true })}
       ${textField(form, { name: 'sentinel_env', label: 'Variable of the stand-in', placeholder: 'GITHUB_TOKEN', isMono: true })}
       ${selectField(form, {

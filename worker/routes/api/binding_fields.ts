@@ -15,6 +15,8 @@ export function bindingRecordOf(fields: Fields): Record<string, unknown> {
     sentinel_value: value,
     sentinel_env: env,
     keep_cookies: kept,
+    requests_per_minute: perMinute,
+    requests_per_day: perDay,
     ...plain
   } = dropEmpty(fields);
   const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
@@ -22,6 +24,8 @@ export function bindingRecordOf(fields: Fields): Record<string, unknown> {
   return {
     ...plain,
     ...(hosts !== undefined && { allowed_hosts: hosts }),
+    ...(perMinute !== undefined && { requests_per_minute: Number(perMinute) }),
+    ...(perDay !== undefined && { requests_per_day: Number(perDay) }),
     ...(kept !== undefined && { keep_cookies: kept === 'true' }),
     ...(isSwap && { emit_mechanism: 'sentinel-swap', sentinel: { value, ...(env !== undefined && { env }) } }),
   };

@@ -58,6 +58,8 @@ describe('the form of an existing binding', () => {
       sentinel: { value: 'stand-in-of-sixteen', env: 'API_KEY' },
       body: 'stream',
       keep_cookies: true,
+      requests_per_minute: 60,
+      requests_per_day: 2000,
       description: 'For the build',
     });
     const reply = await save(made.id, await formOf(made.id));
@@ -82,6 +84,13 @@ describe('the form of an existing binding', () => {
     expect(page).toContain('id="host-problem"');
     expect(page).toContain('value="kept"');
     expect(await readBinding(made.id)).toEqual(made);
+  });
+
+  test('refuses a limit that is no number, at its field', async () => {
+    const made = await bind('limited.example.test');
+    const reply = await save(made.id, { ...(await formOf(made.id)), requests_per_day: 'many' });
+    expect([reply.status, await readBinding(made.id)]).toEqual([400, made]);
+    expect(await reply.text()).toContain('id="requests_per_day-problem"');
   });
 
   test('is audited like a change by the API', async () => {
