@@ -1,3 +1,5 @@
+import { compactDecrypt, exportJWK, generateKeyPair } from 'jose';
+import { createdView, viewReply } from '../shared/wire/approval_views.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { plantSecret } from './support/planted_secret.ts';
@@ -89,6 +91,18 @@ async function connectorEvents(): Promise<z.infer<typeof events>['items']> {
   return events.parse(page.body).items;
 }
 
+/** The held request, as its sidecar shows it to a page. */
+async function viewOf(id: string): Promise<unknown> {
+  const { publicKey, privateKey } = await generateKeyPair('ECDH-ES', { crv: 'P-256', extractable: true });
+  const asked = await world.svc.api('POST', `/v1/approvals/${id}/views`, { key: await exportJWK(publicKey) });
+  const { id: view } = createdView.parse(asked.body);
+  const read = async () =>
+    viewReply.parse((await world.svc.api('GET', `/v1/approvals/${id}/views/${view}`)).body).sealed;
+  const sealed = await expect.poll(read, { timeout: 60_000 }).not.toBeNull().then(read);
+  const { plaintext } = await compactDecrypt(sealed ?? '', privateKey);
+  return JSON.parse(new TextDecoder().decode(plaintext));
+}
+
 describe('an operation of an installed connector', () => {
   it('gives the same reply through the proxy, the local API and the request endpoint, masked and without cookies', async () => {
     const { status, raw } = await sendRequest(
@@ -142,6 +156,11 @@ describe('an operation of an installed connector', () => {
     const [approval] = await pending();
     expect(approval?.summary).toContain('delete-item');
     expect(world.upstream.requests).toEqual([]);
+    expect(await viewOf(approval?.id ?? '')).toMatchObject({
+      approval_id: approval?.id,
+      line: `DELETE https://${HOST}/items/7`,
+      text: '',
+    });
     await world.svc.ok(['approvals', 'approve', approval?.id ?? '', '--times', '2']);
     expect((await held).status).toBe(200);
     expect(world.upstream.requests).toHaveLength(1);

@@ -115,6 +115,8 @@ export interface ToolApproval {
   readonly argumentsHash: string;
   /** The summary for the person: server, tool, argument names and sizes. It contains no control characters. */
   readonly summary: string;
+  /** The arguments as JSON, with the server's credentials masked, for the person; null if they cannot be masked. */
+  readonly shownArguments: string | null;
   readonly sessionId: string | null;
   /** Aborted if the client disconnects or cancels the call. */
   readonly signal: AbortSignal;

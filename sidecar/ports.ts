@@ -1,3 +1,4 @@
+import type { ShownRequest } from '../shared/wire/approval_views.ts';
 import type { SecureContext } from 'node:tls';
 
 import type { ConnectorOperation } from '../shared/connect/connector_index.ts';
@@ -42,6 +43,9 @@ export interface CredentialSource {
   isStored(ref: CredentialRef): boolean;
 }
 
+/** A request that waits, with its credential masked. */
+export type HeldContent = Pick<ShownRequest, 'line' | 'content_type' | 'text' | 'bytes'>;
+
 /** One request that a person has to approve before it is sent. */
 export interface ApprovalRequest {
   readonly match: ConnectorOperation;
@@ -51,6 +55,8 @@ export interface ApprovalRequest {
   readonly scope: string | null;
   /** What a person is shown of it. */
   readonly summary: string;
+  /** What a page of the person is shown besides; null if it cannot be masked. */
+  readonly show: () => Promise<HeldContent | null>;
   readonly sessionId: string | null;
 }
 

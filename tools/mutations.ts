@@ -1,6 +1,7 @@
 import type { Mutation } from './mutation.ts';
 import { ACCOUNT_MUTATIONS } from './mutations/accounts.ts';
 import { AGENT_MUTATIONS } from './mutations/agents.ts';
+import { VIEW_MUTATIONS } from './mutations/approval_views.ts';
 import { AUDIT_MUTATIONS } from './mutations/audit.ts';
 import { CONNECTION_MUTATIONS } from './mutations/connections.ts';
 import { CONNECTOR_MUTATIONS } from './mutations/connectors.ts';
@@ -1208,6 +1209,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   ...CONNECTOR_MUTATIONS,
   ...GRANT_MUTATIONS,
+  ...VIEW_MUTATIONS,
   ...GRAPHQL_MUTATIONS,
   ...EGRESS_MUTATIONS,
   ...OTHER_PORT_MUTATIONS,

@@ -1,6 +1,14 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { getHealth, getMe, postSignInLink } from './routes/api/account.ts';
-import { deleteGrant, getApproval, getApprovals, getGrants, postDecision } from './routes/api/approvals.ts';
+import {
+  deleteGrant,
+  getApproval,
+  getApprovals,
+  getGrants,
+  getView,
+  postDecision,
+  postView,
+} from './routes/api/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/http/app_env.ts';
 import type { ApiLimits } from '../shared/model/limits.ts';
 import type { BindingTemplate } from '../shared/wire/binding_template.ts';
@@ -111,6 +119,7 @@ import {
   postMcpHealth,
   postMcpTools,
   postSidecarApproval,
+  postSidecarApprovalView,
   postSidecarPendingLogin,
   postUnsealed,
 } from './routes/api/sidecar_channel.ts';
@@ -213,6 +222,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/approvals', getApprovals],
   ['get', '/v1/approvals/{id}', getApproval],
   ['post', '/v1/approvals/{id}/decide', postDecision],
+  ['post', '/v1/approvals/{id}/views', postView],
+  ['get', '/v1/approvals/{id}/views/{view}', getView],
   ['get', '/v1/approval-grants', getGrants],
   ['delete', '/v1/approval-grants/{id}', deleteGrant],
 
@@ -239,6 +250,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/sidecar/mcp-tools', postMcpTools],
   ['post', '/v1/sidecar/approvals', postSidecarApproval],
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
+  ['post', '/v1/sidecar/approvals/{id}/views', postSidecarApprovalView],
   ['get', '/v1/sidecar/pending-logins/{id}', getSidecarPendingLogin],
   ['post', '/v1/sidecar/pending-logins/{id}', postSidecarPendingLogin],
 ];

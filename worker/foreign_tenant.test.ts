@@ -21,11 +21,14 @@ const openApi = z.object({
 });
 const withId = z.object({ id: z.string() });
 
+const KEY = { kty: 'EC', crv: 'P-256', x: 'x'.repeat(43), y: 'y'.repeat(43) };
+
 let control: InProcess;
 let tenant: HostedUser;
 let stranger: HostedUser;
 let strangerSidecar: TestSidecar;
 let tenantSidecar: TestSidecar;
+let viewId = '';
 let routes: { method: string; path: string; access: string }[] = [];
 /** The id for each path, and a valid body. */
 let places: Record<string, { readonly id: string; readonly body?: unknown }> = {};
@@ -53,20 +56,24 @@ async function askedApproval(connectorId: string): Promise<string> {
   return String(errorBody.parse(await reply.json()).error.details?.['approval_id']);
 }
 
-/** A grant of the first tenant's. */
-async function grantedFor(connectorId: string, sidecar: TestSidecar): Promise<string> {
+/** An approval that a sidecar of the first tenant waits for. */
+async function heldBySidecar(connectorId: string, fingerprint: string): Promise<string> {
   const body = {
-    request_id: 'request-of-the-grant',
+    request_id: `request-of-${fingerprint.slice(0, 8)}`,
     connector_id: connectorId,
     operation: 'delete-item',
-    fingerprint: 'a'.repeat(64),
+    fingerprint,
     summary: PLANTED,
     session_id: PLANTED,
   };
-  const jws = await (await sidecar.call('POST', '/v1/sidecar/approvals', { body })).text();
-  const { approval_id: id } = await sidecar.verify(jws, APPROVAL_TYP, approvalPayload);
-  const decision = { decision: 'approve', grant: { seconds: 3600 } };
-  await tenant.call('POST', `/v1/approvals/${id}/decide`, decision);
+  const jws = await (await tenantSidecar.call('POST', '/v1/sidecar/approvals', { body })).text();
+  return (await tenantSidecar.verify(jws, APPROVAL_TYP, approvalPayload)).approval_id;
+}
+
+/** A grant of the first tenant's. */
+async function grantedFor(connectorId: string): Promise<string> {
+  const id = await heldBySidecar(connectorId, 'a'.repeat(64));
+  await tenant.call('POST', `/v1/approvals/${id}/decide`, { decision: 'approve', grant: { seconds: 3600 } });
   const { items } = await parseReply(grantsPage, tenant.call('GET', '/v1/approval-grants'));
   return items[0]?.id ?? '';
 }
@@ -92,7 +99,9 @@ beforeAll(async () => {
   const serverId = await create('/v1/mcp-servers', { ...server, registry_id: 'acme/planted' });
   await create('/v1/mcp-servers', { ...server, owner: 'enterprise' });
   const approvalId = await askedApproval(connectorId);
-  const grantId = await grantedFor(connectorId, tenantSidecar);
+  const grantId = await grantedFor(connectorId);
+  const heldId = await heldBySidecar(connectorId, 'b'.repeat(64));
+  viewId = await create(`/v1/approvals/${heldId}/views`, { key: KEY });
   const loginId = await create('/v1/pending-logins', {
     program: PLANTED,
     token_url: 'https://auth.example.test/token',
@@ -158,6 +167,9 @@ beforeAll(async () => {
     '/v1/mcp-servers/{id}/rollback': { id: serverId, body: { revision: 1 } },
     '/v1/approvals/{id}': { id: approvalId },
     '/v1/approvals/{id}/decide': { id: approvalId, body: { decision: 'approve' } },
+    '/v1/approvals/{id}/views': { id: heldId, body: { key: KEY } },
+    '/v1/approvals/{id}/views/{view}': { id: heldId },
+    '/v1/sidecar/approvals/{id}/views': { id: heldId, body: { view_id: `apv_${NOTHING}`, sealed: 'a..b.c.d' } },
     '/v1/approval-grants/{id}': { id: grantId },
     '/v1/pending-logins/{id}': { id: loginId },
     '/v1/pending-logins/{id}/store': { id: loginId, body: { path: 'user/x' } },
@@ -195,7 +207,10 @@ const isOfProgram = (access: string) => access !== 'anyone' && access !== 'brows
 /** A call by another tenant's user or sidecar to a resource of the first tenant. */
 function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSidecar): Promise<Response> {
   const place = places[route.path];
-  const path = route.path.replace(/\{\w+\}/, place?.id ?? '').replace('{name}', 'TOKEN');
+  const path = route.path
+    .replace(/\{\w+\}/, place?.id ?? '')
+    .replace('{name}', 'TOKEN')
+    .replace('{view}', viewId);
   const method = route.method === 'POST' ? 'POST' : 'GET';
   if (route.access === 'sidecar') return sidecar.call(method, path, method === 'POST' ? { body: place?.body } : {});
   const takesBody = route.method === 'POST' || route.method === 'PUT';

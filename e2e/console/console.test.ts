@@ -152,7 +152,7 @@ describe('live', () => {
     await second.goto('/bindings');
     const tabs = [elsewhere, second];
     const before = await list.locator('.card').count();
-    await suite.world.askApproval(seeded.connectorId, 'Items: delete item 43');
+    const asked = await suite.world.askApproval(seeded.connectorId, 'Items: delete item 43');
     for (const tab of tabs) {
       await expect.poll(() => tab.title()).toMatch(titleWith(before + 1));
       expect(await tab.locator('nav a[href="/approvals"]:visible .count').innerText()).toBe(String(before + 1));
@@ -165,6 +165,12 @@ describe('live', () => {
       .locator('.ring')
       .getByText(/^\d+ s$/)
       .waitFor();
+    await card.focus();
+    await list.keyboard.press('s');
+    const shown = { line: 'DELETE https://api.example.test/items/43', content_type: 'text/plain', bytes: 20 };
+    await suite.world.showRequest(asked, { ...shown, text: '<b>why</b>\nKäse 43' });
+    await card.locator('pre').getByText('<b>why</b>').waitFor();
+    expect(await card.innerText()).toContain(shown.line);
     await card.getByText('Allow more like this').click();
     await expectAccessible(list);
     // In a field a key decides nothing.

@@ -5,9 +5,11 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { signInLinkReply } from '../../shared/wire/account.ts';
-import { approvalPayload } from '../../shared/wire/approvals.ts';
+import { APPROVAL_KNOWS_HEADER, APPROVAL_KNOWS_VIEWS, type ShownRequest } from '../../shared/wire/approval_views.ts';
+import { approvalPayload, approvalRecord } from '../../shared/wire/approvals.ts';
 import { APPROVAL_TYP, EVENTS_TYP, eventsPayload } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import { sealView } from '../../sidecar/control/seal_view.ts';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { type ControlPlaneUnderTest, ROOT, startOnNode } from '../runtimes/programs.ts';
 import { TestSidecar } from '../runtimes/sidecar_client.ts';
@@ -175,6 +177,19 @@ export class ConsoleWorld {
     const text = await reply.text();
     if (!reply.ok) throw new Error(`the approval was not asked: ${text}`);
     return (await this.sidecar.verify(text, APPROVAL_TYP, approvalPayload)).approval_id;
+  }
+
+  /** Answers the page that wants to see a request, as the sidecar that holds it does. */
+  async showRequest(id: string, request: Omit<ShownRequest, 'approval_id' | 'fingerprint'>): Promise<void> {
+    const { fingerprint } = approvalRecord.parse(await this.api('GET', `/v1/approvals/${id}`));
+    const headers = { [APPROVAL_KNOWS_HEADER]: APPROVAL_KNOWS_VIEWS };
+    const path = `/v1/sidecar/approvals/${id}?wait=25&request_id=${crypto.randomUUID()}`;
+    const jws = await (await this.sidecar.call('GET', path, { headers })).text();
+    const { views = [] } = await this.sidecar.verify(jws, APPROVAL_TYP, approvalPayload);
+    for (const view of views) {
+      const body = { view_id: view.id, sealed: await sealView(view, { approval_id: id, fingerprint, ...request }) };
+      await this.sidecar.call('POST', `/v1/sidecar/approvals/${id}/views`, { body });
+    }
   }
 }
 

@@ -216,6 +216,7 @@ test('a tool that the policy denies is neither listed nor called, and one that n
   expect(await textOf(client, 'well__args', { text: 'private' })).toEqual([false, '{"text":"private"}']);
   expect(ports.approvals[0]).toMatchObject({ tool: 'args', argumentsHash: expect.stringMatching(/^[0-9a-f]{64}$/) });
   expect(ports.approvals[0]?.summary).toContain('"text" (7 characters)');
+  expect(JSON.parse(ports.approvals[0]?.shownArguments ?? '')).toHaveProperty('text');
   await textOf(client, 'well__args', { text: 'another' });
   await textOf(client, 'well__args', { text: 'private' });
   const [first, other, again] = ports.approvals.map(({ argumentsHash }) => argumentsHash);

@@ -173,6 +173,7 @@ export class ToolRouter {
         ...asked,
         argumentsHash: sha256Hex(callText(server, tool.name, args)),
         summary: callSummary(server, tool.name, args),
+        shownArguments: shownArguments(supervised, args),
       });
       if (!approved.ok) throw new Denied(approved.error.reason, approved.error.message);
     }
@@ -285,4 +286,9 @@ function failure(message: string): CallToolResult {
 function unknownToolError(name: string): ProtocolError {
   const shown = JSON.stringify(name.slice(0, 128));
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}`);
+}
+
+/** The arguments for the person who decides. Null while nothing can mask them: the server does not run yet. */
+function shownArguments({ current }: Pick<SupervisedServer, 'current'>, args: ToolCall['args']): string | null {
+  return current === null ? null : JSON.stringify(current.mask.maskValue(args ?? {}), null, 2);
 }

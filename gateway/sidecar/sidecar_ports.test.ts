@@ -109,6 +109,7 @@ const call = (more: Partial<ToolApproval> = {}): ToolApproval => ({
   tool: 'delete_file',
   argumentsHash: 'a'.repeat(64),
   summary: 'demo: delete_file (path)',
+  shownArguments: null,
   sessionId: null,
   signal: new AbortController().signal,
   ...more,

@@ -1,3 +1,4 @@
+import { MOST_SHOWN_BYTES } from '../../shared/wire/approval_views.ts';
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -121,13 +122,14 @@ export class SidecarPorts implements GatewayPorts {
   }
 
   async approve(call: ToolApproval): Promise<Result<null, Refusal<ApprovalRefusalReason>>> {
-    const { server, tool, argumentsHash, summary, sessionId, signal } = call;
+    const { server, tool, argumentsHash, summary, shownArguments: text, sessionId, signal } = call;
     const body = {
       server_id: server.id,
       tool: toShownTool(tool),
       arguments_hash: callHash(tool, argumentsHash),
       summary,
       session_id: sessionId,
+      ...(text !== null && { arguments: { text: text.slice(0, MOST_SHOWN_BYTES), bytes: Buffer.byteLength(text) } }),
     };
     const how = { body, timeoutMs: APPROVAL_TIMEOUT_MS, signal };
     const reply = await this.#options.localApi.call('POST', '/v1/mcp/approvals', approved, how);

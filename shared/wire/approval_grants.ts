@@ -3,7 +3,7 @@ import { id, owner, page, pageQuery, time } from './primitives.ts';
 
 /** The longest grant. It also ends with the session, which svc cannot see from the control plane. */
 export const MOST_GRANT_SECONDS = 8 * 3600;
-export const MOST_GRANT_TIMES = 100;
+const MOST_GRANT_TIMES = 100;
 
 /**
  * What a person allows besides the request that was approved: further requests of the same operation with the same path
@@ -20,7 +20,7 @@ export const grantInput = z
 export type GrantInput = z.output<typeof grantInput>;
 
 /** `changed`: the connector has another version than the one that the grant was given for. */
-export const GRANT_STATES = ['open', 'over', 'used_up', 'changed', 'revoked'] as const;
+const GRANT_STATES = ['open', 'over', 'used_up', 'changed', 'revoked'] as const;
 export type GrantState = (typeof GRANT_STATES)[number];
 
 export const grantRecord = z

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { approvalView } from './approval_views.ts';
 import { grantInput } from './approval_grants.ts';
 import { id, line, owner, page, pageQuery, time } from './primitives.ts';
 
@@ -127,6 +128,8 @@ export const approvalPayload = z.strictObject({
   request_id: requestId,
   approval_id: id('apr'),
   state: z.enum(APPROVAL_STATES),
+  /** Who wants to see the request, if the sidecar knows how to show it. */
+  views: z.array(approvalView).optional(),
   expires_at: time,
 });
 export type ApprovalPayload = z.infer<typeof approvalPayload>;

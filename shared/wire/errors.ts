@@ -74,6 +74,8 @@ export const ERROR_STATUS = {
   name_taken: 409,
   /** details: `{state}`. */
   approval_not_pending: 409,
+  /** Only a request whose agent waits can be shown. */
+  approval_not_held: 409,
   /** An enterprise must keep an owner who can sign in. */
   last_owner: 409,
   /** A change to sign-in that would lock out the user who makes it. */

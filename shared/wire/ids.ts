@@ -18,6 +18,8 @@ const ID_PREFIXES = [
   'apr',
   /** A grant: further requests that an approval covers. */
   'apg',
+  /** A request that waits for an approval, to be shown to one page. */
+  'apv',
   /** A browser session. */
   'bse',
   /** A sign-in identity of a user. */

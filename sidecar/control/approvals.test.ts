@@ -1,7 +1,9 @@
+import { compactDecrypt, exportJWK, generateKeyPair } from 'jose';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import { ok } from '../../shared/model/result.ts';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
+import { viewInput } from '../../shared/wire/approval_views.ts';
 import type { ApprovalRequest } from '../ports.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
@@ -10,11 +12,13 @@ import { channelFailure } from './channel_failure.ts';
 import { Link } from './link.ts';
 
 const operation = sampleOperation({ approval: 'required' });
+const CONTENT = { line: 'GET https://api.example.com/items/7', content_type: '', text: 'the body', bytes: 8 };
 const REQUEST: ApprovalRequest = {
   match: { connector: sampleConnector([operation]), operation },
   fingerprint: 'f'.repeat(64),
   scope: 'e'.repeat(64),
   summary: 'Items: Get an item',
+  show: () => Promise.resolve(CONTENT),
   sessionId: 'ses_1',
 };
 const here = new AbortController().signal;
@@ -49,6 +53,39 @@ describe('an approval', () => {
         sessionId: 'ses_1',
       },
     ]);
+  });
+
+  it('seals the held request to each page that wants to see it, and to nobody else', async () => {
+    const { publicKey, privateKey } = await generateKeyPair('ECDH-ES', { crv: 'P-256', extractable: true });
+    const key = viewInput.parse({ key: await exportJWK(publicKey) }).key;
+    const view = { id: 'apv_00000000000000000000000000', key };
+    channel.approvals = [
+      ok({ approvalId: 'apr_0', state: 'pending' }),
+      ok({ approvalId: 'apr_0', state: 'pending', views: [view] }),
+      ok({ approvalId: 'apr_0', state: 'approved' }),
+    ];
+    expect(await outcome()).toBe('apr_0');
+    expect(channel.sentViews).toMatchObject([{ approvalId: 'apr_0', viewId: view.id }]);
+    const sealed = channel.sentViews[0]?.sealed ?? '';
+    expect(sealed).not.toContain('the body');
+    const { plaintext } = await compactDecrypt(sealed, privateKey);
+    expect(JSON.parse(new TextDecoder().decode(plaintext))).toEqual({
+      approval_id: 'apr_0',
+      fingerprint: REQUEST.fingerprint,
+      ...CONTENT,
+    });
+  });
+
+  it('shows nothing of a request that cannot be masked', async () => {
+    const key = { kty: 'EC', crv: 'P-256', x: 'x'.repeat(43), y: 'y'.repeat(43) } as const;
+    const views = [{ id: 'apv_00000000000000000000000000', key }];
+    channel.approvals = [
+      ok({ approvalId: 'apr_0', state: 'pending' }),
+      ok({ approvalId: 'apr_0', state: 'pending', views }),
+      ok({ approvalId: 'apr_0', state: 'approved' }),
+    ];
+    await approvals.approve({ ...REQUEST, show: () => Promise.resolve(null) }, here);
+    expect(channel.sentViews).toEqual([]);
   });
 
   it('says which session asks, in words that cannot control what shows them', async () => {
@@ -159,6 +196,7 @@ describe('an approval', () => {
 
 describe('an approval of a tool call', () => {
   const TOOL_CALL = {
+    show: () => Promise.resolve(null),
     server: { id: 'mcp_1' },
     tool: 'delete_file',
     argumentsHash: 'a'.repeat(64),

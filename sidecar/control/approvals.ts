@@ -4,7 +4,8 @@ import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { APPROVAL_HOLD_SECONDS } from '../../shared/wire/approvals.ts';
 import { MAX_WAIT_SECONDS } from '../../shared/wire/channel.ts';
-import type { ApprovalRequest, ApprovalSource, NotApproved } from '../ports.ts';
+import type { ApprovalRequest, ApprovalSource, HeldContent, NotApproved } from '../ports.ts';
+import { sealView } from './seal_view.ts';
 import { unavailableRefusal, type ChannelFailure } from './channel_failure.ts';
 import type { ApprovalAnswer, ApprovalCall, ControlChannel } from './control_channel.ts';
 import { toShownLine } from '../../shared/model/shown_text.ts';
@@ -12,7 +13,7 @@ import { sha256Hex } from '../../machine/sha256.ts';
 import { pause } from '../../machine/pause.ts';
 
 interface ApprovalsOptions {
-  readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval'>;
+  readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval' | 'sendView'>;
   /** What a person is told of the session that asks; null if it is unknown. */
   readonly findSession?: (id: string) => { readonly name: string | null; readonly folder: string | null } | null;
   readonly holdSeconds?: number;
@@ -30,10 +31,19 @@ export interface ToolApprovalRequest {
   readonly argumentsHash: string;
   /** Server, tool and the names of the arguments; never their values. */
   readonly summary: string;
+  readonly show: () => Promise<HeldContent | null>;
   readonly sessionId: string | null;
 }
 
 type Answer = Result<ApprovalAnswer, ChannelFailure>;
+
+/** What a person may be shown of a request while it is held; null: nothing. */
+type Show = () => Promise<HeldContent | null>;
+
+interface Held {
+  readonly call: ApprovalCall;
+  readonly show: Show;
+}
 
 const MAX_HELD = 64;
 /** Keeps one session from taking every place. */
@@ -61,12 +71,12 @@ export class Approvals implements ApprovalSource {
   }
 
   approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
-    return this.#ask({ ...callOf(request), ...this.#whoAsks(request) }, gone);
+    return this.#ask({ ...callOf(request), ...this.#whoAsks(request) }, request.show, gone);
   }
 
   /** The same for a tool call of an MCP server. */
   approveTool(request: ToolApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
-    return this.#ask({ ...toolCallOf(request), ...this.#whoAsks(request) }, gone);
+    return this.#ask({ ...toolCallOf(request), ...this.#whoAsks(request) }, request.show, gone);
   }
 
   #whoAsks({ sessionId }: { readonly sessionId: string | null }): Pick<ApprovalCall, 'sessionName' | 'folder'> {
@@ -77,7 +87,7 @@ export class Approvals implements ApprovalSource {
     };
   }
 
-  async #ask(call: ApprovalCall, gone: AbortSignal): Promise<Result<string, NotApproved>> {
+  async #ask(call: ApprovalCall, show: Show, gone: AbortSignal): Promise<Result<string, NotApproved>> {
     const answer = await this.#options.channel.requestApproval(call);
     if (!answer.ok) return refuseApproval(notAskedRefusal(answer.error), null);
     const decided = decision(answer.value);
@@ -85,7 +95,7 @@ export class Approvals implements ApprovalSource {
     if (!this.#mayHold(call.sessionId)) return refuseUnapproved(answer.value.approvalId);
     this.#held.push(call.sessionId);
     try {
-      return await this.#hold(call, answer.value, gone);
+      return await this.#hold({ call, show }, answer.value, gone);
     } finally {
       this.#held.splice(this.#held.indexOf(call.sessionId), 1);
     }
@@ -97,7 +107,7 @@ export class Approvals implements ApprovalSource {
   }
 
   /** Polls again after an outage: the approval still exists when the control plane is back. */
-  async #hold(call: ApprovalCall, first: ApprovalAnswer, gone: AbortSignal): Promise<Result<string, NotApproved>> {
+  async #hold({ call, show }: Held, first: ApprovalAnswer, gone: AbortSignal): Promise<Result<string, NotApproved>> {
     const until = performance.now() + (this.#options.holdSeconds ?? APPROVAL_HOLD_SECONDS) * 1000;
     let known = first;
     let questions = 1;
@@ -112,9 +122,21 @@ export class Approvals implements ApprovalSource {
       const decided = answer.ok ? decision(answer.value) : null;
       if (decided !== null) return decided;
       if (answer.ok) known = answer.value;
+      if (answer.ok) await this.#show(call, show, answer.value);
       if (performance.now() - askedAt < PAUSE_MS) await (this.#options.pause ?? holdOff)(gone);
     }
     return refuseUnapproved(known.approvalId);
+  }
+
+  /** Seals the request to each page that wants to see it. A page that gets nothing says so itself. */
+  async #show({ fingerprint }: ApprovalCall, show: Show, { approvalId, views = [] }: ApprovalAnswer): Promise<void> {
+    if (views.length === 0) return;
+    const content = await show();
+    if (content === null) return;
+    for (const view of views) {
+      const sealed = await sealView(view, { approval_id: approvalId, fingerprint, ...content });
+      await this.#options.channel.sendView({ approvalId, viewId: view.id, sealed });
+    }
   }
 
   #wait({ requestId }: ApprovalCall, approvalId: string, leftMs: number, signal: AbortSignal): Promise<Answer> {

@@ -1,3 +1,4 @@
+import { APPROVAL_KNOWS_HEADER, APPROVAL_KNOWS_VIEWS } from '../../shared/wire/approval_views.ts';
 import { randomBytes } from 'node:crypto';
 import type { CredentialRef } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -22,6 +23,7 @@ import type {
   ApprovalAnswer,
   ApprovalCall,
   ApprovalWait,
+  SealedView,
   AuditHeads,
   CapturedTokens,
   ControlChannel,
@@ -78,6 +80,8 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
     fetchUnsealed: (request) => reportTo(link, () => callForUnsealed(options, request)),
     requestApproval: (call) => reportTo(link, () => approvalCall(options, call)),
     awaitApproval: (wait) => reportTo(link, () => approvalWait(options, wait)),
+    // Not reported to the link: the page may have gone.
+    sendView: (view) => viewCall(options, view),
     reportMcpHealth: (report) => reportTo(link, () => mcpHealthCall(options, report)),
     sendEvents: (events) => reportTo(link, () => eventsCall(options, events)),
     // Not reported to the link: an older control plane does not know these calls.
@@ -183,10 +187,20 @@ async function approvalWait(
   { requestId, approvalId, waitSeconds, signal }: ApprovalWait,
 ): Promise<Result<ApprovalAnswer, ChannelFailure>> {
   const target = `/v1/sidecar/approvals/${approvalId}?wait=${waitSeconds}&request_id=${requestId}`;
-  const answer = await get(options, target, { waitSeconds, signal });
+  const headers = { [APPROVAL_KNOWS_HEADER]: APPROVAL_KNOWS_VIEWS };
+  const answer = await get(options, target, { waitSeconds, headers, signal });
   if (!answer.ok) return answer;
   const asked = { nonce: answer.value.nonce, requestId, approvalId };
   return openApproval(options.identity, answer.value.reply.body, asked);
+}
+
+async function viewCall(
+  options: ControlChannelOptions,
+  { approvalId, viewId, sealed }: SealedView,
+): Promise<Result<void, ChannelFailure>> {
+  const body = JSON.stringify({ view_id: viewId, sealed });
+  const answer = await post(options, `/v1/sidecar/approvals/${approvalId}/views`, body);
+  return answer.ok ? ok(undefined) : answer;
 }
 
 async function mcpHealthCall(

@@ -1,3 +1,4 @@
+import type { ApprovalView } from '../../shared/wire/approval_views.ts';
 import type { LoginReply } from '../../shared/connect/login_reply.ts';
 import type { LoginGrant } from '../../shared/model/new_login.ts';
 import type { LoginKey } from '../../shared/wire/pending_logins.ts';
@@ -94,6 +95,15 @@ export interface ApprovalWait {
 export interface ApprovalAnswer {
   readonly approvalId: string;
   readonly state: ApprovalState;
+  /** The pages that wait to be shown the request. */
+  readonly views?: readonly ApprovalView[];
+}
+
+/** A request that waits, sealed to a page's key. */
+export interface SealedView {
+  readonly approvalId: string;
+  readonly viewId: string;
+  readonly sealed: string;
 }
 
 /** The control plane's signed answer to one call with events. */
@@ -143,6 +153,7 @@ export interface ControlChannel {
   fetchUnsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelFailure>>;
   requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelFailure>>;
   awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>>;
+  sendView(view: SealedView): Promise<Result<void, ChannelFailure>>;
   /** Reports the state of this machine's MCP servers; the reply decides nothing. */
   reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelFailure>>;
   /** Reports tools of an MCP server; returns the version of the snapshot that has the outcome. */

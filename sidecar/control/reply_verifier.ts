@@ -160,7 +160,8 @@ export async function openApproval(
   const { request_id: answered, approval_id: approvalId, state } = payload.value;
   const isAsked = answered === asked.requestId && (asked.approvalId ?? approvalId) === approvalId;
   if (!isAsked || !isMine(identity, payload.value, asked.nonce)) return refuseReply('reply to the approval');
-  return ok({ approvalId, state });
+  const { views } = payload.value;
+  return ok({ approvalId, state, ...(views && { views }) });
 }
 
 /** Verifies the control plane's answer about a login that is open. */

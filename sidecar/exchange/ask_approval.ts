@@ -4,6 +4,9 @@ import { requestSummary } from '../../shared/connect/request_summary.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { splitTarget } from '../../shared/net/http/target.ts';
+import { connectorBinding } from './connector_binding.ts';
+import { heldContent } from './held_content.ts';
+import { type MaterialCache, resolveMaterial } from './material.ts';
 import type { ApprovalSource, CredentialSource, NotApproved } from '../ports.ts';
 
 /** A request to an operation, in the form it will be sent. */
@@ -21,6 +24,7 @@ interface AskedRequest {
 interface AskPorts {
   readonly approvals: ApprovalSource;
   readonly credentials: CredentialSource;
+  readonly materials: MaterialCache;
 }
 
 /**
@@ -30,7 +34,7 @@ interface AskPorts {
 export async function askApproval(
   match: ConnectorOperation,
   request: AskedRequest,
-  { approvals, credentials }: AskPorts,
+  { approvals, credentials, materials }: AskPorts,
   gone: AbortSignal,
 ): Promise<Result<string | null, NotApproved>> {
   const { connector, operation } = match;
@@ -54,5 +58,9 @@ export async function askApproval(
     bodyBytes,
     document: match.document,
   });
-  return approvals.approve({ match, fingerprint, scope, summary, sessionId }, gone);
+  const show = async () => {
+    const material = await resolveMaterial(connectorBinding(connector, request.host), credentials, materials);
+    return material.ok ? heldContent(request, material.value.scrub) : null;
+  };
+  return approvals.approve({ match, fingerprint, scope, summary, show, sessionId }, gone);
 }

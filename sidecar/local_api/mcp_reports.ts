@@ -4,6 +4,8 @@ import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError, noSessionError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
 import { noServerError } from './mcp_release.ts';
+import { showHidden, toShownLine } from '../../shared/model/shown_text.ts';
+import type { HeldContent } from '../ports.ts';
 import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from '../../shared/wire/mcp/mcp_gateway.ts';
 
 const MAX_REMEMBERED = 256;
@@ -62,6 +64,17 @@ export function takeHealth({ board, healthChanged }: McpOptions, input: HealthIn
   healthChanged();
 }
 
+const MOST_LINE_CHARACTERS = 500;
+
+function shownCall(line: string, { text, bytes }: NonNullable<ApprovalInput['arguments']>): HeldContent {
+  return {
+    line: toShownLine(line, MOST_LINE_CHARACTERS),
+    content_type: 'application/json',
+    text: showHidden(text),
+    bytes,
+  };
+}
+
 /** `POST /v1/mcp/approvals`: holds a tool call until a person has decided, its client disconnects, or its session ends. */
 export async function approveTool(
   { mcp, sessions }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'sessions'>,
@@ -73,7 +86,9 @@ export async function approveTool(
   if (input.session_id !== null && sessions.get(input.session_id) === null)
     return err(noSessionError(input.session_id));
   const { tool, arguments_hash: argumentsHash, summary, session_id: sessionId } = input;
-  const approved = await mcp.approve({ server: known.server, tool, argumentsHash, summary, sessionId }, gone);
+  const show = async () =>
+    input.arguments === undefined ? null : shownCall(`${known.server.name}: ${tool}`, input.arguments);
+  const approved = await mcp.approve({ server: known.server, tool, argumentsHash, summary, show, sessionId }, gone);
   if (approved.ok) return ok({ approval_id: approved.value });
   const { refusal, approvalId } = approved.error;
   return err(localError(refusal.reason, refusal.message, { approval_id: approvalId }));

@@ -7,6 +7,7 @@ import type {
   ApprovalAnswer,
   ApprovalCall,
   ApprovalWait,
+  SealedView,
   AuditHeads,
   ControlChannel,
   CredentialsReply,
@@ -85,6 +86,13 @@ export class ScriptedChannel implements ControlChannel {
 
   awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>> {
     return this.#approvalAnswer(wait);
+  }
+
+  readonly sentViews: SealedView[] = [];
+
+  sendView(view: SealedView): Promise<Result<void, ChannelFailure>> {
+    this.sentViews.push(view);
+    return Promise.resolve(ok(undefined));
   }
 
   async #approvalAnswer(call: ApprovalCall | ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>> {

@@ -8,6 +8,7 @@ import notify from '../islands/notify.js';
 import refreshed from '../islands/refreshed.js';
 import relativeTimeIsland from '../islands/relative_time.js';
 import search from '../islands/search.js';
+import viewRequest from '../islands/view_request.js';
 import waiting from '../islands/waiting.js';
 import { ASSET_FILES } from '../pages/frame/asset_files.ts';
 import { Assets } from '../pages/frame/assets.ts';
@@ -29,6 +30,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'refreshed.js': refreshed,
   'relative_time.js': relativeTimeIsland,
   'search.js': search,
+  'view_request.js': viewRequest,
   'waiting.js': waiting,
 };
 

@@ -11,6 +11,7 @@ const ISLANDS = {
   'live-list': () => import('./live_list.js'),
   'live-form': () => import('./live_form.js'),
   search: () => import('./search.js'),
+  'view-request': () => import('./view_request.js'),
 };
 
 /** @type {WeakSet<Element>} */

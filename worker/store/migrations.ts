@@ -597,4 +597,15 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX approvals_by_grant ON approvals (grant_id)`,
     ],
   },
+  {
+    number: 36,
+    name: 'requests shown to who decides',
+    statements: [
+      `CREATE TABLE approval_views (
+        id TEXT PRIMARY KEY, approval_id TEXT NOT NULL, user_id TEXT NOT NULL, key TEXT NOT NULL, answer TEXT,
+        created_at TEXT NOT NULL) STRICT`,
+      `CREATE INDEX approval_views_by_approval ON approval_views (approval_id, id)`,
+      `CREATE INDEX approval_views_by_time ON approval_views (created_at)`,
+    ],
+  },
 ];

@@ -331,6 +331,17 @@ export const approvals = sqliteTable('approvals', {
   grantId: text('grant_id'),
 });
 
+/** Requests that wait, to be shown to a page: sealed to its key by the sidecar that holds them. */
+export const approvalViews = sqliteTable('approval_views', {
+  id: text('id').primaryKey(),
+  approvalId: text('approval_id').notNull(),
+  userId: text('user_id').notNull(),
+  key: text('key').notNull(),
+  /** Sealed to the page's key, not with the master key. */
+  sealed: text('answer'),
+  createdAt: text('created_at').notNull(),
+});
+
 export const approvalGrants = sqliteTable('approval_grants', {
   id: text('id').primaryKey(),
   enterpriseId: text('enterprise_id').notNull(),

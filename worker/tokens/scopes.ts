@@ -10,6 +10,7 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'post /v1/connectors/validate': 'connectors:read',
   'post /v1/connector-operations/run': 'connectors:run',
   'post /v1/approvals/{id}/decide': 'approvals:decide',
+  'post /v1/approvals/{id}/views': 'approvals:decide',
   'delete /v1/approval-grants/{id}': 'approvals:decide',
   'post /v1/marketplace/servers/{registryId+}/preview': 'mcp-servers:read',
 };

@@ -52,8 +52,8 @@ export class FakePorts implements GatewayPorts {
     return Promise.resolve(ok({ values: new Map(values), bearer }));
   }
 
-  approve({ server, tool, argumentsHash, summary, sessionId }: ToolApproval) {
-    this.approvals.push({ server, tool, argumentsHash, summary, sessionId });
+  approve({ server, tool, argumentsHash, summary, shownArguments, sessionId }: ToolApproval) {
+    this.approvals.push({ server, tool, argumentsHash, summary, shownArguments, sessionId });
     return this.decide();
   }
 

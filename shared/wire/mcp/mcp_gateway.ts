@@ -4,6 +4,7 @@ import { MAX_MCP_SERVER_HOSTS, MCP_HEALTH_STATES } from '../../model/mcp_server.
 import { hostPatternText } from '../host_binding_fields.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
 import { seenKind, seenTools, toolHash } from './mcp_tools.ts';
+import { MOST_SHOWN_BYTES } from '../approval_views.ts';
 import { id, imageId, line, time } from '../primitives.ts';
 
 /** The calls between the sidecar, its gateways and the CLI, all programs of the same user on this machine. */
@@ -119,6 +120,8 @@ export const approvalInput = z.strictObject({
   arguments_hash: hash,
   summary: line(500).min(1),
   session_id: sessionId,
+  /** The arguments as JSON, with the server's credentials masked, for the person who decides; at most 64 KiB of them. */
+  arguments: z.object({ text: z.string().max(MOST_SHOWN_BYTES), bytes: z.number().int().min(0) }).optional(),
 });
 export type ApprovalInput = z.output<typeof approvalInput>;
 

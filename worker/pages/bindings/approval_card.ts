@@ -30,9 +30,24 @@ export function approvalCard(pending: PendingApproval, nowMs: number): Html {
       ${ring(record.held_until, nowMs)}
     </div>
     <p class="mono asked" data-asks>${foreignText(record.summary)}</p>
-    ${definitionList(facts)} ${decisionForm(record.id, `${target}, ${record.summary}`)}
+    ${definitionList(facts)} ${pending.mayView && isHeld(record, nowMs) ? viewButton(record, target) : ''}
+    ${decisionForm(record.id, `${target}, ${record.summary}`)}
     ${pending.mayGrant ? grantForm(record, `${target}, ${record.summary}`) : ''}
   </article>`;
+}
+
+/** With scripts only: the request is sealed to a key that the page makes. */
+function viewButton({ id, fingerprint }: ApprovalRecord, target: string): Html {
+  return html`<div data-island="view-request" data-approval="${id}" data-fingerprint="${fingerprint}" hidden>
+    <button type="button" class="compact" data-press="s" aria-keyshortcuts="s">
+      Show what is sent <kbd aria-hidden="true">S</kbd><span class="hidden-but-read"> ${target}</span>
+    </button>
+    <div data-shown role="status"></div>
+  </div>`;
+}
+
+export function isHeld({ held_until: until }: ApprovalRecord, nowMs: number): boolean {
+  return until !== null && Date.parse(until) > nowMs;
 }
 
 function whoAsks({ record, person, sidecar }: PendingApproval): Html {

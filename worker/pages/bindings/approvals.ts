@@ -13,7 +13,7 @@ import { pager } from '../components/pager.ts';
 import { tabs } from '../components/tabs.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
-import { approvalCard } from './approval_card.ts';
+import { approvalCard, isHeld } from './approval_card.ts';
 import { grantsTable } from './grants.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -42,9 +42,8 @@ const LEAD =
 
 /** The requests that wait for a decision: first those whose agents still wait. */
 export function pendingApprovalsPage({ pending, done, nowMs }: PendingView): Page {
-  const isHeld = ({ record: { held_until: until } }: PendingApproval) => until !== null && Date.parse(until) > nowMs;
-  const held = pending.filter(isHeld);
-  const others = pending.filter((each) => !isHeld(each));
+  const held = pending.filter(({ record }) => isHeld(record, nowMs));
+  const others = pending.filter(({ record }) => !isHeld(record, nowMs));
   const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${flash(done)} ${stateTabs('pending')}
     <p class="live" data-island="notify">
       <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals">Reload</a>

@@ -14,6 +14,7 @@ const ISLANDS = [
   'refreshed.js',
   'relative_time.js',
   'search.js',
+  'view_request.js',
   'waiting.js',
 ];
 

@@ -9,7 +9,9 @@ import { decideApproval, getApproval as findApproval, listApprovalPage } from '.
 import { grantParams, grantsPage, grantsQuery } from '../../../shared/wire/approval_grants.ts';
 import { listGrantPage, revokeGrant } from '../../services/approvals/grants.ts';
 import { forUser } from '../http/operation.ts';
-import { emptyReply, jsonReply } from '../http/replies.ts';
+import { createdView, viewInput, viewParams, viewReply } from '../../../shared/wire/approval_views.ts';
+import { readView, requestView } from '../../services/approvals/approval_views.ts';
+import { createdReply, emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getApprovals = forUser({
   summary: 'List approvals, newest first',
@@ -61,5 +63,26 @@ export const deleteGrant = forUser({
   replies: { 204: 'Revoked' },
   async handle({ context, who, params }) {
     return emptyReply(await revokeGrant(context, who, params.id));
+  },
+});
+
+export const postView = forUser({
+  summary: 'Ask to be shown a request that waits',
+  description:
+    'Only for the person whose agent asks, while it waits. The sidecar that holds the request seals it to the key, with its credential masked: method, URL, content type and up to 64 KiB of its body.',
+  params: approvalParams,
+  body: viewInput,
+  replies: { 201: createdView },
+  async handle({ context, who, params, body }) {
+    return createdReply(await requestView(context, who, params.id, body.key));
+  },
+});
+
+export const getView = forUser({
+  summary: 'Get a request that waits, as its sidecar has sealed it',
+  params: viewParams,
+  replies: { 200: viewReply },
+  async handle({ context, who, params }) {
+    return jsonReply(await readView(context, who, params));
   },
 });

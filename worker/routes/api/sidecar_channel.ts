@@ -25,10 +25,12 @@ import { acceptEvents } from '../../services/audit/event_intake.ts';
 import { endOfWait } from '../../kernel/lifetime.ts';
 import { noteHealth } from '../../services/mcp/mcp_health.ts';
 import { noteTools } from '../../services/mcp/mcp_tools.ts';
+import { APPROVAL_KNOWS_HEADER, APPROVAL_KNOWS_VIEWS, sealedViewInput } from '../../../shared/wire/approval_views.ts';
+import { takeView } from '../../services/approvals/approval_views.ts';
 import { askSidecarApproval, awaitSidecarApproval } from '../../services/approvals/sidecar_approvals.ts';
 import { pollSnapshot, type SnapshotReply } from '../../services/sidecars/snapshot.ts';
 import { forSidecar, type Reply } from '../http/operation.ts';
-import { jsonReply } from '../http/replies.ts';
+import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getSnapshot = forSidecar({
   summary: "Get the sidecar's snapshot: bindings and references, no secrets",
@@ -153,9 +155,21 @@ export const getSidecarApproval = forSidecar({
   async handle({ context, who, params, query, request }) {
     const { wait: waitSeconds, request_id: requestId } = query;
     return context.openCalls.holdWhile('approval wait', who.sidecarId, async () => {
-      const wait = { id: params.id, requestId, waitSeconds, signal: endOfWait(request, context) };
+      const knowsViews = request.headers.get(APPROVAL_KNOWS_HEADER) === APPROVAL_KNOWS_VIEWS;
+      const wait = { id: params.id, requestId, waitSeconds, knowsViews, signal: endOfWait(request, context) };
       return signedReply(await awaitSidecarApproval(context, who, wait));
     });
+  },
+});
+
+export const postSidecarApprovalView = forSidecar({
+  summary: 'Show a request that waits to a page',
+  description: 'The request as a JWE that only the page can open.',
+  params: approvalParams,
+  body: sealedViewInput,
+  replies: { 204: 'Kept until the page has it, for two minutes at most' },
+  async handle({ context, who, params, body }) {
+    return emptyReply(await takeView(context, who, params.id, body));
   },
 });
 

@@ -4,6 +4,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { APPROVAL_VALID_SECONDS, type ApprovalRecord, type ApprovalState } from '../../../shared/wire/approvals.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
+import { deleteViews } from '../../store/approval_views.ts';
 import type { GrantRow } from '../../store/approval_grants.ts';
 import {
   type ApprovalRow,
@@ -194,7 +195,11 @@ export async function decideApproval(
       validUntil: timeAfterSeconds(context, APPROVAL_VALID_SECONDS),
       grantId: granted?.value.value.id ?? null,
     };
-    const statements = [...changeApproval(context.database, row, change), ...(granted?.value.statements ?? [])];
+    const statements = [
+      ...changeApproval(context.database, row, change),
+      ...deleteViews(context.database, [id]),
+      ...(granted?.value.statements ?? []),
+    ];
     const more = { 'svc.approval.decision': decision };
     const decided = approvalEvent('connector.approval.decided', row, caller.userId, more);
     const events = [decided, ...(granted?.value.events ?? [])];
@@ -245,7 +250,9 @@ export async function expireOverdue(context: ServiceContext, enterpriseId: strin
   await commit(context, controlChain({ enterpriseId }), async () => {
     const now = nowText(context);
     const rows = await findOverdueApprovals(context.database, enterpriseId, now, EXPIRED_AT_A_TIME);
-    const statements = rows.flatMap((row) => changeApproval(context.database, row, { state: 'expired' }));
+    const ids = rows.map(({ id }) => id);
+    const expired = rows.flatMap((row) => changeApproval(context.database, row, { state: 'expired' }));
+    const statements = [...expired, ...deleteViews(context.database, ids)];
     const events = rows.map((row) => approvalEvent('connector.approval.expired', row, null));
     return ok({ statements, events, value: null });
   });

@@ -15,6 +15,7 @@ import {
   type ListedGrant,
   listGrants,
 } from '../../store/approval_grants.ts';
+import { deleteViews } from '../../store/approval_views.ts';
 import { type ApprovalRow, changeApproval, insertApproval } from '../../store/approvals.ts';
 import { type Caller, ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
@@ -60,7 +61,7 @@ export function useGrant(
   const written = isNew ? insertApproval(database, { ...row, ...change }) : changeApproval(database, row, change);
   const more = { 'svc.approval.id': row.id, 'svc.approval.grant_use': grant.used + 1 };
   return {
-    statements: [...countUse(database, grant, now), ...written],
+    statements: [...countUse(database, grant, now), ...written, ...deleteViews(database, [row.id])],
     events: [grantEvent('connector.approval.grant_used', grant, actor, more)],
     value: { ...row, ...change, state: 'approved' },
   };

@@ -13,6 +13,8 @@ export interface PendingApproval {
   readonly person: string;
   /** The machine's name; null for a request that came through no sidecar. */
   readonly sidecar: string | null;
+  /** True if the caller may see the whole request. */
+  readonly mayView: boolean;
   /** True if the caller may also allow further requests. */
   readonly mayGrant: boolean;
   /** The latest decisions about the same operation or tool, newest first. */
@@ -46,6 +48,7 @@ export async function listPendingApprovals(
     record: toRecord(row),
     person: names.people.get(row.userId) ?? row.userId,
     sidecar: row.sidecarId === null ? null : (names.sidecars.get(row.sidecarId) ?? row.sidecarId),
+    mayView: row.userId === caller.userId,
     mayGrant: grantProblem(caller, row) === null,
     earlier: earlier.get(kindOf(row)) ?? [],
   }));

@@ -1,11 +1,13 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { ApprovalPayload, ApprovalRequest } from '../../../shared/wire/approvals.ts';
+import type { ApprovalView } from '../../../shared/wire/approval_views.ts';
 import { APPROVAL_TYP, CREDENTIALS_REPLY_SECONDS } from '../../../shared/wire/channel.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
 import { findConnector } from '../../store/connectors.ts';
 import { findMcpServer } from '../../store/mcp/mcp_servers.ts';
 import { findSidecar } from '../../store/sidecars.ts';
+import { openViews } from './approval_views.ts';
 import { type ApprovalSubject, connectorSubject, toolSubject } from './approval_subject.ts';
 import type { Asker } from './approval_rows.ts';
 import { askApproval, takeApproval } from './approvals.ts';
@@ -55,15 +57,23 @@ async function subjectOf(
 export async function awaitSidecarApproval(
   context: ServiceContext,
   caller: SidecarCaller,
-  wait: { readonly id: string; readonly requestId: string; readonly waitSeconds: number; readonly signal: AbortSignal },
+  wait: {
+    readonly id: string;
+    readonly requestId: string;
+    readonly waitSeconds: number;
+    /** The sidecar can show the request: the wait ends when a page wants to see it. */
+    readonly knowsViews: boolean;
+    readonly signal: AbortSignal;
+  },
 ): Promise<Result<string, ApiError>> {
   const deadline = context.clock.now() + wait.waitSeconds * 1000;
   for (;;) {
     const approval = await takeApproval(context, askerOf(caller), wait);
     if (!approval.ok) return approval;
     const left = deadline - context.clock.now();
-    if (approval.value.state !== 'pending' || left <= 0 || wait.signal.aborted) {
-      return ok(await signApproval(context, caller, wait.requestId, approval.value));
+    const views = wait.knowsViews ? await openViews(context, askerOf(caller), approval.value) : [];
+    if (approval.value.state !== 'pending' || views.length > 0 || left <= 0 || wait.signal.aborted) {
+      return ok(await signApproval(context, caller, wait.requestId, approval.value, views));
     }
     await context.clock.sleep(Math.min(LOOK_MS, left), wait.signal);
     const sidecar = await findSidecar(context.database, caller.sidecarId);
@@ -80,6 +90,7 @@ function signApproval(
   caller: SidecarCaller,
   requestId: string,
   { id, state }: ApprovalRow,
+  views: readonly ApprovalView[] = [],
 ): Promise<string> {
   const payload: ApprovalPayload = {
     sidecar_id: caller.sidecarId,
@@ -87,6 +98,7 @@ function signApproval(
     request_id: requestId,
     approval_id: id,
     state,
+    ...(views.length > 0 && { views: [...views] }),
     expires_at: new Date(context.clock.now() + CREDENTIALS_REPLY_SECONDS * 1000).toISOString(),
   };
   return context.controlPlane.sign(APPROVAL_TYP, payload);
