@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
-  cpSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 import { type InputOptions, type OutputChunk, type Plugin, rolldown } from 'rolldown';
 import { PROGRAMS } from '../../machine/program_file.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
 /** What the programs read beside their code. */
 const FILES = [
@@ -63,7 +63,8 @@ const BUNDLING = {
   checks: { eval: false },
 } satisfies InputOptions;
 
-async function bundle(): Promise<readonly OutputChunk[]> {
+/** The bundled code of the programs. */
+export async function bundle(): Promise<readonly OutputChunk[]> {
   const input = Object.fromEntries(PROGRAMS.map((name) => [name, join(ROOT, `${name}.ts`)]));
   const build = await rolldown({ cwd: ROOT, input, ...BUNDLING, plugins: [keepAddresses()] });
   const { output } = await build.generate({
@@ -78,11 +79,24 @@ async function bundle(): Promise<readonly OutputChunk[]> {
   return chunks;
 }
 
-/** The path itself, or the files of the folder that it names. */
+/** The path itself, or the files of the folder that it names, without tests. */
 function filesUnder(path: string): readonly string[] {
   if (!statSync(join(ROOT, path)).isDirectory()) return [path];
   const found = readdirSync(join(ROOT, path), { recursive: true, withFileTypes: true });
-  return found.filter((each) => each.isFile()).map((each) => relative(ROOT, join(each.parentPath, each.name)));
+  const files = found.filter((each) => each.isFile() && !each.name.endsWith('.test.ts'));
+  return files.map((each) => relative(ROOT, join(each.parentPath, each.name))).toSorted();
+}
+
+/** Writes the bundled programs and the files that they read into a folder. */
+export function writePackage(chunks: readonly OutputChunk[], folder: string): void {
+  for (const { fileName, code } of chunks) {
+    mkdirSync(dirname(join(folder, fileName)), { recursive: true });
+    writeFileSync(join(folder, fileName), code);
+  }
+  for (const file of FILES.flatMap(filesUnder)) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    copyFileSync(join(ROOT, file), join(folder, file));
+  }
 }
 
 /**
@@ -98,11 +112,7 @@ export async function buildPackage(folder: string): Promise<string> {
   if (existsSync(path)) return path;
   mkdirSync(folder, { recursive: true });
   const draft = mkdtempSync(join(folder, 'draft-'));
-  for (const { fileName, code } of chunks) {
-    mkdirSync(dirname(join(draft, fileName)), { recursive: true });
-    writeFileSync(join(draft, fileName), code);
-  }
-  for (const file of FILES) cpSync(join(ROOT, file), join(draft, file), { recursive: true });
+  writePackage(chunks, draft);
   symlinkSync(join(ROOT, 'node_modules'), join(draft, 'node_modules'));
   try {
     renameSync(draft, path);

@@ -1,0 +1,51 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { OutputChunk } from 'rolldown';
+import { z } from 'zod';
+import { ROOT, writePackage } from './build_package.ts';
+import { settleFiles } from './settle_files.ts';
+import { packagesOf, thirdPartyNotices } from './third_party_notices.ts';
+
+const rootManifest = z.object({ name: z.string(), version: z.string(), description: z.string(), license: z.string() });
+export type RootManifest = z.output<typeof rootManifest>;
+
+/** What bin/svc can run the bundle with. */
+const OLDEST_NODE = '>=22.15';
+
+export function readRootManifest(): RootManifest {
+  return rootManifest.parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')));
+}
+
+/** The version that the lock file has installed. */
+export function installedVersion(name: string): string {
+  const text = readFileSync(join(ROOT, 'node_modules', name, 'package.json'), 'utf8');
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+}
+
+/**
+ * Writes the folder of the npm package: bundled programs, no scripts, and one dependency, whose native part npm chooses for the
+ * machine. It stays private: nobody publishes it by accident, under a name that is somebody else's at the public registry.
+ */
+export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  writePackage(chunks, folder);
+  const manifest = {
+    ...readRootManifest(),
+    private: true,
+    type: 'module',
+    bin: { svc: 'bin/svc' },
+    engines: { node: OLDEST_NODE },
+    dependencies: { libsql: installedVersion('libsql') },
+  };
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  const contained = packagesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
+  writeFileSync(join(folder, 'THIRD_PARTY_NOTICES.txt'), thirdPartyNotices(contained));
+  settleFiles(folder);
+}
+
+/** Packs that folder; gives the archive's name in `out`. */
+export function packNpmPackage(folder: string, out: string): string {
+  const args = ['pack', '--silent', '--ignore-scripts', '--pack-destination', out, folder];
+  return execFileSync('npm', args, { cwd: out, encoding: 'utf8' }).trim();
+}
