@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import type { Server } from 'node:net';
-import { hostname } from 'node:os';
+import { hostname, release } from 'node:os';
 import { join } from 'node:path';
 
 import { getRequestListener } from '@hono/node-server';
@@ -174,6 +174,7 @@ async function serve(
   const listeners: SessionListeners = new SessionListeners({
     makeListener: (kind) => containerListener(kind, tunnelPorts, apiOptions),
     engineAt,
+    kernelRelease: release(),
     rightsAt: (endpoint) => namespaceRights(rightsFacts(endpoint)),
     sandboxes: join(config.home, SANDBOXES),
     ownPort: () => own.port,

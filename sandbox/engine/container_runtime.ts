@@ -171,6 +171,8 @@ export interface ContainerRuntime {
   /** Resolves with the exit code when the container has ended. */
   wait(id: string): Promise<Result<number, RuntimeFailure>>;
   listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeFailure>>;
+  /** The release of the kernel that containers run on; null if the engine does not say. */
+  kernelRelease(): Promise<Result<string | null, RuntimeFailure>>;
   /** The host's address on an engine network (such as `bridge`); null if it has none. */
   gatewayOf(network: string): Promise<Result<string | null, RuntimeFailure>>;
 }

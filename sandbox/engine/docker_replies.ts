@@ -74,6 +74,11 @@ export function parseContainerList(text: string): ListedContainer[] {
   });
 }
 
+/** The release of the engine's kernel; null if it names none. */
+export function kernelReleaseOf(json: string): string | null {
+  return z.string().nullable().parse(JSON.parse(json)) || null;
+}
+
 const networkReply = z.array(z.object({ Subnet: z.string().optional(), Gateway: z.string().optional() })).nullish();
 
 /** A network's IPv4 gateway. Older engines report none for the default network; then it is the first address. */

@@ -208,6 +208,15 @@ describe('an image', () => {
   });
 });
 
+test.each([
+  ['"6.6.87-linuxkit"', '6.6.87-linuxkit'],
+  ['""', null],
+  ['null', null],
+])('the kernel of an engine that says %s is %s', async (json, release) => {
+  docker.on('version', `echo '${json}'`);
+  expect(await runtime.kernelRelease()).toEqual({ ok: true, value: release });
+});
+
 describe('the gateway of a network', () => {
   test.each([
     ['[{"Subnet":"172.17.0.0/16","Gateway":"172.17.0.9"}]', '172.17.0.9'],

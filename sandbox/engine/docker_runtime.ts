@@ -5,7 +5,13 @@ import type { ContainerRuntime, ContainerState, ImageConfig, RuntimeFailure } fr
 import { createArguments, execArguments, listArguments, probeArguments, startArguments } from './docker_arguments.ts';
 import { findDockerEndpoint } from './docker_endpoint.ts';
 import { engineEnvironmentOf, dockerProgram, podmanProgram, type EngineProgram } from './engine_cli.ts';
-import { containerStateOf, gatewayAddressOf, imageConfigOf, parseContainerList } from './docker_replies.ts';
+import {
+  containerStateOf,
+  gatewayAddressOf,
+  imageConfigOf,
+  kernelReleaseOf,
+  parseContainerList,
+} from './docker_replies.ts';
 import type { Environment } from '../launch/session_environment.ts';
 
 const PROBE_TIMEOUT_MS = 60_000;
@@ -54,6 +60,7 @@ function runtimeOf(program: string, endpoint: string, docker: EngineProgram): Co
     logs: (id, { follow }) => docker.spawn(['logs', ...(follow ? ['--follow'] : []), '--', id], { stdio: 'inherit' }),
     wait: (id) => docker.read(['wait', '--', id], { parse: (text) => Number(text.trim()), timeoutMs: null }),
     listByLabel: (label, value) => docker.read(listArguments(label, value), { parse: parseContainerList }),
+    kernelRelease: () => kernelRelease(docker),
     gatewayOf: (network) => gatewayOf(docker, network),
   };
 }
@@ -98,6 +105,11 @@ async function runProbe(docker: EngineProgram, image: string, script: string): P
   if (!run.ok && run.error.reason === 'engine_timeout')
     await docker.read(['rm', '--force', name], { parse: doNothing });
   return run;
+}
+
+function kernelRelease(docker: EngineProgram): Promise<Result<string | null, RuntimeFailure>> {
+  const args = ['version', '--format', '{{json .Server.KernelVersion}}'];
+  return docker.read(args, { parse: kernelReleaseOf });
 }
 
 async function gatewayOf(docker: EngineProgram, network: string): Promise<Result<string | null, RuntimeFailure>> {

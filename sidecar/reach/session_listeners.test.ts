@@ -39,6 +39,7 @@ beforeEach(() => {
     },
     engineAt: () => engine,
     rightsAt: () => rights,
+    kernelRelease: '6.1.0-18-amd64',
     sandboxes: join(home, 'sandboxes'),
     ownPort: () => ownPort,
     execArgv: [],
@@ -71,6 +72,23 @@ function readGreeting(at: number | string): Promise<string> {
     socket.once('error', reject);
   });
 }
+
+describe('an engine whose containers run in a virtual machine', () => {
+  it.each(['root', 'rootless', 'none'] as const)('is refused with the nearest way: %s', async (own) => {
+    rights = own;
+    engine.kernel = '6.6.87-linuxkit';
+    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({
+      ok: false,
+      error: { reason: 'egress_unavailable', message: expect.stringMatching(/virtual machine.*svc run.*--sandbox/) },
+    });
+  });
+
+  it.each([null, '6.1.0-18-amd64'])('is not one that says %s', async (kernel) => {
+    rights = 'root';
+    engine.kernel = kernel;
+    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({ ok: true });
+  });
+});
 
 describe("the proxy's address for a container", () => {
   it.each(['root', 'rootless'] as const)('is inside its own network for any egress mode: %s', async (own) => {

@@ -34,6 +34,8 @@ interface SessionListenersOptions {
   readonly makeListener: (kind: ListenerKind) => Server;
   readonly engineAt: (address: Sandbox['runtime']) => ContainerEngine;
   readonly rightsAt: (endpoint: string) => NamespaceRights;
+  /** The release of this machine's kernel. */
+  readonly kernelRelease: string;
   /** `$SVC_HOME/sandboxes`. */
   readonly sandboxes: string;
   /** The sidecar's own port; a gateway's listener uses the same port if it is free. */
@@ -50,6 +52,7 @@ const BRIDGE = 'bridge';
 /** The listeners through which containers reach the proxy (docs/decisions/0018). */
 export class SessionListeners {
   readonly #options: SessionListenersOptions;
+  readonly #elsewhere = new Map<string, boolean>();
   readonly #gateways = new Map<string, Promise<SessionListener>>();
   readonly #servers = new Set<Server>();
 
@@ -60,6 +63,7 @@ export class SessionListeners {
   /** Decides how a new sandbox reaches the proxy. A gateway's listener is open when this resolves. */
   async planFor(sandbox: Sandbox): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { endpoint } = sandbox.runtime;
+    if (await this.#runsElsewhere(sandbox)) return err(engineElsewhereFailure());
     if (this.#options.rightsAt(endpoint) !== 'none') {
       return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
     }
@@ -152,6 +156,17 @@ export class SessionListeners {
     }
   }
 
+  /** Containers in a virtual machine have no process and no bridge here. An engine that does not say is taken as one of this machine. */
+  async #runsElsewhere({ runtime }: Sandbox): Promise<boolean> {
+    const known = this.#elsewhere.get(runtime.endpoint);
+    if (known !== undefined) return known;
+    const kernel = await this.#options.engineAt(runtime).kernelRelease();
+    if (!kernel.ok) return false;
+    const isElsewhere = kernel.value !== null && kernel.value !== this.#options.kernelRelease;
+    this.#elsewhere.set(runtime.endpoint, isElsewhere);
+    return isElsewhere;
+  }
+
   async #pidOf({ runtime }: Sandbox, containerId: string): Promise<number | null> {
     const pid = await this.#options.engineAt(runtime).pidOf(containerId);
     return pid.ok ? pid.value : null;
@@ -194,6 +209,12 @@ function createCloser(server: Server): () => void {
 function sealedUnavailableFailure(): Failure<ReachFailureReason> {
   const message =
     'Sealed egress needs the sidecar to run as root or with a rootless engine, so that it can listen inside the container. Start svc that way, or launch with --egress=open.';
+  return reachFailure('egress_unavailable', message);
+}
+
+function engineElsewhereFailure(): Failure<ReachFailureReason> {
+  const message =
+    'This engine runs its containers in a virtual machine (as Docker Desktop and colima do), where the proxy cannot listen. Start the agent with svc run, on Linux with --sandbox, or use an engine that runs on this machine itself.';
   return reachFailure('egress_unavailable', message);
 }
 

@@ -4,7 +4,10 @@ import { removeContainer } from '../../sandbox/engine/remove_container.ts';
 import type { EngineAddress } from './sandbox.ts';
 
 /** The operations of a container engine that the sidecar needs. */
-export type ContainerEngine = Pick<ContainerRuntime, 'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf'>;
+export type ContainerEngine = Pick<
+  ContainerRuntime,
+  'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf' | 'kernelRelease'
+>;
 
 interface SessionContainersOptions {
   readonly engineAt: (address: EngineAddress) => ContainerEngine;

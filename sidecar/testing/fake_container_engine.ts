@@ -8,6 +8,8 @@ export class FakeContainerEngine implements ContainerEngine {
   /** How often it refuses to remove a container, as it does while it is removing it already. */
   refusals = 0;
   gateway: string | null = '127.0.0.1';
+  /** The kernel that its containers run on. */
+  kernel: string | null = null;
   containers: ListedContainer[] = [];
   readonly pids = new Map<string, number>();
   readonly removed: string[] = [];
@@ -34,6 +36,10 @@ export class FakeContainerEngine implements ContainerEngine {
   listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeFailure>> {
     const key = label === 'svc.session' ? 'session' : 'home';
     return this.#answer(() => this.containers.filter((one) => one[key] === value));
+  }
+
+  kernelRelease(): Promise<Result<string | null, RuntimeFailure>> {
+    return this.#answer(() => this.kernel);
   }
 
   gatewayOf(): Promise<Result<string | null, RuntimeFailure>> {

@@ -71,6 +71,7 @@ export class FakeEngine {
       logs: throwUnused,
       wait: throwUnused,
       listByLabel: throwUnused,
+      kernelRelease: throwUnused,
       gatewayOf: throwUnused,
     };
   }
