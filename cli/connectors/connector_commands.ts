@@ -33,7 +33,7 @@ function addInstall(line: CommandLine, connector: Command): void {
     .command('install')
     .description('install a connector or a new version of it')
     .argument('<file-or-name>', 'a spec file (YAML or JSON; - is stdin), or a name that `svc connector catalog` lists')
-    .addOption(ownerOption('owner of the connector (default: personal)').default('personal'))
+    .addOption(ownerOption('owner of the connector').default('personal'))
     .option('--secret <path>', 'the stored secret that serves it (default: at a terminal, asks)')
     .option('--dry-run', 'only check the spec, on this machine');
   handle<InstallOptions>(line, install, async (call) =>

@@ -15,7 +15,7 @@ import type { Call } from '../command_line.ts';
 import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
-import { parseDuration } from '../terminal/relative_time.ts';
+import { parseSessionLength } from '../terminal/relative_time.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
 import type { UseOptions } from './chosen_secrets.ts';
@@ -94,7 +94,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     name: option('--name', options.name, parseName) ?? null,
     detach: options.detach === true,
     relay: options.relay === true,
-    ttlSeconds: option('--ttl', options.ttl, parseDuration) ?? null,
+    ttlSeconds: option('--ttl', options.ttl, parseSessionLength) ?? null,
     command: args,
   };
   if (options.agent === undefined) refuseAgentOptions(options);

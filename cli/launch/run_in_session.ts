@@ -17,7 +17,7 @@ import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { printEndHints } from './end_hints.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
-import { parseDuration } from '../terminal/relative_time.ts';
+import { parseSessionLength } from '../terminal/relative_time.ts';
 import {
   screenEnvironment,
   tellOfWithheld,
@@ -330,7 +330,7 @@ async function open(
   call: Call<RunOptions>,
   { kept, byDefault, allowList, plainHttp, otherPorts, secrets, login, hasGateway, box }: NewRun,
 ): Promise<OpenSession> {
-  const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
+  const ttl = call.options.ttl === undefined ? null : parseSessionLength(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const named = (call.options.mcp ?? []).map(parseServer);
   // Those that are named for this run are all that it may use.

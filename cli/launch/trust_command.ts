@@ -35,7 +35,7 @@ export function addTrustCommand(line: CommandLine): void {
     )
     .argument('[folder]', 'default: the working directory')
     .option('--list', 'list the folders that are confirmed on this machine')
-    .option('--remove', 'the file has no effect any more')
+    .option('--remove', 'end the effect of a confirmed file')
     .option('-y, --yes', 'confirm without asking');
   handle<TrustOptions>(line, trust, async (call) => {
     const { list = false, remove = false } = call.options;

@@ -55,7 +55,7 @@ function addChanges(line: CommandLine, mcp: Command): void {
       .argument('<name>', 'name and prefix of its tools: lower-case letters, digits and "-"')
       .argument('[command...]', 'after --: the program and its arguments; no shell interprets them'),
   )
-    .addOption(ownerOption('owner of the server (default: personal)').default('personal'))
+    .addOption(ownerOption('owner of the server').default('personal'))
     .option('--allow <host>', 'a host that its container may reach, such as api.example.com (repeatable)', collectValue)
     .option('--disabled', 'register the server without enabling it');
   handle<McpAddOptions>(line, add, async (call) => (await import('./mcp_change.ts')).addMcpServer(call));

@@ -55,7 +55,9 @@ export function addMembersCommands(line: CommandLine): void {
     .argument('<id>', 'its id (usr_...)')
     .option('--yes', 'do not ask');
   handle<LeaveOptions>(line, remove, removeMember);
-  const enterprise = line.program.command('enterprise').description('the enterprises that you have a user in');
+  const enterprise = line.program
+    .command('enterprise')
+    .description('list your enterprises, switch to one, or leave one');
   const list = enterprise
     .command('list')
     .alias('ls')
@@ -144,7 +146,7 @@ async function changeRole(call: Call): Promise<undefined> {
   const members = await fetchAllPages(client, '/v1/members', membersPage, {});
   const member = members.find((each) => each.id === id);
   if (member === undefined) {
-    throw new CliError(EXIT.failed, `there is no member ${JSON.stringify(id)}`, ['svc members list shows them.']);
+    throw new CliError(EXIT.failed, `there is no member ${JSON.stringify(id)}`, ['`svc members list` shows them.']);
   }
   const body = { role, suspended: member.suspended_at !== null };
   const changed = await client.call('PUT', `/v1/members/${encodeURIComponent(id)}`, memberRecord, { body });

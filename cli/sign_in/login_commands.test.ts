@@ -293,6 +293,7 @@ describe('svc token', () => {
 
   test.each([
     ['without a scope', ['token', 'create', 'ci']],
+    ['with an unknown scope', ['token', 'create', 'ci', '--scope', 'secrets:reed']],
     ['with days that are not a number', ['token', 'create', 'ci', '--scope', 'secrets:read', '--days', 'many']],
   ])('refuses create %s', async (_, argv) => {
     await logIn();

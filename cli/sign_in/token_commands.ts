@@ -35,6 +35,12 @@ async function createToken(call: Call<CreateOptions>): Promise<undefined> {
       `One or more of: ${SCOPES.join(', ')}`,
     ]);
   }
+  const unknown = options.scope.find((scope) => !SCOPES.some((known) => known === scope));
+  if (unknown !== undefined) {
+    throw new CliError(EXIT.usage, `--scope is ${JSON.stringify(unknown)}, which is no permission of a token`, [
+      `One or more of: ${SCOPES.join(', ')}`,
+    ]);
+  }
   const body = {
     name: call.args[0] ?? '',
     scopes: options.scope,

@@ -39,7 +39,7 @@ export function addPanicCommand(line: CommandLine): void {
     .description(
       "stop everything at once: end all sessions and their programs, revoke this machine's sidecar, stop svc, and say what may still be out",
     )
-    .option('--yes', 'without asking');
+    .option('--yes', 'do not ask first');
   handle<PanicOptions>(line, panic, stopAtOnce);
 }
 

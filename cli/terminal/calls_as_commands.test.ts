@@ -12,6 +12,10 @@ test.each([
   ['GET /v1/mcp-servers/mcp_1 lists them', '`svc mcp show mcp_1` lists them'],
   ['decide with POST /v1/approvals/apr_1/decide, then run', 'decide with `svc approvals approve apr_1`, then run'],
   ['see GET /v1/marketplace/servers/io.x%2Fy.', 'see `svc mcp view io.x%2Fy`.'],
+  [
+    'id is not an id of the form tok_… (26 characters)',
+    'id is not an id of the form tok_… (26 characters): `svc token list` shows the ids',
+  ],
   ['change it with PUT /v1/mcp-servers/mcp_1', 'change it with `svc mcp update mcp_1`'],
   ['run "svc mcp authorize x", or POST /v1/mcp-servers/mcp_1/authorize', 'run "svc mcp authorize x"'],
   [

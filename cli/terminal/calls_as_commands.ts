@@ -34,6 +34,17 @@ const OTHER_CALL = /\b(GET|POST|PUT|PATCH|DELETE) (\/v1\/[\w/?=-]*[\w=])/g;
 /** `run "svc mcp authorize NAME", or POST ...`: the command is named already. */
 const OR_CALL = /("svc [^"]+"), or (?:GET|POST|PUT|PATCH|DELETE) \/v1\/[\w/-]*\w/g;
 
+/** The commands that show the ids which a person types. */
+const LISTS: Readonly<Record<string, string>> = {
+  apg: 'svc approvals grants',
+  apr: 'svc approvals list',
+  inv: 'svc members invitations',
+  mcc: 'svc mcp clients',
+  tok: 'svc token list',
+};
+
+const WRONG_ID = /\bid is not an id of the form (\w+)_… \(26 characters\)/;
+
 /** A message of the API as a person at the command line can act on it: with a command in place of each call. */
 export function callsAsCommands(message: string): string {
   const named = CALLS.reduce(
@@ -41,6 +52,10 @@ export function callsAsCommands(message: string): string {
     message.replaceAll(OR_CALL, '$1'),
   );
   return named
+    .replace(WRONG_ID, (text, prefix: string) => {
+      const list = LISTS[prefix];
+      return list === undefined ? text : `${text}: \`${list}\` shows the ids`;
+    })
     .replaceAll(OTHER_CALL, '`svc api $1 $2`')
     .replaceAll(/list (?:them|yours) with (`[^`]+`)/g, '$1 lists them');
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { agoText, parseDuration, parseTime } from './relative_time.ts';
+import { agoText, parseDuration, parseSessionLength, parseTime } from './relative_time.ts';
 
 const NOW = Date.parse('2026-01-02T00:00:00Z');
 
@@ -34,4 +34,9 @@ test.each([
   ['2026-01-02T00:00:05.000Z', '0s ago'],
 ])('%s is %s', (time, text) => {
   expect(agoText(time, NOW)).toBe(text);
+});
+
+test('a session may last 30 days, and no longer', () => {
+  expect(parseSessionLength('30d')).toEqual({ ok: true, value: 2_592_000 });
+  expect(parseSessionLength('31d')).toEqual({ ok: false, error: 'is "31d": a session may last 30d at most' });
 });

@@ -1,3 +1,4 @@
+import { MAX_SESSION_SECONDS } from '../../shared/model/session_length.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -25,4 +26,11 @@ export function parseDuration(text: string): Result<number, string> {
   const size = UNITS_MS[match?.[2] ?? ''];
   const seconds = match && size !== undefined ? (Number(match[1]) * size) / 1_000 : 0;
   return seconds > 0 ? ok(seconds) : err(`is ${JSON.stringify(text)}: use a length such as 90s, 15m, 8h or 2d`);
+}
+
+/** The seconds of `--ttl`. */
+export function parseSessionLength(text: string): Result<number, string> {
+  const parsed = parseDuration(text);
+  if (!parsed.ok || parsed.value <= MAX_SESSION_SECONDS) return parsed;
+  return err(`is ${JSON.stringify(text)}: a session may last 30d at most`);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { EGRESS_MODES, MAX_ALLOWED_HOSTS } from '../../shared/model/egress.ts';
+import { MAX_SESSION_SECONDS } from '../../shared/model/session_length.ts';
 import { auditHead } from '../../shared/wire/audit_heads.ts';
 import {
   allowedHostText,
@@ -11,7 +12,6 @@ import { planLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { id, imageId, line } from '../../shared/wire/primitives.ts';
 import { hostSandbox } from '../session/sandbox.ts';
 
-const MAX_TTL_SECONDS = 30 * 24 * 3600;
 const MAX_UNSEALED = 64;
 const MAX_NAMED_MCP_SERVERS = 64;
 const MAX_IMAGE_CHARACTERS = 512;
@@ -58,7 +58,7 @@ export const sessionInput = z.strictObject({
   /** The session starts with at least this policy version. */
   min_policy_version: z.number().int().min(0).optional(),
   /** Without it the session lives as long as its owner; without an owner, for a day. */
-  ttl_seconds: z.number().int().min(1).max(MAX_TTL_SECONDS).optional(),
+  ttl_seconds: z.number().int().min(1).max(MAX_SESSION_SECONDS).optional(),
   /** The session ends with this process. */
   owner: z.strictObject({ pid, started: z.string().max(64).nullable() }).optional(),
   sandbox: sandboxInput.optional(),

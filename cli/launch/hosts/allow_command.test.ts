@@ -216,6 +216,11 @@ describe('svc allow', () => {
 describe('svc allow --from-session', () => {
   const argv = ['--from-session', 'ses_1'];
 
+  test('refuses what is no id of a session', async () => {
+    const run = await allow(['--from-session', 'work'], { answer });
+    expect(run).toMatchObject({ code: 2, calls: [], stderr: expect.stringContaining('--from-session is "work"') });
+  });
+
   test('allows what a person picks from the list', async () => {
     const run = await allow(argv, { answer, terminal: true, typed: ['1,3'] });
     expect(run.code).toBe(0);

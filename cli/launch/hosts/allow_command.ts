@@ -171,6 +171,13 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
   if (args.length > 0 || options.remove === true) {
     throw new CliError(EXIT.usage, '--from-session proposes the hosts itself: give neither hosts nor --remove');
   }
+  if (!/^ses_\w+$/.test(sessionId)) {
+    throw new CliError(
+      EXIT.usage,
+      `--from-session is ${JSON.stringify(sessionId)}: write the id of a session (ses_...)`,
+      ['`svc sessions list` shows live ones, and the last line of each run names its own.'],
+    );
+  }
   const patterns = hostsAllowedIn(readFolderHosts(place.home), place.folder).map(({ host }) => host);
   const allowed = allowedHosts(patterns, []);
   const { tried, complete } = await readTriedHosts(call, sessionId);
