@@ -33,6 +33,7 @@ export const MAY_REVEAL = {
   'worker/installation/local_home.ts': 'tells which of two master keys the file contains',
   'worker/entries/vault_key_files.ts': 'writes a new master key into the file of the local one',
   'worker/installation/start.ts': 'hashes the local sign-in key, to know it again',
+  'worker/services/sinks/sink_target.ts': 'reads the URL and the signing secret of a sink, opened from the vault',
   'worker/services/mcp/served/open_server.ts':
     "writes a remote server's credentials onto its requests, and masks them in what it says",
   'worker/services/vault/secrets.ts': 'refuses to store the placeholder of a binding as a credential',

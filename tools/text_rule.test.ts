@@ -30,6 +30,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'shared/net/ip_literal.ts': [1, 'what an address can hold'],
   'shared/net/look_alike.ts': [1, 'whether a letter is ASCII'],
   'shared/wire/audit_events.ts': [1, 'what the database can hold'],
+  'shared/wire/audit_sinks.ts': [1, 'what a header can carry'],
   'shared/wire/connectors/connector_spec_fields.ts': [1, 'what a path of HTTP can hold'],
   'shared/wire/host_binding_fields.ts': [1, 'what Basic authentication can carry'],
   'shared/wire/mcp/mcp_server_fields.ts': [1, 'canonical JSON holds no lone surrogate'],

@@ -86,6 +86,15 @@ import { describeMcp } from './routes/mcp/describe_mcp.ts';
 import { CROSS_ORIGIN_PATHS, MCP_ROUTES } from './routes/mcp/mcp_routes.ts';
 import { allowAnyOrigin } from './routes/mcp/public_server.ts';
 import { MCP_PATH } from '../shared/wire/mcp/mcp_clients.ts';
+import {
+  deleteAuditSink,
+  getAuditSinkDeadLetters,
+  getAuditSinks,
+  postAuditSink,
+  postAuditSinkEnable,
+  postAuditSinkReplay,
+  postAuditSinkRotate,
+} from './routes/api/audit_sinks.ts';
 import { deleteInvitation, getInvitations, postInvitation } from './routes/api/invitations.ts';
 import { deleteMember, getDeparture, getMembers, putMember } from './routes/api/members.ts';
 import {
@@ -236,6 +245,14 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/audit-events/heads/anchors', getAuditAnchors],
   ['post', '/v1/audit-events/heads/check', postAuditHeadsCheck],
   ['post', '/v1/audit-events/prune', postAuditPrune],
+
+  ['post', '/v1/audit-sinks', postAuditSink],
+  ['get', '/v1/audit-sinks', getAuditSinks],
+  ['delete', '/v1/audit-sinks/{id}', deleteAuditSink],
+  ['post', '/v1/audit-sinks/{id}/rotate', postAuditSinkRotate],
+  ['post', '/v1/audit-sinks/{id}/enable', postAuditSinkEnable],
+  ['get', '/v1/audit-sinks/{id}/dead-letters', getAuditSinkDeadLetters],
+  ['post', '/v1/audit-sinks/{id}/replay', postAuditSinkReplay],
 
   ['post', '/v1/sidecars', postSidecar],
   ['get', '/v1/sidecars', getSidecars],

@@ -131,6 +131,11 @@ beforeAll(async () => {
     ],
   });
   const invitationId = await create('/v1/invitations', { email: `${PLANTED}@example.test` });
+  const sinkId = await create('/v1/audit-sinks', {
+    kind: 'webhook',
+    name: PLANTED,
+    url: 'https://siem.example.test/in',
+  });
   const mcpClientId = freshId(control.context, 'mcc');
   await client.execute({
     sql: `INSERT INTO mcp_connections (id, user_id, provider, client_id, client_name, redirect_origin, created_at, last_used_at, expires_at)
@@ -175,6 +180,11 @@ beforeAll(async () => {
     '/v1/pending-logins/{id}/store': { id: loginId, body: { path: 'user/x' } },
     '/v1/sidecar/pending-logins/{id}': { id: loginId, body: { sealed: 'x' } },
     '/v1/audit-events/chains/{id}': { id: tenantSidecar.enrolled.sidecar_id },
+    '/v1/audit-sinks/{id}': { id: sinkId },
+    '/v1/audit-sinks/{id}/rotate': { id: sinkId },
+    '/v1/audit-sinks/{id}/enable': { id: sinkId },
+    '/v1/audit-sinks/{id}/dead-letters': { id: sinkId },
+    '/v1/audit-sinks/{id}/replay': { id: sinkId },
     '/v1/sidecars/{id}': { id: tenantSidecar.enrolled.sidecar_id },
     '/v1/tokens/{id}': { id: tokenId },
     '/v1/identities/{id}': { id: identityId },

@@ -11,6 +11,7 @@ import { addAuditExportCommand } from './audit_export.ts';
 import { verifyFile } from './audit_file.ts';
 import { addHeadsCommands, compareHeads } from './audit_heads.ts';
 import { addPruneCommand } from './audit_prune.ts';
+import { addSinkCommands } from './audit_sinks.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { followEvents } from './event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -72,6 +73,7 @@ export function addAuditCommands(line: CommandLine): void {
   addHeadsCommands(line, audit);
   addAuditExportCommand(line, audit);
   addPruneCommand(line, audit);
+  addSinkCommands(line, audit);
 }
 
 function filters(command: Command): Command {

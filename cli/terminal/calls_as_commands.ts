@@ -17,6 +17,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['POST /v1/tokens', 'svc token create'],
   ['GET /v1/approval-grants', 'svc approvals grants'],
   ['GET /v1/approvals', 'svc approvals list'],
+  ['GET /v1/audit-sinks', 'svc audit sink list'],
   ['GET /v1/connectors', 'svc connector list'],
   ['GET /v1/enterprises', 'svc enterprise list'],
   ['GET /v1/host-bindings', 'svc binding list'],

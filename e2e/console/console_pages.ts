@@ -27,6 +27,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
     page('audit, nothing found', () => '/audit?host=nothing.example.test'),
   ],
   '/audit/verify': [page('audit, verified', () => '/audit/verify')],
+  '/audit/sinks': [page('audit sinks', () => '/audit/sinks')],
   '/audit/{id}': [page('an event', ({ eventId }) => `/audit/${eventId}`)],
   '/report': [page('sealability', () => '/report')],
   '/secrets': [page('secrets', () => '/secrets'), page('secrets, stored', () => '/secrets?done=secret_stored')],

@@ -103,6 +103,8 @@ export const ERROR_STATUS = {
   too_many_attempts: 429,
   /** This user has reached the limit of pending approvals. */
   too_many_approvals: 429,
+  /** The enterprise has as many audit sinks as it may have. */
+  too_many_sinks: 409,
   internal_error: 500,
   upstream_unreachable: 502,
   upstream_tls_failed: 502,

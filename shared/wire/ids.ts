@@ -26,6 +26,8 @@ const ID_PREFIXES = [
   'idn',
   /** An invitation to an enterprise. */
   'inv',
+  /** A sink: a receiver of an enterprise's audit events. */
+  'snk',
   /** A personal token. */
   'tok',
   /** A program's sign-in: its access and refresh tokens. */

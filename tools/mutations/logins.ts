@@ -295,8 +295,8 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     row: 'Agents: new logins',
     holds: 'a login that waits is deleted with its tokens when it has expired',
     file: 'worker/entries/periodic_turns.ts',
-    text: "[{ title: 'removing expired logins', take: removeExpiredLogins }]",
-    replacement: '[]',
+    text: "{ title: 'removing expired logins', take: removeExpiredLogins },",
+    replacement: '',
     tests: ['worker/entries/periodic_turns.test.ts'],
   },
   {

@@ -20,6 +20,9 @@ import { verifyAudit } from '../services/audit/audit_verification.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 import { rotateMasterKey } from './master_key_rotation.ts';
+import { listSinks } from '../store/audit/audit_sinks.ts';
+import { openTarget } from '../services/sinks/sink_target.ts';
+import { addSink } from '../services/sinks/sinks.ts';
 import { openPendingLogin } from '../services/connectors/pending_logins.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
 import { SEALED_KINDS } from './sealed_kinds.ts';
@@ -102,6 +105,9 @@ async function plant(context: ProgramContext, count = 3): Promise<Planted> {
   const sealedSecret = await context.vault.seal(oidcSealPlace(enterpriseId), new Secret('client secret'));
   const oidc = { enterpriseId, issuer: 'https://idp.test', clientId: 'c', sealedSecret, updatedAt: '2026-01-01' };
   await context.database.write(putEnterpriseOidc(context.database, oidc));
+  const url = 'https://siem.example.test/in';
+  const sink = { kind: 'webhook' as const, name: 'siem', url, from: 'now' as const };
+  expect(await addSink(context, await callerOf(context), sink)).toMatchObject({ ok: true });
   const later = context.clock.now() + 3 * 24 * 3_600_000;
   const inDays = { ...context, clock: { now: () => later, sleep: async () => undefined } };
   const dayAfter = new Date(later - 2 * 24 * 3_600_000).toISOString();
@@ -125,6 +131,8 @@ async function expectAllReadable(context: ProgramContext, planted: Planted): Pro
   const oidc = await findEnterpriseOidc(context.database, caller.enterpriseId);
   const clientSecret = await vault.open(oidcSealPlace(caller.enterpriseId), oidc!.sealedSecret);
   expect(clientSecret?.reveal()).toBe('client secret');
+  const [sink] = await listSinks(context.database, caller.enterpriseId);
+  expect((await openTarget(vault, sink!))?.signing).toMatch(/^whsec_/);
   expect(await verifyAudit(context, caller)).toMatchObject({ ok: true });
 }
 
@@ -180,6 +188,7 @@ describe('changing the master key', () => {
       oauth_flows: 1,
       pending_logins: 1,
       enterprise_clients: 1,
+      sinks: 1,
       audit_beginnings: 1,
     });
     const count = (await sealedTexts()).length;
@@ -450,6 +459,7 @@ test('every user of the vault is part of the master key change', async () => {
     'kernel/control_key.ts',
     'services/connectors/pending_logins.ts',
     'services/oauth/oauth_flow.ts',
+    'services/sinks/sink_target.ts',
     'services/vault/secret_check.ts',
     'services/vault/secrets.ts',
     'sign_in/enterprise_settings.ts',
@@ -469,6 +479,7 @@ async function databaseBytes(): Promise<unknown> {
     'oauth_flows',
     'pending_logins',
     'enterprise_oidc',
+    'audit_sinks',
     'audit_heads',
   ];
   return Promise.all(tables.map(async (name) => (await client.execute(`SELECT * FROM ${name}`)).rows));

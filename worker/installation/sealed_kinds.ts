@@ -11,6 +11,7 @@ import {
   resealHead,
   resealLogin,
   resealSecret,
+  resealSink,
   resealSigningKey,
   type RowPage,
   listSealedBeginnings,
@@ -19,6 +20,7 @@ import {
   listSealedHeads,
   listSealedLogins,
   listSealedSecrets,
+  listSealedSinks,
   listSealedSigningKeys,
 } from '../store/sealed_rows.ts';
 import type { SecretRow } from '../store/secrets.ts';
@@ -26,6 +28,7 @@ import { accessKeyPlace } from '../tokens/access_keys.ts';
 import { isSealedBeginning, isSealedHead, sealBeginning, sealHead } from '../kernel/audit_seals.ts';
 import { CONTROL_KEY_PLACE } from '../kernel/control_key.ts';
 import { loginPlace } from '../services/connectors/pending_logins.ts';
+import { sinkPlace } from '../services/sinks/sink_target.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
 import type { SealPlace, Vault } from '../kernel/vault.ts';
 
@@ -94,6 +97,14 @@ export const SEALED_KINDS: readonly SealedKind[] = [
         const { enterpriseId: id, sealedSecret } = row;
         return toSealedText(id, oidcSealPlace(id), sealedSecret, (text) => resealClient(database, row, text));
       }),
+  },
+  {
+    name: 'sinks',
+    columns: ['audit_sinks.sealed'],
+    page: async (database, page) =>
+      (await listSealedSinks(database, page)).map((row) =>
+        toSealedText(row.id, sinkPlace(row), row.sealed, (text) => resealSink(database, row, text)),
+      ),
   },
   {
     name: 'audit_heads',

@@ -608,4 +608,21 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX approval_views_by_time ON approval_views (created_at)`,
     ],
   },
+  {
+    number: 37,
+    name: 'sinks of audit events',
+    statements: [
+      `CREATE TABLE audit_sinks (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), kind TEXT NOT NULL,
+        name TEXT NOT NULL, host TEXT NOT NULL, types TEXT, sealed TEXT NOT NULL, created_at TEXT NOT NULL,
+        cursor INTEGER NOT NULL, batch INTEGER, holder TEXT NOT NULL DEFAULT '', held_until TEXT NOT NULL DEFAULT '',
+        next_try_at TEXT NOT NULL DEFAULT '', failures INTEGER NOT NULL DEFAULT 0, failing_since TEXT, problem TEXT,
+        delivered_at TEXT, rejected INTEGER NOT NULL DEFAULT 0, disabled_at TEXT, disabled_reason TEXT) STRICT`,
+      `CREATE INDEX audit_sinks_by_enterprise ON audit_sinks (enterprise_id, id)`,
+      `CREATE TABLE audit_dead_letters (
+        sink_id TEXT NOT NULL REFERENCES audit_sinks (id), position INTEGER NOT NULL, event_id TEXT NOT NULL,
+        problem TEXT NOT NULL, failed_at TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 1,
+        replay INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (sink_id, position)) STRICT`,
+    ],
+  },
 ];

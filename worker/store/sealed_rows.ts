@@ -1,6 +1,7 @@
 import { and, asc, eq, gt } from 'drizzle-orm';
 import type { AuditBeginningRow } from './audit/audit_beginnings.ts';
 import type { AuditHeadRow } from './audit/audit_events.ts';
+import type { AuditSinkRow } from './audit/audit_sinks.ts';
 import type { Database, Statement } from './database.ts';
 import type { EnterpriseOidcRow } from './enterprise_settings.ts';
 import type { OAuthFlowRow } from './oauth_flows.ts';
@@ -10,6 +11,7 @@ import type { SigningKeyRow } from './signing_keys.ts';
 import {
   auditBeginnings,
   auditHeads,
+  auditSinks,
   enterpriseOidc,
   oauthFlows,
   pendingLogins,
@@ -96,6 +98,20 @@ export function resealClient(database: Database, row: EnterpriseOidcRow, sealedS
   const { enterpriseId } = row;
   const isSame = and(eq(enterpriseOidc.enterpriseId, enterpriseId), eq(enterpriseOidc.sealedSecret, row.sealedSecret));
   return database.read.update(enterpriseOidc).set({ sealedSecret }).where(isSame);
+}
+
+export function listSealedSinks(database: Database, { after, limit }: RowPage): Promise<AuditSinkRow[]> {
+  return database.read
+    .select()
+    .from(auditSinks)
+    .where(gt(auditSinks.id, after))
+    .orderBy(asc(auditSinks.id))
+    .limit(limit);
+}
+
+export function resealSink(database: Database, row: AuditSinkRow, sealed: string): Statement {
+  const isSame = and(eq(auditSinks.id, row.id), eq(auditSinks.sealed, row.sealed));
+  return database.read.update(auditSinks).set({ sealed }).where(isSame);
 }
 
 export function listSealedHeads(database: Database, { after, limit }: RowPage): Promise<AuditHeadRow[]> {

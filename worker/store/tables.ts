@@ -5,6 +5,7 @@ import { MCP_TOOL_STATES, REVIEWED_KINDS } from '../../shared/model/mcp_tool.ts'
 import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
+import { SINK_KINDS, SINK_STOPS } from '../../shared/wire/audit_sinks.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
 /** The states of a stored credential; a missing one has no row. */
@@ -216,6 +217,52 @@ export const invitations = sqliteTable('invitations', {
   /** When the row is deleted: until then the link says what became of it. */
   expiresAt: integer('expires_at').notNull(),
 });
+
+/** Receivers of an enterprise's audit events. */
+export const auditSinks = sqliteTable('audit_sinks', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  kind: text('kind', { enum: [...SINK_KINDS] }).notNull(),
+  name: text('name').notNull(),
+  /** Shown to people; the whole target is sealed, because a URL may contain a password. */
+  host: text('host').notNull(),
+  /** Event types and prefixes, separated by commas; null for all events. */
+  types: text('types'),
+  /** The target and its secrets, as JSON. */
+  sealed: text('sealed').notNull(),
+  createdAt: text('created_at').notNull(),
+  /** The position of the last event that the receiver accepted, or that became a dead letter. */
+  cursor: integer('cursor').notNull(),
+  /** How many events the batch in flight has; null if the next one may be chosen. A retry sends the same events. */
+  batch: integer('batch'),
+  holder: text('holder').notNull().default(''),
+  heldUntil: text('held_until').notNull().default(''),
+  nextTryAt: text('next_try_at').notNull().default(''),
+  failures: integer('failures').notNull().default(0),
+  failingSince: text('failing_since'),
+  problem: text('problem'),
+  deliveredAt: text('delivered_at'),
+  /** Events that a receiver accepted a batch without (OTLP's partial success). */
+  rejected: integer('rejected').notNull().default(0),
+  disabledAt: text('disabled_at'),
+  disabledReason: text('disabled_reason', { enum: [...SINK_STOPS] }),
+});
+
+/** Events that a receiver refused, by position. */
+export const auditDeadLetters = sqliteTable(
+  'audit_dead_letters',
+  {
+    sinkId: text('sink_id').notNull(),
+    position: integer('position').notNull(),
+    eventId: text('event_id').notNull(),
+    problem: text('problem').notNull(),
+    failedAt: text('failed_at').notNull(),
+    attempts: integer('attempts').notNull().default(1),
+    /** 1: it is sent again with the next delivery. */
+    replay: integer('replay').notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.sinkId, table.position] })],
+);
 
 export const signInFlows = sqliteTable('sign_in_flows', {
   stateHash: text('state_hash').primaryKey(),

@@ -42,7 +42,8 @@ export function auditPage(view: AuditView): Page {
   const content = html`${pageHeader({
     title: 'Audit',
     lead: 'Every decision about a request and every change, without secrets. Each event is chained to the previous one.',
-    actions: html`<a class="button" href="/audit/verify">Verify the chain</a>`,
+    actions: html`<a class="button" href="/audit/sinks">Sinks</a>
+      <a class="button" href="/audit/verify">Verify the chain</a>`,
   })}
   ${formRefusal(form, AUDIT_FILTERS)}
   ${

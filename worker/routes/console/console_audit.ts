@@ -14,6 +14,8 @@ import { dropEmpty, type Fields, forReader, problem, toRefusedForm } from './con
 import { consolePage } from './pages.ts';
 import { overviewPage } from '../../pages/audit/overview.ts';
 import { describeOverview } from '../../services/audit/overview.ts';
+import { sinksPage } from '../../pages/audit/sinks.ts';
+import { describeSinks } from '../../services/sinks/sinks.ts';
 import { reportPage } from '../../pages/audit/report.ts';
 import { reportSealability } from '../../services/audit/sealability_report.ts';
 
@@ -79,4 +81,10 @@ export const getReport = forReader(async (c, caller) => {
   const context = c.get('context');
   const report = await reportSealability(context, caller, c.get('templates')());
   return consolePage(c, caller, reportPage({ report, nowMs: context.clock.now() }));
+});
+
+/** `GET /audit/sinks` */
+export const getSinksPage = forReader(async (c, caller) => {
+  const described = await describeSinks(c.get('context'), caller);
+  return described.ok ? consolePage(c, caller, sinksPage(described.value.items)) : problem(c, caller, described.error);
 });

@@ -11,7 +11,7 @@ import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from '../api/connectors.ts';
 import type { PageEntry } from './console.ts';
 import { isAtConsole } from './console_host.ts';
 import { getApprovalsPage, submitDecision, submitRevocation } from './console_approvals.ts';
-import { getAudit, getAuditEventPage, getVerification, getOverview, getReport } from './console_audit.ts';
+import { getAudit, getAuditEventPage, getVerification, getOverview, getReport, getSinksPage } from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
 import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
@@ -72,6 +72,7 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['post', '/approval-grants/{id}/revoke', submitRevocation],
   ['get', '/audit', getAudit],
   ['get', '/audit/verify', getVerification],
+  ['get', '/audit/sinks', getSinksPage],
   ['get', '/audit/{id}', getAuditEventPage],
   ['get', '/report', getReport],
   ['get', '/secrets', getSecretsPage],

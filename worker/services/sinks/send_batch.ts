@@ -1,0 +1,55 @@
+import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import type { AuditSinkRow } from '../../store/audit/audit_sinks.ts';
+import type { OutboundReply } from '../../kernel/outbound.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import type { Delivery } from './sink_kind.ts';
+import { SINK_KIND_TABLE } from './sink_kinds.ts';
+import type { SinkTarget } from './sink_target.ts';
+
+/** A reply may be as long as this; a receiver has little to say. */
+const LIMITS = { maxReplyBytes: 64 * 1024, timeoutMs: 30_000 };
+
+/** Statuses that say that these events will never be accepted: sending them again would not help. */
+const REFUSED = new Set([400, 413, 414, 415, 422]);
+
+/** Sends events to a sink's receiver in one call, and reads what it made of them. */
+export async function sendBatch(
+  { outbound, clock }: Pick<ServiceContext, 'outbound' | 'clock'>,
+  { row, target }: { readonly row: Pick<AuditSinkRow, 'id' | 'kind' | 'enterpriseId'>; readonly target: SinkTarget },
+  events: readonly StoredAuditEvent[],
+): Promise<Delivery> {
+  const kind = SINK_KIND_TABLE[row.kind];
+  const nowMs = clock.now();
+  const written = await kind.write(target, {
+    id: batchId(row.id, events),
+    enterpriseId: row.enterpriseId,
+    events,
+    nowMs,
+  });
+  // The URL is a tenant's: no address inside of a hosted control plane's network is called.
+  const called = await outbound.call({ method: 'POST', url: target.url, ...written, limits: LIMITS });
+  if (!called.ok) return { outcome: 'failed', problem: called.error.reason };
+  const { status, body } = called.value;
+  if (status < 200 || status > 299) return readRefusal(called.value, nowMs);
+  return kind.readAccepted?.(new TextDecoder().decode(body)) ?? { outcome: 'accepted' };
+}
+
+/** The same for the same events of a sink, without a full stop (Standard Webhooks, Webhook identifier). */
+function batchId(sinkId: string, events: readonly StoredAuditEvent[]): string {
+  return `${sinkId}-${events[0]?.id ?? ''}-${events.length}`;
+}
+
+function readRefusal({ status, retryAfter }: OutboundReply, nowMs: number): Delivery {
+  const problem = `status_${status}`;
+  if (status === 410) return { outcome: 'gone', problem };
+  if (REFUSED.has(status)) return { outcome: 'refused', problem };
+  const afterMs = retryAfter === undefined ? null : readRetryAfter(retryAfter, nowMs);
+  return { outcome: 'failed', problem, ...(afterMs !== null && { afterMs }) };
+}
+
+/** `Retry-After` as seconds or a date (RFC 9110 section 10.2.3); null if it is neither. */
+function readRetryAfter(text: string, nowMs: number): number | null {
+  if (/^\d{1,9}$/.test(text.trim())) return Number(text) * 1000;
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
+}

@@ -1,0 +1,30 @@
+import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import type { OutboundRequest } from '../../kernel/outbound.ts';
+import type { SinkTarget } from './sink_target.ts';
+
+/** Events of one sink, in order. Sent again, a batch has the same id and the same events. */
+export interface Batch {
+  readonly id: string;
+  readonly enterpriseId: string;
+  readonly events: readonly StoredAuditEvent[];
+  readonly nowMs: number;
+}
+
+/** What a receiver made of a batch. */
+export type Delivery =
+  /** `rejected`: how many of the events it left out, which must not be sent again. */
+  | { readonly outcome: 'accepted'; readonly rejected?: number; readonly problem?: string }
+  /** It will never accept these events. */
+  | { readonly outcome: 'refused'; readonly problem: string }
+  | { readonly outcome: 'failed'; readonly problem: string; readonly afterMs?: number }
+  /** It wants nothing any more. */
+  | { readonly outcome: 'gone'; readonly problem: string };
+
+/** One way to send events: how a batch is written, and how the answer is read. Both are pure but for signing. */
+export interface SinkKind {
+  /** Whether its deliveries are signed with a secret of the sink. */
+  readonly isSigned: boolean;
+  write(target: SinkTarget, batch: Batch): Promise<Pick<OutboundRequest, 'headers' | 'body'>>;
+  /** Reads the body of a 2xx answer; absent if it says nothing. */
+  readonly readAccepted?: (body: string) => Delivery;
+}

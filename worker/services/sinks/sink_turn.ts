@@ -1,0 +1,21 @@
+import { listDueSinks } from '../../store/audit/audit_sinks.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { DELIVERY_LIMITS, runSink, sinkTimes } from './sink_delivery.ts';
+
+/** The limits of one turn; the rest is for the next. */
+const MOST_SINKS = 100;
+/** How many sinks are sent to at a time: a slow receiver delays few others. */
+const AT_A_TIME = 8;
+
+/** Sends to the sinks of all enterprises that have something to send. Several workers may do so at once. */
+export async function deliverToSinks(context: ServiceContext, limits = DELIVERY_LIMITS): Promise<void> {
+  const due = await listDueSinks(context.database, sinkTimes(context), MOST_SINKS);
+  const work = async () => {
+    for (let id = due.shift(); id !== undefined && !context.stopping.aborted; id = due.shift()) {
+      await runSink(context, id, limits);
+    }
+  };
+  const done = await Promise.allSettled(Array.from({ length: AT_A_TIME }, () => work()));
+  const failed = done.find((each) => each.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}

@@ -1,0 +1,156 @@
+import { and, asc, count, eq, gt, isNull, lte, or, type SQL, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from '../database.ts';
+import { auditDeadLetters, auditEvents, auditSinks } from '../tables.ts';
+
+export type AuditSinkRow = typeof auditSinks.$inferSelect;
+export type DeadLetterRow = typeof auditDeadLetters.$inferSelect;
+
+/** What changes while a sink delivers. */
+export type SinkChange = Partial<
+  Omit<AuditSinkRow, 'id' | 'enterpriseId' | 'kind' | 'name' | 'host' | 'types' | 'createdAt' | 'holder'>
+>;
+
+/** Stores a sink; a conflict if the enterprise has `most` already. */
+export function insertSink(
+  database: Database,
+  row: Pick<
+    AuditSinkRow,
+    'id' | 'enterpriseId' | 'kind' | 'name' | 'host' | 'types' | 'sealed' | 'createdAt' | 'cursor'
+  >,
+  most: number,
+): Statement[] {
+  const held = sql`SELECT count(*) FROM audit_sinks WHERE enterprise_id = ${row.enterpriseId}`;
+  return [...guard(sql`(${held}) < ${most}`), database.read.insert(auditSinks).values(row)];
+}
+
+export function deleteSink(database: Database, id: string): Statement[] {
+  return [
+    database.read.delete(auditDeadLetters).where(eq(auditDeadLetters.sinkId, id)),
+    database.read.delete(auditSinks).where(eq(auditSinks.id, id)),
+  ];
+}
+
+export async function findSink(database: Database, id: string): Promise<AuditSinkRow | null> {
+  const rows = await database.read.select().from(auditSinks).where(eq(auditSinks.id, id));
+  return rows[0] ?? null;
+}
+
+/** The sinks of an enterprise, oldest first. */
+export async function listSinks(database: Database, enterpriseId: string): Promise<AuditSinkRow[]> {
+  const ofEnterprise = eq(auditSinks.enterpriseId, enterpriseId);
+  return database.read.select().from(auditSinks).where(ofEnterprise).orderBy(asc(auditSinks.id));
+}
+
+/** How many events the receiver of a sink refused. */
+export async function countDeadLetters(database: Database, sinkId: string): Promise<number> {
+  const ofSink = eq(auditDeadLetters.sinkId, sinkId);
+  return (await database.read.select({ n: count() }).from(auditDeadLetters).where(ofSink))[0]?.n ?? 0;
+}
+
+/** RFC 3339 in UTC. A hold that ends after `longestHold` was written by a wrong clock and is ignored. */
+export interface SinkTimes {
+  readonly now: string;
+  readonly longestHold: string;
+}
+
+const EVENTS_WAIT = sql`EXISTS (SELECT 1 FROM ${auditEvents} WHERE ${auditEvents.enterpriseId} = ${auditSinks.enterpriseId}
+  AND ${auditEvents.position} > ${auditSinks.cursor})`;
+const REPLAYS_WAIT = sql`EXISTS (SELECT 1 FROM ${auditDeadLetters} WHERE ${auditDeadLetters.sinkId} = ${auditSinks.id}
+  AND ${auditDeadLetters.replay} = 1)`;
+
+function isFree({ now, longestHold }: SinkTimes): SQL | undefined {
+  const isUnheld = or(lte(auditSinks.heldUntil, now), gt(auditSinks.heldUntil, longestHold));
+  return and(isNull(auditSinks.disabledAt), lte(auditSinks.nextTryAt, now), isUnheld);
+}
+
+/** Sinks with something to send that no worker holds; those that waited longest come first. */
+export async function listDueSinks(database: Database, times: SinkTimes, limit: number): Promise<string[]> {
+  const rows = await database.read
+    .select({ id: auditSinks.id })
+    .from(auditSinks)
+    .where(and(isFree(times), or(EVENTS_WAIT, REPLAYS_WAIT)))
+    .orderBy(asc(auditSinks.heldUntil), asc(auditSinks.id))
+    .limit(limit);
+  return rows.map(({ id }) => id);
+}
+
+/** The sinks of an enterprise that have events to send, also if none of them has one of a sink's types. */
+export async function listBehind(database: Database, enterpriseId: string): Promise<Set<string>> {
+  const rows = await database.read
+    .select({ id: auditSinks.id })
+    .from(auditSinks)
+    .where(and(eq(auditSinks.enterpriseId, enterpriseId), EVENTS_WAIT));
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Gives a sink to one worker; a conflict if it is not due or another worker holds it. */
+export function holdSink(
+  database: Database,
+  id: string,
+  times: SinkTimes,
+  hold: { readonly holder: string; readonly heldUntil: string },
+): Statement[] {
+  const free = database.read
+    .select({ one: sql`1` })
+    .from(auditSinks)
+    .where(and(eq(auditSinks.id, id), isFree(times)));
+  return [...guard(sql`EXISTS ${free}`), database.read.update(auditSinks).set(hold).where(eq(auditSinks.id, id))];
+}
+
+/** Changes a sink that this worker holds; a conflict if it no longer does, so that nothing else is written either. */
+export function noteSink(database: Database, id: string, holder: string, change: SinkChange): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM audit_sinks WHERE id = ${id} AND holder = ${holder})`),
+    database.read.update(auditSinks).set(change).where(eq(auditSinks.id, id)),
+  ];
+}
+
+/** Changes a sink whoever holds it, unless it was changed in the same place meanwhile. */
+export function changeSink(database: Database, { id, sealed }: AuditSinkRow, change: SinkChange): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM audit_sinks WHERE id = ${id} AND sealed = ${sealed})`),
+    database.read.update(auditSinks).set(change).where(eq(auditSinks.id, id)),
+  ];
+}
+
+export function insertDeadLetter(
+  database: Database,
+  row: Pick<DeadLetterRow, 'sinkId' | 'position' | 'eventId' | 'problem' | 'failedAt'>,
+): Statement {
+  return database.read
+    .insert(auditDeadLetters)
+    .values(row)
+    .onConflictDoUpdate({ target: [auditDeadLetters.sinkId, auditDeadLetters.position], set: again(row) });
+}
+
+function again({ problem, failedAt }: Pick<DeadLetterRow, 'problem' | 'failedAt'>) {
+  return { problem, failedAt, replay: 0, attempts: sql`${auditDeadLetters.attempts} + 1` };
+}
+
+export function deleteDeadLetter(
+  database: Database,
+  { sinkId, position }: Pick<DeadLetterRow, 'sinkId' | 'position'>,
+): Statement {
+  const isOne = and(eq(auditDeadLetters.sinkId, sinkId), eq(auditDeadLetters.position, position));
+  return database.read.delete(auditDeadLetters).where(isOne);
+}
+
+/** In the order in which the events arrived, after a position. */
+export async function listDeadLetters(
+  database: Database,
+  sinkId: string,
+  page: { readonly after: number; readonly limit: number; readonly onlyReplays?: boolean },
+): Promise<DeadLetterRow[]> {
+  const { sinkId: sink, position, replay } = auditDeadLetters;
+  return database.read
+    .select()
+    .from(auditDeadLetters)
+    .where(and(eq(sink, sinkId), gt(position, page.after), page.onlyReplays === true ? eq(replay, 1) : undefined))
+    .orderBy(asc(position))
+    .limit(page.limit);
+}
+
+/** Has every dead letter of a sink sent again. */
+export function replayDeadLetters(database: Database, sinkId: string): Statement {
+  return database.read.update(auditDeadLetters).set({ replay: 1 }).where(eq(auditDeadLetters.sinkId, sinkId));
+}
