@@ -3,12 +3,12 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, shellEnvironment } from '../support/program.ts';
 import type { Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { EXPIRES_SECONDS, jwt, OPENAI_AUTH } from './own_logins.ts';
 import { type AgentsWorld, startAgentsWorld } from './agents_world.ts';
+import { expectHidden } from './hidden_tokens.ts';
 import { INSTALL_COMMAND } from './installed_agents.ts';
 import { type AgentServices, LOGIN_HOSTS } from './services.ts';
 import { TokenIssuer } from './token_issuer.ts';
@@ -149,14 +149,7 @@ describe.each(TRIED)('svc login $label', (tried) => {
     said.push(ran.stdout, ran.stderr);
     return ran;
   };
-  const expectNoToken = (): void => {
-    expect(searchFiles(home, issuer.issued).holding).toEqual([]);
-    expect(searchFiles(svc.home, issuer.issued).holding).toEqual([]);
-    expect(searchProcesses(issuer.issued).holding).toEqual([]);
-    for (const token of issuer.issued) {
-      expect(said.flatMap((text) => foundIn(text, token))).toEqual([]);
-    }
-  };
+  const expectNoToken = (): void => expectHidden(issuer.issued, { folders: [home, svc.home], said });
   const logIn = async (): Promise<Finished> => {
     const opened = join(home, 'opened-link');
     rmSync(opened, { force: true });

@@ -3,11 +3,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
+import { searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, shellEnvironment } from '../support/program.ts';
 import type { Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { type AgentsWorld, startAgentsWorld } from './agents_world.ts';
+import { expectHidden } from './hidden_tokens.ts';
 import { INSTALL_COMMAND } from './installed_agents.ts';
 import { currentTokens, EXPIRES_SECONDS, ownLogins, tokenEndpoints } from './own_logins.ts';
 import { type AgentServices, LOGIN_HOSTS } from './services.ts';
@@ -43,14 +44,7 @@ describe.each(TRIED.map((tried) => ({ ...tried, label: `svc login ${tried.agent}
     said.push(ran.stdout, ran.stderr);
     return ran;
   };
-  const expectNoToken = (): void => {
-    expect(searchFiles(home, issuer.issued).holding).toEqual([]);
-    expect(searchFiles(svc.home, issuer.issued).holding).toEqual([]);
-    expect(searchProcesses(issuer.issued).holding).toEqual([]);
-    for (const token of issuer.issued) {
-      expect(said.flatMap((text) => foundIn(text, token))).toEqual([]);
-    }
-  };
+  const expectNoToken = (): void => expectHidden(issuer.issued, { folders: [home, svc.home], said });
   const talk = async (): Promise<void> => {
     services.reset();
     services.onAnswer(() => expect(searchProcesses(issuer.issued).holding).toEqual([]));
