@@ -26,6 +26,10 @@ interface FilterOptions {
   readonly type?: string;
   readonly session?: string;
   readonly host?: string;
+  readonly method?: string;
+  readonly status?: string;
+  readonly path?: string;
+  readonly search?: string;
 }
 interface ListOptions extends FilterOptions {
   readonly since?: string;
@@ -80,7 +84,11 @@ function filters(command: Command): Command {
   return command
     .option('--type <type>', 'an event type, or a prefix that ends in "." (separate several with ",")')
     .option('--session <id>', 'only this session')
-    .option('--host <host>', 'only this upstream host');
+    .option('--host <host>', 'only this upstream host; "*" stands for any characters ("*github*")')
+    .option('--method <method>', 'only requests with this method')
+    .option('--status <status>', 'only this status of the upstream, or a class of them such as 5xx')
+    .option('--path <text>', 'only paths with this in them')
+    .option('--search <text>', 'only events with this text in them; without --since, of the last week');
 }
 
 const COLUMNS: readonly Column<EventRow>[] = [
@@ -207,7 +215,8 @@ function cutCell(text: string, most: number): string {
 }
 
 function filterQuery(options: FilterOptions): Record<string, string | undefined> {
-  return { type: options.type, session: options.session, host: options.host };
+  const { type, session, host, method, status, path, search: q } = options;
+  return { type, session, host, method, status, path, q };
 }
 
 function parseWholeNumber(flag: string, text: string, least: number): number {

@@ -49,6 +49,21 @@ test('by keyboard alone: a bar and its table row can be reached', async () => {
   await page.waitForURL('**/audit?since=*');
 });
 
+test('times are in UTC, or by a switch in those of the machine, also in what the form sends', async () => {
+  const page = await suite.open('/audit?since=2026-01-01T12:00:30Z', { timezoneId: 'Asia/Tokyo' });
+  const from = page.locator('#since');
+  expect(await from.inputValue()).toBe('2026-01-01T12:00:30');
+  await page.getByRole('button', { name: 'Local times' }).click();
+  expect(await from.inputValue()).toBe('2026-01-01T21:00:30');
+  await from.fill('2026-01-01T22:00:30');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.waitForURL('**since=2026-01-01T13*');
+  // The choice stays.
+  expect(await page.getByLabel('From (local)').inputValue()).toBe('2026-01-01T22:00:30');
+  await page.getByRole('button', { name: 'Local times' }).click();
+  expect(await from.inputValue()).toBe('2026-01-01T13:00:30');
+});
+
 test('the chart and its table: axe finds nothing and nothing overflows, at every width and colour scheme', async () => {
   const page = await suite.open();
   // One host of several: axe looks at each row for as long as at all the rest.

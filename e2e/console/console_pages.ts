@@ -141,6 +141,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
 /** URLs that browsers load and people do not view. */
 export const NO_PAGES: readonly string[] = [
   '/assets/{file}',
+  '/audit/export',
   '/marketplace-icons/{registryId+}',
   '/openapi.json',
   '/schemas/connector-spec-1.json',

@@ -43,6 +43,11 @@ function listStops() {
   return stops.length;
 }
 
+/** The places of the fields for a time among the stops. */
+function listTimeStops() {
+  return stops.flatMap((each, place) => (each.matches('input[type=datetime-local]') ? [place] : []));
+}
+
 /**
  * @param {Element | null} element
  * @returns {element is Focusable}
@@ -168,6 +173,7 @@ Object.assign(globalThis, {
     violations,
     isStarted,
     listStops,
+    listTimeStops,
     focusStop,
     firstInMain,
     focused,

@@ -19,6 +19,8 @@ const AXE_LOOKS = [
 ] as const;
 /** The stops that a long page is gone through at, at either end. */
 const MOST_STOPS = 60;
+/** The parts of a field for a time, such as the month. */
+const MOST_PARTS = 10;
 /** How often the keyboard is tried on a page that changes meanwhile. */
 const MOST_TRIES = 3;
 const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
@@ -161,8 +163,25 @@ export class PageWalk {
     } else await this.#checkStops(from, count, count, note);
   }
 
-  /** Presses Tab at each stop in [from, end); the page says by itself what had the focus at each. */
+  /** The stops in [from, end). A field for a time has a stop for each of its parts, so it is left by several presses of Tab. */
   async #checkStops(from: number, end: number, count: number, note: (text: string) => unknown): Promise<void> {
+    const all = z.array(z.number()).parse(await this.#page.evaluate('probe.listTimeStops()'));
+    let start = from;
+    for (const field of all.filter((place) => place >= from && place < end - 1)) {
+      await this.#checkPlainStops(start, field + 1, count, note);
+      let { place, name } = await this.#focused();
+      for (let presses = 0; place === field && presses < MOST_PARTS; presses += 1) {
+        await this.#page.keyboard.press('Tab');
+        ({ place, name } = await this.#focused());
+      }
+      if (place !== field + 1) return void note(`what comes after the time field ${field} is ${name}`);
+      start = field + 1;
+    }
+    await this.#checkPlainStops(start, end, count, note);
+  }
+
+  /** Presses Tab at each stop in [from, end); the page says by itself what had the focus at each. */
+  async #checkPlainStops(from: number, end: number, count: number, note: (text: string) => unknown): Promise<void> {
     await this.#page.evaluate(`probe.focusStop(${from})`);
     await Promise.all(Array.from({ length: end - from }, () => this.#page.keyboard.down('Tab')));
     const seen = z.array(focused).parse(await this.#page.evaluate('probe.takeSeen()'));

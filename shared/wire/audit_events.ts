@@ -134,11 +134,27 @@ const auditFilter = {
   session: short.optional(),
   /** The connector's fully qualified name. */
   connector: short.optional(),
-  /** The upstream host. */
-  host: short.optional(),
+  /** The upstream host. `*` stands for any characters: `*github*`. */
+  host: short.refine((host) => host.split('*').length <= 5, 'has more than four "*": use at most four').optional(),
+  method: z
+    .string()
+    .regex(/^[A-Za-z]{1,20}$/, 'is not an HTTP method, such as GET')
+    .optional(),
+  /** The upstream's status: one, or a class of them. */
+  status: z
+    .string()
+    .regex(/^(?:[1-9]\d\d|[1-5]xx)$/i, 'is not an HTTP status: use one such as 404, or a class such as 4xx')
+    .optional(),
+  /** A part of the path, in any letter case. */
+  path: short.optional(),
+  /** Text anywhere in the event, in any letter case. */
+  q: z.string().max(200).optional(),
 };
 
-/** `GET /v1/audit-events`: newest first. `since` is inclusive, `until` exclusive. */
+/**
+ * `GET /v1/audit-events`: newest first. `since` is inclusive, `until` exclusive. Without `since`, filters that read each event (a
+ * part of the host, `method`, `status`, `path`, `q`) look at the last week.
+ */
 export const auditEventsQuery = z.strictObject({
   ...pageQuery,
   ...auditFilter,

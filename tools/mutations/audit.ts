@@ -157,4 +157,12 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
       'return err({ problem: `status_${status} ${url}`, message: `the receiver answered with status ${status}` });',
     tests: [ANCHORS],
   },
+  {
+    row: 'Audit: export of the page',
+    holds: 'no cell of a CSV file is a formula',
+    file: 'worker/services/audit/audit_file.ts',
+    text: "const safe = /^[=+\\-@\\t\\r\\n]/.test(value) ? `'${value}` : value;",
+    replacement: 'const safe = value;',
+    tests: ['worker/services/audit/audit_filters.test.ts'],
+  },
 ];

@@ -4,6 +4,7 @@ import copy from '../islands/copy.js';
 import decide from '../islands/decide.js';
 import liveForm from '../islands/live_form.js';
 import liveList from '../islands/live_list.js';
+import localTimes from '../islands/local_times.js';
 import notify from '../islands/notify.js';
 import refreshed from '../islands/refreshed.js';
 import relativeTimeIsland from '../islands/relative_time.js';
@@ -26,6 +27,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'decide.js': decide,
   'live_form.js': liveForm,
   'live_list.js': liveList,
+  'local_times.js': localTimes,
   'notify.js': notify,
   'refreshed.js': refreshed,
   'relative_time.js': relativeTimeIsland,

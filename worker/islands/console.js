@@ -6,6 +6,7 @@
 const ISLANDS = {
   copy: () => import('./copy.js'),
   decide: () => import('./decide.js'),
+  'local-times': () => import('./local_times.js'),
   notify: () => import('./notify.js'),
   waiting: () => import('./waiting.js'),
   'live-list': () => import('./live_list.js'),

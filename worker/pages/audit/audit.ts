@@ -4,7 +4,7 @@ import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import type { RequestCounts } from '../../services/audit/request_counts.ts';
 import { alert } from '../components/alert.ts';
 import { emptyState } from '../components/empty_state.ts';
-import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
+import { type FormState, formRefusal, selectField, textField, timeField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pager, pathWith } from '../components/pager.ts';
 import { eventTable } from './event_table.ts';
@@ -12,7 +12,18 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { requestChart } from './request_chart.ts';
 
-export const AUDIT_FILTERS = ['type', 'host', 'session', 'connector', 'since', 'until'] as const;
+export const AUDIT_FILTERS = [
+  'type',
+  'host',
+  'session',
+  'q',
+  'method',
+  'status',
+  'path',
+  'connector',
+  'since',
+  'until',
+] as const;
 
 interface AuditView {
   readonly form: FormState;
@@ -20,7 +31,15 @@ interface AuditView {
   readonly events: ListPage<StoredAuditEvent> | null;
   readonly counts: RequestCounts | null;
   readonly cursor: string | undefined;
+  /** The filters have to read each event, so without a beginning a week was searched. */
+  readonly readsAll: boolean;
   readonly nowMs: number;
+}
+
+/** What is typed is a part of the host, unless it says itself what may be around it. */
+export function hostFilter(typed: string | undefined): string | undefined {
+  if (typed === undefined || typed === '') return undefined;
+  return typed.includes('*') ? typed : `*${typed}*`;
 }
 
 const TYPES = [
@@ -28,6 +47,7 @@ const TYPES = [
   { value: 'sandbox.proxy.,connector.proxy.', title: 'Requests of agents' },
   { value: 'sandbox.proxy.rejected,sandbox.proxy.trust_denied,connector.proxy.rejected', title: 'Refused requests' },
   { value: 'sandbox.proxy.binding_injected,connector.proxy.proxied', title: 'Credentials added' },
+  { value: 'sandbox.proxy.passthrough', title: 'Passed unchanged' },
   { value: 'sandbox.proxy.tunnelled', title: 'Connections carried unread' },
   { value: 'connector.approval.', title: 'Approvals' },
   { value: 'mcp.', title: 'MCP servers and tools' },
@@ -57,7 +77,7 @@ export function auditPage(view: AuditView): Page {
           ${requestChart(counts, (since, until) => pathWith('/audit', { ...form.values, since, until }))}
         </section>`
   }
-  ${filterForm(form)} ${events === null ? '' : list(view, events, isLive)}`;
+  ${filterForm(form, view.nowMs)} ${events === null ? '' : list(view, events, isLive)}`;
   return layout('Audit', content);
 }
 
@@ -65,37 +85,84 @@ function hasTime({ values }: FormState): boolean {
   return [values['since'], values['until']].some((time) => (time ?? '') !== '');
 }
 
-function filterForm(form: FormState): Html {
+const HOUR_MS = 3_600_000;
+
+/** Ready questions, as links. */
+function presets({ values }: FormState, nowMs: number): Html {
+  const ago = (ms: number) => new Date(nowMs - ms).toISOString().slice(0, 19);
+  const period = (title: string, ms: number) => ({ title, query: { ...values, since: ago(ms), until: '' } });
+  const refused = TYPES.find(({ title }) => title === 'Refused requests')?.value ?? '';
+  const all = [
+    period('Last hour', HOUR_MS),
+    period('Last day', 24 * HOUR_MS),
+    period('Last week', 168 * HOUR_MS),
+    { title: 'Refused today', query: { type: refused, since: `${ago(0).slice(0, 10)}T00:00:00` } },
+    { title: 'Errors of upstreams', query: { status: '5xx', since: ago(24 * HOUR_MS) } },
+  ];
+  return html`<nav class="actions" aria-label="Ready filters">
+    ${all.map(({ title, query }) => html`<a class="button compact" href="${pathWith('/audit', query)}">${title}</a>`)}
+  </nav>`;
+}
+
+const METHODS = ['', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+const MORE_FILTERS = ['method', 'status', 'path', 'connector'] as const;
+
+function filterForm(form: FormState, nowMs: number): Html {
   const typed = form.values['type'] ?? '';
   const known = TYPES.some(({ value }) => value === typed);
   const choices = known ? TYPES : [...TYPES, { value: typed, title: typed }];
-  const timeHint = '2026-01-02T03:04:05Z';
-  return html`<form method="get" action="/audit" class="panel" role="search" aria-label="Events">
+  const isMore = MORE_FILTERS.some((name) => (form.values[name] ?? '') !== '');
+  const methods = METHODS.map((value) => ({ value, title: value === '' ? 'Any' : value }));
+  return html`<form
+    method="get"
+    action="/audit"
+    class="panel"
+    role="search"
+    aria-label="Events"
+    data-island="local-times"
+  >
+    ${presets(form, nowMs)}
     <div class="filters">
       ${selectField(form, { name: 'type', label: 'What', choices })}
-      ${textField(form, { name: 'host', label: 'Host', placeholder: 'api.github.com', isMono: true })}
+      ${textField(form, { name: 'host', label: 'Host, or a part of it', placeholder: 'github', isMono: true })}
+      ${textField(form, { name: 'q', label: 'Text', placeholder: 'anywhere in the event' })}
       ${textField(form, { name: 'session', label: 'Session', isMono: true })}
-      ${textField(form, { name: 'connector', label: 'Connector', placeholder: 'publisher/name', isMono: true })}
-      ${textField(form, { name: 'since', label: 'From', placeholder: timeHint, isMono: true })}
-      ${textField(form, { name: 'until', label: 'Until', placeholder: timeHint, isMono: true })}
+      ${timeField(form, { name: 'since', label: 'From (UTC)' })}
+      ${timeField(form, { name: 'until', label: 'Until (UTC)' })}
     </div>
+    <details class="more" ${isMore ? 'open' : ''}>
+      <summary>Method, status, path, connector</summary>
+      <div class="filters">
+        ${selectField(form, { name: 'method', label: 'Method', choices: methods })}
+        ${textField(form, { name: 'status', label: 'Status', placeholder: '404 or 5xx', isMono: true })}
+        ${textField(form, { name: 'path', label: 'Part of the path', placeholder: '/repos/', isMono: true })}
+        ${textField(form, { name: 'connector', label: 'Connector', placeholder: 'publisher/name', isMono: true })}
+      </div>
+    </details>
     <div class="actions">
       <button class="primary">Show</button>
       <a class="button" href="/audit">Clear</a>
+      <span data-times></span>
     </div>
   </form>`;
 }
 
-function list({ form, cursor, nowMs }: AuditView, events: ListPage<StoredAuditEvent>, isLive: boolean): Html {
-  const { type, host, session, connector } = form.values;
-  const stream = pathWith('/v1/audit-events/stream', { type, host, session, connector });
+function list({ form, cursor, nowMs, readsAll }: AuditView, events: ListPage<StoredAuditEvent>, isLive: boolean): Html {
+  const { since: _, until: __, ...filters } = form.values;
+  const stream = pathWith('/v1/audit-events/stream', { ...filters, host: hostFilter(filters['host']) });
   const live = isLive ? html`data-island="live-list" data-stream="${stream}"` : '';
   const here = pathWith('/audit', { ...form.values, cursor });
   return html`<section class="stack" aria-labelledby="events-title">
     <div class="panel-head">
       <h2 id="events-title">Events</h2>
       <span class="live"><span data-live-of="events" role="status">As of now</span> <a href="${here}">Reload</a></span>
+      <span class="small">
+        Export
+        <a href="${pathWith('/audit/export', { ...form.values, format: 'csv' })}" download>CSV</a>
+        <a href="${pathWith('/audit/export', { ...form.values, format: 'jsonl' })}" download>JSON lines</a>
+      </span>
     </div>
+    ${readsAll && (form.values['since'] ?? '') === '' ? html`<p class="quiet small">Searched: the last week. Choose From for more.</p>` : ''}
     <div class="panel flush" id="events" ${live}>
       ${events.items.length === 0 ? nothingFound(form) : eventTable('Audit events', events.items, nowMs)}
     </div>

@@ -48,6 +48,21 @@ export function textField(form: FormState, field: FieldInput): Html {
   });
 }
 
+/** A point in time in UTC. Any other time that was given, such as one with an offset, is shown in UTC too. */
+export function timeField(form: FormState, field: Pick<FieldInput, 'name' | 'label'>): Html {
+  const given = Date.parse(utcTime(form.values[field.name] ?? ''));
+  const value = Number.isNaN(given) ? '' : new Date(given).toISOString().slice(0, 19);
+  return labelledControl(form, field, (attributes) => {
+    return html`<input ${attributes} type="datetime-local" step="1" value="${value}" />`;
+  });
+}
+
+/** What {@link timeField} sends, as RFC 3339. */
+export function utcTime(text: string): string {
+  const [, minutes, seconds] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(:\d\d(?:\.\d+)?)?$/.exec(text) ?? [];
+  return minutes === undefined ? text : `${minutes}${seconds ?? ':00'}Z`;
+}
+
 export interface Choice {
   readonly value: string;
   readonly title: string;

@@ -10,6 +10,7 @@ const ISLANDS = [
   'decide.js',
   'live_form.js',
   'live_list.js',
+  'local_times.js',
   'notify.js',
   'refreshed.js',
   'relative_time.js',

@@ -1,10 +1,14 @@
 import { ok } from '../../../shared/model/result.ts';
 import { auditEventsQuery } from '../../../shared/wire/audit_events.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
-import { AUDIT_FILTERS, auditPage, verificationPage } from '../../pages/audit/audit.ts';
+import { z } from 'zod';
+import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
+import { exportEvents } from '../../services/audit/audit_file.ts';
+import { utcTime } from '../../pages/components/form_field.ts';
+import { AUDIT_FILTERS, auditPage, hostFilter, verificationPage } from '../../pages/audit/audit.ts';
 import { auditEventPage } from '../../pages/audit/audit_event.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
-import { getAuditEvent, listAuditPage } from '../../services/audit/audit_log.ts';
+import { getAuditEvent, listAuditPage, readsEachEvent } from '../../services/audit/audit_log.ts';
 import { verifyAudit } from '../../services/audit/audit_verification.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { eventStanding } from '../../services/audit/event_standing.ts';
@@ -21,30 +25,55 @@ import { reportSealability } from '../../services/audit/sealability_report.ts';
 
 const SHOWN = 50;
 
+/** The filters of the page as the API's query. */
+function parseFilters(values: Fields, more: { readonly limit: number; readonly cursor?: string }) {
+  const { host, since, until, ...others } = dropEmpty(values);
+  return auditEventsQuery.safeParse({
+    ...others,
+    ...(host !== undefined && { host: hostFilter(host) }),
+    ...(since !== undefined && { since: utcTime(since) }),
+    ...(until !== undefined && { until: utcTime(until) }),
+    ...more,
+  });
+}
+
 /** `GET /audit`: the events that match the query. */
 export const getAudit = forReader(async (c, caller) => {
   const values = queryOf(c, AUDIT_FILTERS);
   const cursor = c.req.query('cursor');
-  const parsed = auditEventsQuery.safeParse({
-    ...dropEmpty(values),
-    ...(cursor !== undefined && { cursor }),
-    limit: SHOWN,
-  });
+  const parsed = parseFilters(values, { ...(cursor !== undefined && { cursor }), limit: SHOWN });
   if (!parsed.success) return badFilter(c, caller, { values, problems: fieldProblems(parsed.error), refusal: null });
   const context = c.get('context');
   const events = await listAuditPage(context, caller, parsed.data);
   if (!events.ok) return badFilter(c, caller, toRefusedForm(values, events.error));
-  const counts = await countRequests(context, caller, parsed.data);
+  const { limit: _, cursor: __, type: ___, ...filters } = parsed.data;
+  const counts = await countRequests(context, caller, filters);
   const form = { values, problems: [], refusal: null };
   const nowMs = context.clock.now();
-  const view = { form, events: events.value, counts: counts.ok ? counts.value : null, cursor, nowMs };
+  const readsAll = readsEachEvent(parsed.data);
+  const view = { form, events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll, nowMs };
   return consolePage(c, caller, auditPage(view));
 });
 
 function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
-  const view = { form, events: null, counts: null, cursor: undefined, nowMs: c.get('context').clock.now() };
+  const nowMs = c.get('context').clock.now();
+  const view = { form, events: null, counts: null, cursor: undefined, readsAll: false, nowMs };
   return consolePage(c, caller, auditPage(view), 400);
 }
+
+const formatQuery = z.enum(['csv', 'jsonl']);
+
+/** `GET /audit/export`: the events that match the query, as a file. */
+export const getAuditExport = forReader(async (c, caller) => {
+  const parsed = parseFilters(queryOf(c, AUDIT_FILTERS), { limit: MAX_PAGE });
+  const format = formatQuery.safeParse(c.req.query('format'));
+  if (!parsed.success || !format.success) return c.redirect('/audit', 303);
+  const file = await exportEvents(c.get('context'), caller, parsed.data, format.data);
+  if (!file.ok) return problem(c, caller, file.error);
+  const type = format.data === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson';
+  const headers = { 'content-type': type, 'content-disposition': `attachment; filename="audit.${format.data}"` };
+  return c.body(file.value, 200, headers);
+});
 
 /** `GET /audit/verify`: verifies every chain. */
 export const getVerification = forReader(async (c, caller) => {

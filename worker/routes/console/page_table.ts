@@ -11,7 +11,15 @@ import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from '../api/connectors.ts';
 import type { PageEntry } from './console.ts';
 import { isAtConsole } from './console_host.ts';
 import { getApprovalsPage, submitDecision, submitRevocation } from './console_approvals.ts';
-import { getAudit, getAuditEventPage, getVerification, getOverview, getReport, getSinksPage } from './console_audit.ts';
+import {
+  getAudit,
+  getAuditEventPage,
+  getAuditExport,
+  getVerification,
+  getOverview,
+  getReport,
+  getSinksPage,
+} from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
 import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
@@ -73,6 +81,7 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/audit', getAudit],
   ['get', '/audit/verify', getVerification],
   ['get', '/audit/sinks', getSinksPage],
+  ['get', '/audit/export', getAuditExport],
   ['get', '/audit/{id}', getAuditEventPage],
   ['get', '/report', getReport],
   ['get', '/secrets', getSecretsPage],

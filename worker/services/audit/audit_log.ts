@@ -34,7 +34,7 @@ export async function listAuditPage(
 ): Promise<Result<Page<StoredAuditEvent>, ApiError>> {
   const before = decodeCursor(auditPosition, query.cursor);
   if (!before.ok) return before;
-  const filter = toFilter(caller, query);
+  const filter = toFilter(caller, withPeriod(context, query));
   if (!filter.ok) return filter;
   const rows = await listEvents(context.database, filter.value, { before: before.value, limit: query.limit + 1 });
   return ok(toPage(rows, query.limit, toStoredEvent, ({ time, position }) => ({ time, position })));
@@ -125,8 +125,21 @@ async function* arrivals(
   }
 }
 
-type FilterQuery = Pick<AuditStreamQuery, 'type' | 'session' | 'connector' | 'host'> &
-  Partial<Pick<AuditEventsQuery, 'since' | 'until'>>;
+export type FilterQuery = Omit<AuditStreamQuery, 'backlog'> & Partial<Pick<AuditEventsQuery, 'since' | 'until'>>;
+
+const WEEK_MS = 7 * 86_400_000;
+
+/** True for filters that have no index, so that each event of the period is read. */
+export function readsEachEvent({ host, method, status, path, q }: FilterQuery): boolean {
+  return [method, status, path, q].some((given) => given !== undefined) || (host?.includes('*') ?? false);
+}
+
+/** The query with the period that is looked at: a week, if each event has to be read and no beginning is given. */
+function withPeriod(context: ServiceContext, query: AuditEventsQuery): AuditEventsQuery {
+  if (query.since !== undefined || !readsEachEvent(query)) return query;
+  const end = query.until === undefined ? context.clock.now() : Date.parse(query.until);
+  return { ...query, since: new Date(end - WEEK_MS).toISOString() };
+}
 
 export function toFilter(caller: Caller, query: FilterQuery): Result<AuditFilter, ApiError> {
   const types = query.type?.split(',').map((type) => type.trim());
@@ -138,9 +151,20 @@ export function toFilter(caller: Caller, query: FilterQuery): Result<AuditFilter
     ...(query.session !== undefined && { session: query.session }),
     ...(query.connector !== undefined && { connector: query.connector }),
     ...(query.host !== undefined && { host: query.host.toLowerCase() }),
+    ...(query.method !== undefined && { method: query.method.toUpperCase() }),
+    ...(query.status !== undefined && { status: statusRange(query.status) }),
+    ...(query.path !== undefined && { path: query.path }),
+    ...(query.q !== undefined && { text: query.q }),
     ...(query.since !== undefined && { since: utc(query.since) }),
     ...(query.until !== undefined && { until: utc(query.until) }),
   });
+}
+
+/** `404`, or `4xx`. */
+function statusRange(status: string): readonly [number, number] {
+  const isClass = /xx$/i.test(status);
+  const first = isClass ? Number(status[0]) * 100 : Number(status);
+  return [first, isClass ? first + 99 : first];
 }
 
 /** An event type, or a prefix of event types that ends in a dot. */

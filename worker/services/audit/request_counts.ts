@@ -3,7 +3,7 @@ import { ok, type Result } from '../../../shared/model/result.ts';
 import type { AuditEventsQuery } from '../../../shared/wire/audit_events.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { countByTime } from '../../store/audit/audit_events.ts';
-import { toFilter } from './audit_log.ts';
+import { type FilterQuery, toFilter } from './audit_log.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
@@ -41,15 +41,14 @@ export interface RequestCounts {
 export async function countRequests(
   context: ServiceContext,
   caller: Caller,
-  query: Pick<AuditEventsQuery, 'session' | 'connector' | 'host' | 'since' | 'until'>,
+  query: Omit<FilterQuery, 'type'>,
 ): Promise<Result<RequestCounts, ApiError>> {
   const { sinceMs, untilMs, spanMs } = timeOf(context.clock.now(), query);
   const beginsMs = Math.floor(sinceMs / spanMs) * spanMs;
   const since = new Date(sinceMs).toISOString();
   const until = new Date(untilMs).toISOString();
   const begins = new Date(beginsMs).toISOString();
-  const { session, connector, host } = query;
-  const filter = toFilter(caller, { session, connector, host, since, until, type: [...DECISIONS.keys()].join(',') });
+  const filter = toFilter(caller, { ...query, since, until, type: [...DECISIONS.keys()].join(',') });
   if (!filter.ok) return filter;
   const rows = await countByTime(context.database, filter.value, { begins, spanSeconds: spanMs / 1000 });
   const length = Math.max(1, Math.ceil((untilMs - beginsMs) / spanMs));

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
 import { ANSWERED_LOCALLY } from '../../../shared/model/audit_event.ts';
+import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import type { Database, Statement } from '../database.ts';
 import { auditEvents, auditHeads, auditWriters } from '../tables.ts';
 
@@ -15,7 +16,14 @@ export interface AuditFilter {
   readonly types?: readonly string[];
   readonly session?: string;
   readonly connector?: string;
+  /** May contain `*`. */
   readonly host?: string;
+  /** There is no index on these four, so combine them with a time. */
+  readonly method?: string;
+  /** The lowest and the highest. */
+  readonly status?: readonly [number, number];
+  readonly path?: string;
+  readonly text?: string;
   /** `mcp_…`. There is no index on it, so combine it with types or a time. */
   readonly mcpServer?: string;
   /** RFC 3339 in UTC with milliseconds, so that text order is time order. */
@@ -263,13 +271,36 @@ function matches(filter: AuditFilter): SQL | undefined {
     types && or(...types),
     filter.session === undefined ? undefined : eq(auditEvents.sessionId, filter.session),
     filter.connector === undefined ? undefined : eq(auditEvents.connector, filter.connector),
-    filter.host === undefined ? undefined : eq(auditEvents.host, filter.host),
-    filter.mcpServer === undefined
-      ? undefined
-      : sql`json_extract(${auditEvents.data}, '$."svc.mcp.server_id"') = ${filter.mcpServer}`,
+    filter.host === undefined ? undefined : hostMatches(filter.host),
+    filter.method === undefined ? undefined : sql`${dataOf('svc.proxy.method')} = ${filter.method}`,
+    filter.status && sql`${dataOf('svc.proxy.upstream.status')} BETWEEN ${filter.status[0]} AND ${filter.status[1]}`,
+    filter.path === undefined ? undefined : contains(dataOf('svc.proxy.upstream.path'), filter.path),
+    filter.text === undefined ? undefined : contains(wholeText(), filter.text),
+    filter.mcpServer === undefined ? undefined : sql`${dataOf('svc.mcp.server_id')} = ${filter.mcpServer}`,
     filter.since === undefined ? undefined : gte(auditEvents.time, filter.since),
     filter.until === undefined ? undefined : lt(auditEvents.time, filter.until),
   );
+}
+
+function dataOf(key: keyof AuditEventData): SQL {
+  return sql`json_extract(${auditEvents.data}, ${`$."${key}"`})`;
+}
+
+function hostMatches(host: string): SQL {
+  if (!host.includes('*')) return eq(auditEvents.host, host);
+  const pattern = host.replaceAll(/[\\%_]/g, '\\$&').replaceAll('*', '%');
+  return sql`${auditEvents.host} LIKE ${pattern} ESCAPE '\\'`;
+}
+
+function contains(text: SQL, part: string): SQL {
+  return sql`instr(lower(${text}), ${part.toLowerCase()}) > 0`;
+}
+
+/** Where free text is looked for: the data, the type and the ids. */
+function wholeText(): SQL {
+  const { data, type, id, sessionId, sidecarId, actor } = auditEvents;
+  const ids = [id, sessionId, sidecarId, actor].map((column) => sql`COALESCE(${column}, '')`);
+  return sql`${data} || ' ' || ${type} || ' ' || ${sql.join(ids, sql` || ' ' || `)}`;
 }
 
 function typeMatches(type: string): SQL | undefined {
