@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
-import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
-import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import type { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { startMarketplace } from '../../e2e/marketplace/marketplace_world.ts';
+import type { RegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { marketplacePage } from '../../shared/wire/marketplace.ts';
-import { nodeOutbound } from '../entries/node_outbound.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 
 const MINUTE_MS = 60_000;
@@ -14,17 +14,10 @@ let clock: QuickClock;
 let lifetime: ProgramLifetime;
 
 beforeEach(async () => {
-  registry = await startRegistryServer({ entries: 250 });
-  clock = new QuickClock();
   lifetime = new ProgramLifetime((what, error) => {
     throw new Error(`deferred: ${what}`, { cause: error });
   });
-  control = await startInProcess({
-    clock,
-    lifetime,
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
-    registry: { url: registry.url },
-  });
+  ({ registry, control, clock } = await startMarketplace(250, lifetime));
 });
 afterEach(async () => {
   lifetime.beginStop();

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
-import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
-import { addUser, type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import type { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { startMarketplace } from '../../e2e/marketplace/marketplace_world.ts';
+import type { RegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { addUser, type InProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import {
   marketplaceInstallInput,
@@ -10,7 +11,6 @@ import {
   marketplacePage,
   marketplacePreviewReply,
 } from '../../shared/wire/marketplace.ts';
-import { nodeOutbound } from '../entries/node_outbound.ts';
 import { install } from './install.ts';
 
 const MINUTE_MS = 60_000;
@@ -40,13 +40,7 @@ let NAME = '';
 let SERVER = '';
 let tests = 0;
 beforeAll(async () => {
-  registry = await startRegistryServer({ entries: 5 });
-  clock = new QuickClock();
-  control = await startInProcess({
-    clock,
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
-    registry: { url: registry.url },
-  });
+  ({ registry, control, clock } = await startMarketplace(5));
 });
 beforeEach(() => {
   SERVER = `weather-${(tests += 1)}`;

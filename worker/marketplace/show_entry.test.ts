@@ -1,23 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
-import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
-import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import type { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { startMarketplace } from '../../e2e/marketplace/marketplace_world.ts';
+import type { RegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { marketplaceDetail, marketplacePage } from '../../shared/wire/marketplace.ts';
-import { nodeOutbound } from '../entries/node_outbound.ts';
 
 const MINUTE_MS = 60_000;
 let registry: RegistryServer;
 let control: InProcess;
 let clock: QuickClock;
 beforeAll(async () => {
-  registry = await startRegistryServer({ entries: 30 });
-  clock = new QuickClock();
-  control = await startInProcess({
-    clock,
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
-    registry: { url: registry.url },
-  });
+  ({ registry, control, clock } = await startMarketplace(30));
 });
 beforeEach(() => {
   registry.behaviour = 'well';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
-import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
-import { type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import type { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { startMarketplace } from '../../e2e/marketplace/marketplace_world.ts';
+import type { RegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import type { InProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { marketplaceInstallReply, upgradeReply } from '../../shared/wire/marketplace.ts';
-import { nodeOutbound } from '../entries/node_outbound.ts';
 
 const MINUTE_MS = 60_000;
 const apiKey = { name: 'API_KEY', isRequired: true, isSecret: true };
@@ -25,13 +25,7 @@ let control: InProcess;
 let clock: QuickClock;
 let made = 0;
 beforeAll(async () => {
-  registry = await startRegistryServer({ entries: 0 });
-  clock = new QuickClock();
-  control = await startInProcess({
-    clock,
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
-    registry: { url: registry.url },
-  });
+  ({ registry, control, clock } = await startMarketplace(0));
 });
 afterAll(async () => {
   await control.stop();

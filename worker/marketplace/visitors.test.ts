@@ -1,23 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
-import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
-import { addUser, type InProcess, ORIGIN, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { startMarketplace } from '../../e2e/marketplace/marketplace_world.ts';
+import type { RegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { addUser, type InProcess, ORIGIN } from '../../e2e/runtimes/in_process.ts';
 import { marketplaceQuery } from '../../shared/wire/marketplace.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from '../entries/file_assets.ts';
-import { nodeOutbound } from '../entries/node_outbound.ts';
 import { browse } from './browse.ts';
 import { install } from './install.ts';
 
 let registry: RegistryServer;
 let control: InProcess;
 beforeAll(async () => {
-  registry = await startRegistryServer({ entries: 20 });
-  control = await startInProcess({
-    clock: new QuickClock(),
-    outbound: nodeOutbound({ isLocal: true, pinned: new Map() }),
-    registry: { url: registry.url },
-  });
+  ({ registry, control } = await startMarketplace(20));
 });
 afterAll(async () => {
   await control.stop();
