@@ -35,10 +35,10 @@ export function addSinkCommands(line: CommandLine, audit: Command): void {
     .argument('[url]', 'its URL; leave it out with --url-stdin')
     .option(
       '--kind <kind>',
-      'webhook (signed, Standard Webhooks) or otlp (OpenTelemetry logs, JSON over HTTP)',
+      'webhook (signed, Standard Webhooks), otlp (OpenTelemetry logs, JSON over HTTP), or slack (messages about approvals)',
       'webhook',
     )
-    .option('--url-stdin', 'read the URL from stdin, if it contains a password')
+    .option('--url-stdin', 'read the URL from stdin, if it is a secret, as that of an incoming webhook is')
     .option('--type <type>', 'only these events: types, or prefixes that end in "." (separate several with ",")')
     .option('--from-beginning', 'start with the oldest stored event, not with the next one')
     .option('--header <name>', 'with --kind otlp: a header that authenticates, such as authorization')

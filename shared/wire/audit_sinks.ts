@@ -1,8 +1,11 @@
 import { z } from 'zod';
 import { id, line, page, pageQuery, time } from './primitives.ts';
 
-/** How events are sent. `webhook`: Standard Webhooks. `otlp`: OpenTelemetry logs as JSON over HTTP. */
-export const SINK_KINDS = ['webhook', 'otlp'] as const;
+/**
+ * How events are sent. `webhook`: Standard Webhooks. `otlp`: OpenTelemetry logs as JSON over HTTP. `slack`: messages about
+ * requests that wait for an approval, to an incoming webhook as Slack has it.
+ */
+export const SINK_KINDS = ['webhook', 'otlp', 'slack'] as const;
 export type SinkKindName = (typeof SINK_KINDS)[number];
 
 /**
@@ -11,6 +14,9 @@ export type SinkKindName = (typeof SINK_KINDS)[number];
  */
 export const SINK_STOPS = ['failing', 'gone', 'dead_letters'] as const;
 export type SinkStop = (typeof SINK_STOPS)[number];
+
+/** The only event of a sink of the kind `slack`. */
+const APPROVAL_REQUESTED = 'connector.approval.requested';
 
 /** How many sinks an enterprise may have. */
 export const MAX_SINKS = 10;
@@ -50,6 +56,12 @@ const common = {
 export const auditSinkInput = z
   .discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('webhook'), ...common }),
+    z.strictObject({
+      kind: z.literal('slack'),
+      ...common,
+      types: z.array(z.literal(APPROVAL_REQUESTED)).length(1).default([APPROVAL_REQUESTED]),
+      from: z.literal('now').default('now'),
+    }),
     z.strictObject({
       kind: z.literal('otlp'),
       ...common,

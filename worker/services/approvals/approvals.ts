@@ -35,6 +35,7 @@ import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { sha256Hex } from '../../kernel/encoding.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { sendAlerts } from '../sinks/sink_turn.ts';
 
 /**
  * The fingerprint of a request that a connected MCP client makes: an approval for one client covers no other, which would get
@@ -79,7 +80,9 @@ export async function askApproval(
     const full = await fullList(context, asker, request);
     if (full !== null) return err(full);
     const events = [approvalEvent('connector.approval.requested', row, asker.sidecarId ?? asker.userId)];
-    return ok({ statements: insertApproval(context.database, row), events, value: row });
+    const afterwards = () =>
+      context.defer('telling people of an approval', () => sendAlerts(context, asker.enterpriseId));
+    return ok({ statements: insertApproval(context.database, row), events, afterwards, value: row });
   });
 }
 

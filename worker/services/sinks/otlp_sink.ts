@@ -5,6 +5,7 @@ import type { Delivery, SinkKind } from './sink_kind.ts';
 /** OpenTelemetry logs over HTTP in JSON (OTLP 1.x, `ExportLogsServiceRequest`): one log record for each event. */
 export const otlpSink: SinkKind = {
   isSigned: false,
+  isAlert: false,
   async write({ header }, { enterpriseId, events }) {
     const resource = { attributes: attributesOf({ 'service.name': 'svc', 'svc.enterprise.id': enterpriseId }) };
     const scopeLogs = [{ scope: { name: 'svc.audit' }, logRecords: events.map((event) => logRecord(event)) }];

@@ -14,18 +14,15 @@ const REFUSED = new Set([400, 413, 414, 415, 422]);
 
 /** Sends events to a sink's receiver in one call, and reads what it made of them. */
 export async function sendBatch(
-  { outbound, clock }: Pick<ServiceContext, 'outbound' | 'clock'>,
+  { outbound, clock, publicUrl }: Pick<ServiceContext, 'outbound' | 'clock' | 'publicUrl'>,
   { row, target }: { readonly row: Pick<AuditSinkRow, 'id' | 'kind' | 'enterpriseId'>; readonly target: SinkTarget },
   events: readonly StoredAuditEvent[],
 ): Promise<Delivery> {
   const kind = SINK_KIND_TABLE[row.kind];
   const nowMs = clock.now();
-  const written = await kind.write(target, {
-    id: batchId(row.id, events),
-    enterpriseId: row.enterpriseId,
-    events,
-    nowMs,
-  });
+  const approvalsUrl = publicUrl === null ? null : `${publicUrl}/approvals`;
+  const batch = { id: batchId(row.id, events), enterpriseId: row.enterpriseId, events, nowMs, approvalsUrl };
+  const written = await kind.write(target, batch);
   // The URL is a tenant's: no address inside of a hosted control plane's network is called.
   const called = await outbound.call({ method: 'POST', url: target.url, ...written, limits: LIMITS });
   if (!called.ok) return { outcome: 'failed', problem: called.error.reason };

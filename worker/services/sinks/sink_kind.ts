@@ -8,6 +8,8 @@ export interface Batch {
   readonly enterpriseId: string;
   readonly events: readonly StoredAuditEvent[];
   readonly nowMs: number;
+  /** The page that shows what waits for an approval; null if this control plane has no public URL. */
+  readonly approvalsUrl: string | null;
 }
 
 /** What a receiver made of a batch. */
@@ -24,6 +26,8 @@ export type Delivery =
 export interface SinkKind {
   /** Whether its deliveries are signed with a secret of the sink. */
   readonly isSigned: boolean;
+  /** Tells a person of something that waits: it is sent to at once, not only by the timer. */
+  readonly isAlert: boolean;
   write(target: SinkTarget, batch: Batch): Promise<Pick<OutboundRequest, 'headers' | 'body'>>;
   /** Reads the body of a 2xx answer; absent if it says nothing. */
   readonly readAccepted?: (body: string) => Delivery;

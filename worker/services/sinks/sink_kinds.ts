@@ -1,7 +1,12 @@
 import type { SinkKindName } from '../../../shared/wire/audit_sinks.ts';
 import { otlpSink } from './otlp_sink.ts';
 import type { SinkKind } from './sink_kind.ts';
+import { slackSink } from './slack_sink.ts';
 import { webhookSink } from './webhook_sink.ts';
 
 /** Every way to send audit events. */
-export const SINK_KIND_TABLE: Readonly<Record<SinkKindName, SinkKind>> = { webhook: webhookSink, otlp: otlpSink };
+export const SINK_KIND_TABLE: Readonly<Record<SinkKindName, SinkKind>> = {
+  webhook: webhookSink,
+  otlp: otlpSink,
+  slack: slackSink,
+};

@@ -1,5 +1,6 @@
-import { listDueSinks } from '../../store/audit/audit_sinks.ts';
+import { listDueSinks, listSinks } from '../../store/audit/audit_sinks.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { SINK_KIND_TABLE } from './sink_kinds.ts';
 import { DELIVERY_LIMITS, runSink, sinkTimes } from './sink_delivery.ts';
 
 /** The limits of one turn; the rest is for the next. */
@@ -18,4 +19,11 @@ export async function deliverToSinks(context: ServiceContext, limits = DELIVERY_
   const done = await Promise.allSettled(Array.from({ length: AT_A_TIME }, () => work()));
   const failed = done.find((each) => each.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
+}
+
+/** Tells the people of an enterprise at once of what waits for them. What fails is sent again by the timer. */
+export async function sendAlerts(context: ServiceContext, enterpriseId: string): Promise<void> {
+  const sinks = await listSinks(context.database, enterpriseId);
+  const alerts = sinks.filter(({ kind, disabledAt }) => SINK_KIND_TABLE[kind].isAlert && disabledAt === null);
+  for (const { id } of alerts) await runSink(context, id);
 }

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { addUser, type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { countOf } from '../../../e2e/support/full_counts.ts';
 import type { Failure } from '../../../shared/model/failure.ts';
@@ -17,6 +18,7 @@ import {
 } from '../../../shared/wire/audit_sinks.ts';
 import type { Outbound, OutboundFailureReason, OutboundReply, OutboundRequest } from '../../kernel/outbound.ts';
 import { DELIVERY_LIMITS, HOLD_MS } from './sink_delivery.ts';
+import { askApproval } from '../approvals/approvals.ts';
 import { deliverToSinks } from './sink_turn.ts';
 import { describeSinks } from './sinks.ts';
 
@@ -319,6 +321,61 @@ describe('an OTLP sink', () => {
 
   test.each(['host', 'content-length', 'Authorization', 'proxy-authorization'])('has no header %s', async (name) => {
     const input = { ...otlp, name: 'x', header: { name, value: 'v' } };
+    expect((await control.asUser('POST', '/v1/audit-sinks', input)).status).toBe(400);
+  });
+});
+
+describe('a Slack sink', () => {
+  const subject = {
+    subject: 'connector' as const,
+    subjectId: 'con_1',
+    subjectName: 'acme/<!channel>',
+    subjectVersion: '1',
+    action: 'create-item',
+  };
+  const ask = async (context = control.context) => {
+    const { rows } = await control.context.database.client.execute(
+      'SELECT id AS "userId", enterprise_id AS "enterpriseId" FROM users',
+    );
+    const asker = z.object({ userId: z.string(), enterpriseId: z.string() }).parse({ ...rows[0] });
+    const request = { requestId: 'r', fingerprint: 'f', summary: PLANTED, sessionId: null };
+    const asked = { ...request, subject: { ...subject, subjectOwnerId: asker.userId } };
+    expect(await askApproval(context, { ...asker, sidecarId: null }, asked)).toMatchObject({ ok: true });
+    await control.settle();
+  };
+
+  test('is told at once of a request that waits, in a message that holds neither the request nor a command', async () => {
+    const { signing_secret: secret } = await add({ kind: 'slack' });
+    await ask();
+    expect(secret).toBeNull();
+    expect(receiver.posts.map((post) => JSON.parse(bodyOf(post)))).toEqual([
+      {
+        text: 'Approval requested: acme/&lt;!channel&gt; create-item\nDecide with svc approvals, or in the console.',
+      },
+    ]);
+    await turn();
+    expect(receiver.posts).toHaveLength(1);
+  });
+
+  test('does not delay or fail the request when it cannot be reached, and is told later', async () => {
+    await add({ kind: 'slack' });
+    receiver.answer = () => LOST;
+    await ask();
+    receiver.answer = () => ({ status: 200 });
+    control.clock.ms += HOUR_MS;
+    await turn();
+    expect(receiver.posts).toHaveLength(2);
+  });
+
+  test('has a link without authority if the control plane has a public URL', async () => {
+    await add({ kind: 'slack' });
+    await ask({ ...control.context, publicUrl: 'https://svc.example.com' });
+    const { text } = z.object({ text: z.string() }).parse(JSON.parse(bodyOf(receiver.posts[0]!)));
+    expect(text.split('\n').at(-1)).toBe('Decide at https://svc.example.com/approvals');
+  });
+
+  test('gets no other events', async () => {
+    const input = { kind: 'slack', name: 'x', url: URL_OF_SIEM, types: ['control.'] };
     expect((await control.asUser('POST', '/v1/audit-sinks', input)).status).toBe(400);
   });
 });

@@ -8,6 +8,7 @@ const SECRET_BYTES = 32;
 /** Signed webhooks by the rules of Standard Webhooks (`v1` signatures, HMAC-SHA256). */
 export const webhookSink: SinkKind = {
   isSigned: true,
+  isAlert: false,
   async write(target, batch) {
     const body = new TextEncoder().encode(JSON.stringify(payloadOf(batch)));
     return { headers: { 'content-type': 'application/json', ...(await webhookHeaders(target, batch, body)) }, body };

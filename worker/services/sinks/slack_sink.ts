@@ -1,0 +1,34 @@
+import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import type { Batch, SinkKind } from './sink_kind.ts';
+
+/** A longer message is cut by receivers. */
+const MOST_LINES = 20;
+
+/** A message about requests that wait for an approval, for an incoming webhook as Slack and others have it. */
+export const slackSink: SinkKind = {
+  isSigned: false,
+  isAlert: true,
+  async write(_, batch) {
+    const body = new TextEncoder().encode(JSON.stringify({ text: messageOf(batch) }));
+    return { headers: { 'content-type': 'application/json' }, body };
+  },
+};
+
+/** The link is only an address: whoever follows it decides as who they are signed in as. */
+function messageOf({ events, approvalsUrl }: Pick<Batch, 'events' | 'approvalsUrl'>): string {
+  const lines = events.slice(0, MOST_LINES).map((event) => `Approval requested: ${subjectOf(event)}`);
+  const more = events.length > MOST_LINES ? [`and ${events.length - MOST_LINES} more`] : [];
+  const where = approvalsUrl === null ? 'Decide with svc approvals, or in the console.' : `Decide at ${approvalsUrl}`;
+  return [...lines, ...more, where].join('\n');
+}
+
+function subjectOf({ data }: StoredAuditEvent): string {
+  const name = data['svc.connector.fqn'] ?? data['svc.mcp.server'] ?? '?';
+  const action = data['svc.connector.operation'] ?? data['svc.mcp.tool'] ?? '?';
+  return escapeText(`${name} ${action}`);
+}
+
+/** Names are chosen by others: unescaped, `<!channel>` or a link in one would be carried out. */
+function escapeText(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
