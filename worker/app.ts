@@ -44,7 +44,14 @@ import {
   putConnectorCredential,
 } from './routes/api/connectors.ts';
 import { deleteSession, getSessions } from './routes/auth/browser_sessions_api.ts';
-import { getEnterprise, getEnterprises, postEnterpriseSignIn, putEnterprise } from './routes/api/enterprise.ts';
+import {
+  deleteEnterprise,
+  getEnterpriseDeletion,
+  getEnterprise,
+  getEnterprises,
+  postEnterpriseSignIn,
+  putEnterprise,
+} from './routes/api/enterprise.ts';
 import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
 import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
 import { useFieldMessages } from './routes/console/field_messages.ts';
@@ -143,6 +150,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/me', getMe],
   ['get', '/v1/enterprise', getEnterprise],
   ['put', '/v1/enterprise', putEnterprise],
+  ['delete', '/v1/enterprise', deleteEnterprise],
+  ['get', '/v1/enterprise/deletion', getEnterpriseDeletion],
   ['get', '/v1/enterprises', getEnterprises],
   ['post', '/v1/enterprises/{id}/sign-in', postEnterpriseSignIn],
   ['post', '/v1/sign-in-links', postSignInLink],

@@ -34,8 +34,12 @@ const LISTS: readonly (readonly [kind: string, path: string])[] = [
 ];
 
 async function exportAll(call: Call): Promise<undefined> {
-  const client = controlClient(call.context, call.options);
-  const write = (kind: string, item: object): void => call.print.raw(`${JSON.stringify({ kind, ...item })}\n`);
+  await exportOwned(controlClient(call.context, call.options), (line) => call.print.raw(line));
+}
+
+/** Writes everything that the user and the enterprise of a client own, one line for each. */
+export async function exportOwned(client: HttpClient, writeLine: (line: string) => void): Promise<void> {
+  const write = (kind: string, item: object): void => writeLine(`${JSON.stringify({ kind, ...item })}\n`);
   const me = await client.call('GET', '/v1/me', meReply);
   write('user', me);
   write('enterprise', await client.call('GET', '/v1/enterprise', record));

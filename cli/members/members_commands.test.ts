@@ -1,5 +1,8 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Answer, runCli, TestHome } from '../testing/run_cli.ts';
+import { ME } from '../testing/me_sample.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -114,4 +117,54 @@ describe('who goes', () => {
       expect(deleted(right.calls)).toEqual([`/v1/members/usr_${ID}`]);
     },
   );
+});
+
+const file = () => join(home.path, 'out.ndjson');
+const deletions = (calls: readonly { readonly method: string; readonly url: URL }[]) =>
+  calls.filter(({ method }) => method === 'DELETE').map(({ url }) => url.pathname + url.search);
+
+describe('svc enterprise delete', () => {
+  const enterprise = {
+    id: `ent_${ID}`,
+    slug: 'pat-acme',
+    name: 'Acme',
+    created_at: ENDS,
+    billing_email: null,
+    allowed_domains: [],
+    allowed_providers: null,
+    sso_required: false,
+    oidc: null,
+    saml: null,
+  };
+  const departing = { host_bindings: 1, tunnel_hosts: 0, connectors: 0, mcp_servers: 0, tokens: 0, sidecars: 2 };
+  const deletion = { members: 3, secrets: 4, sign_ins: 1, mcp_clients: 0, ...departing };
+  const verification = { ok: true, events: 0, removed: 0, chains: [], first_break: null };
+  const answer: Answer = (call) => {
+    if (call.method === 'DELETE') return { status: 204 };
+    const bodies: Record<string, unknown> = {
+      '/v1/me': ME,
+      '/v1/enterprise': enterprise,
+      '/v1/enterprise/deletion': deletion,
+      '/v1/audit-events/verify': verification,
+    };
+    return { status: 200, body: bodies[call.url.pathname] ?? { items: [], next_cursor: null } };
+  };
+
+  test('shows what goes, exports it into a private file, and repeats the slug', async () => {
+    const run = await runCli(home, ['enterprise', 'delete', '--export', file(), '--yes'], { answer });
+    expect([run.code, run.stderr]).toEqual([0, expect.stringContaining('secrets: 4, host bindings: 1, sidecars: 2')]);
+    expect(deletions(run.calls)).toEqual(['/v1/enterprise?confirm=pat-acme']);
+    expect(readFileSync(file(), 'utf8')).toContain('"kind":"enterprise"');
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    const again = await runCli(home, ['enterprise', 'delete', '--export', file(), '--yes'], { answer });
+    expect([again.code, deletions(again.calls)]).toEqual([1, []]);
+  });
+
+  test('exports nothing with --no-export, and deletes nothing without a terminal or --yes', async () => {
+    const run = await runCli(home, ['enterprise', 'delete', '--no-export', '--yes'], { answer });
+    expect([run.code, deletions(run.calls)]).toEqual([0, ['/v1/enterprise?confirm=pat-acme']]);
+    expect(existsSync(file())).toBe(false);
+    const unasked = await runCli(home, ['enterprise', 'delete', '--no-export'], { answer });
+    expect([unasked.code, deletions(unasked.calls)]).toEqual([2, []]);
+  });
 });

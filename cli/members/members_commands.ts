@@ -9,6 +9,7 @@ import {
   membersPage,
 } from '../../shared/wire/members.ts';
 import { controlClient } from '../clients.ts';
+import { deleteEnterprise, type DeleteOptions } from './delete_enterprise.ts';
 import { useEnterprise } from './use_enterprise.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -73,6 +74,13 @@ export function addMembersCommands(line: CommandLine): void {
     .description('leave the enterprise of this sign-in: your own secrets, bindings, sidecars and tokens go with you')
     .option('--yes', 'do not ask');
   handle<LeaveOptions>(line, leave, leaveEnterprise);
+  const deletion = enterprise
+    .command('delete')
+    .description('delete the enterprise of this sign-in for all of its members, after an export')
+    .option('--export <file>', 'new file for the export (default: svc-export-SLUG.ndjson)', '')
+    .option('--no-export', 'export nothing')
+    .option('--yes', 'do not ask');
+  handle<DeleteOptions>(line, deletion, deleteEnterprise);
 }
 
 async function listMembers(call: Call): Promise<undefined> {

@@ -118,6 +118,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/members/{id}': [page('a member', ({ memberId }) => `/members/${memberId}`)],
   '/members/{id}/suspend': [page('a member to suspend', ({ memberId }) => `/members/${memberId}/suspend`)],
   '/members/{id}/remove': [page('a member to remove', ({ memberId }) => `/members/${memberId}/remove`)],
+  '/enterprise/delete': [page('none on this machine', () => '/enterprise/delete', 404)],
   '/enterprises/leave': [page('the last owner, who stays', () => '/enterprises/leave', 409)],
   '/members/invite': [page('an invitation to send', () => '/members/invite')],
   '/members/invitations': [page('invitations', () => '/members/invitations')],

@@ -19,6 +19,7 @@ export const HOSTED_FORMS: readonly string[] = [
   '/auth/{provider}/acs',
   '/members/{id}/remove',
   '/enterprises/leave',
+  '/enterprise/delete',
   '/members/invite',
   '/members/invitations/{id}/revoke',
   '/invitations/{token}',

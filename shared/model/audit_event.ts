@@ -44,6 +44,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.connector.reauthorisation_required',
   'control.enterprise.created',
   'control.enterprise.updated',
+  'control.enterprise.deleted',
   'control.user.created',
   'control.user.signed_in',
   'control.sign_in_link.created',

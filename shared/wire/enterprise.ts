@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { EMAIL_PATTERN } from '../model/email.ts';
 import { enterpriseReply } from './account.ts';
 import { ROLES } from '../model/role.ts';
+import { amount, departureReply } from './members.ts';
 import { id, line, time } from './primitives.ts';
 
 const MAX_DOMAINS = 100;
@@ -118,3 +119,10 @@ export const membershipParams = z.strictObject({ id: id('ent') });
 
 /** `GET /v1/enterprises`. */
 export const membershipsReply = z.object({ items: z.array(membershipRecord) }).meta({ id: 'Memberships' });
+
+/** `GET /v1/enterprise/deletion`: what would be deleted, revoked or signed out, of the enterprise and all of its users. */
+export const deletionReply = z.object({ members: amount, ...departureReply.shape }).meta({ id: 'EnterpriseDeletion' });
+export type DeletionReply = z.infer<typeof deletionReply>;
+
+/** `DELETE /v1/enterprise?confirm=SLUG`. */
+export const deletionQuery = z.strictObject({ confirm: z.string().max(200) });

@@ -23,7 +23,7 @@ export const membersQuery = z.strictObject({ ...pageQuery });
 export const membersPage = page(memberRecord).meta({ id: 'MembersPage' });
 export const memberParams = z.strictObject({ id: id('usr') });
 
-const amount = z.number().int();
+export const amount = z.number().int();
 
 /** `GET /v1/members/{id}/departure`: how much of what is the member's own would leave with it. */
 export const departureReply = z

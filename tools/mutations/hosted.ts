@@ -6,6 +6,7 @@ const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
 const VOUCHERS = 'worker/sign_in/voucher.test.ts';
 const INVITATIONS = 'worker/sign_in/invitations.test.ts';
 const FIRST_OWNER = 'worker/sign_in/first_owner.test.ts';
+const DELETIONS = 'worker/services/people/enterprise_deletion.test.ts';
 const DEPARTURES = 'worker/services/people/departure.test.ts';
 const SAME_ORIGIN = 'worker/routes/api/same_origin.test.ts';
 const ACCESS_TOKENS = 'worker/tokens/access_tokens.test.ts';
@@ -142,6 +143,38 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     text: 'if (now === null && (await isProvenAddress(context.database, address))) return err(taken(address));',
     replacement: '',
     tests: [FIRST_OWNER],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'only an owner deletes an enterprise',
+    file: 'worker/services/people/enterprise_deletion.ts',
+    text: "if (mayActAs(caller, 'owner')) return null;",
+    replacement: "if (mayActAs(caller, 'admin')) return null;",
+    tests: [DELETIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an enterprise is deleted only if its slug is repeated',
+    file: 'worker/services/people/enterprise_deletion.ts',
+    text: 'if (confirm !== account?.enterprise.slug) return err(notConfirmed());',
+    replacement: '',
+    tests: [DELETIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'the provider of a deleted enterprise signs in to nothing',
+    file: 'worker/sign_in/sign_in_identity.ts',
+    text: "if (destination.kind === 'new' && voucherOfProvider(how.provider) !== null) return err(accountUnavailable());",
+    replacement: '',
+    tests: [DELETIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'the deletion of an enterprise ends the tokens and sidecars of all its members',
+    file: 'worker/store/enterprise_deletion.ts',
+    text: '...takeAlong(database, leaving, now),',
+    replacement: '',
+    tests: [DELETIONS],
   },
   {
     row: 'Hosted: people',

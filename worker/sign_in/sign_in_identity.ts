@@ -121,7 +121,10 @@ async function enterpriseFor(
   identity: Identity,
   { provider }: ByProvider,
 ): Promise<EnterpriseRow | null> {
-  if (isId('ent', provider)) return findEnterprise(context.database, provider);
+  if (isId('ent', provider)) {
+    const own = await findEnterprise(context.database, provider);
+    return own?.deletedAt === null ? own : null;
+  }
   const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
   return domain === undefined ? null : findEnterpriseOfDomain(context.database, domain);
 }
@@ -138,6 +141,8 @@ async function decide(
   before: Destination,
 ): Promise<Result<Change<SignedIn>, ApiError>> {
   const destination = await findDestination(context, identity, how);
+  // The provider's enterprise was deleted meanwhile: nothing else is its to sign in to.
+  if (destination.kind === 'new' && voucherOfProvider(how.provider) !== null) return err(accountUnavailable());
   if (destination.kind === 'new' && before.kind === 'new')
     return createAccount(context, identity, how, before.enterpriseId);
   if (destination.kind === 'left' && before.kind === 'left')

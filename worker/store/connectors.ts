@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, inArray, or, sql, type SQL } from 'drizzle-orm';
 import { isReservedVaultPath } from '../../shared/model/vault_path.ts';
 import { type Database, guard, type Statement } from './database.ts';
 import { connectorCredentials, connectors, connectorVersions, secrets } from './tables.ts';
@@ -162,7 +162,12 @@ export function deleteOwnValue(database: Database, { ownerId, path }: ConnectorC
 
 /** The credentials of an owner's connectors and MCP servers. */
 export async function listCredentialsOf(database: Database, ownerId: string): Promise<ConnectorCredentialRow[]> {
-  return database.read.select().from(connectorCredentials).where(eq(connectorCredentials.ownerId, ownerId));
+  return listCredentialsOfOwners(database, sql`(${ownerId})`);
+}
+
+/** The same of several owners. */
+export async function listCredentialsOfOwners(database: Database, owners: SQL): Promise<ConnectorCredentialRow[]> {
+  return database.read.select().from(connectorCredentials).where(inArray(connectorCredentials.ownerId, owners));
 }
 
 /** The connectors whose credential is at a vault place. */

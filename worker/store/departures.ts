@@ -1,7 +1,7 @@
 import { and, count, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import type { Database, Statement } from './database.ts';
-import { type MemberRow, changeMember, signOutEverywhere } from './members.ts';
+import { type MemberRow, changeMember, signOutUsers } from './members.ts';
 import {
   bindingCredentials,
   browserSessions,
@@ -37,13 +37,29 @@ interface Departing {
   readonly mcp_clients: number;
 }
 
-/** Counts what is a user's own, and what is signed in as the user. */
-export async function countDeparting(database: Database, userId: string, nowSeconds: number): Promise<Departing> {
+/** Users, and the owners of what goes with them, as lists of ids. */
+export interface Leaving {
+  readonly users: SQL;
+  readonly owners: SQL;
+}
+
+/** One user, with what is its own. */
+export function onlyUser(userId: string): Leaving {
+  return { users: sql`(${userId})`, owners: sql`(${userId})` };
+}
+
+/** Counts what the owners have, and what is signed in as the users. */
+export async function countDeparting(
+  database: Database,
+  { users: userIds, owners }: Leaving,
+  nowSeconds: number,
+): Promise<Departing> {
   const counted = async (table: SQLiteTable, of: SQL | undefined) =>
     (await database.read.select({ n: count() }).from(table).where(of))[0]?.n ?? 0;
-  const owned = (table: SQLiteTable & { readonly ownerId: SQLiteColumn }) => counted(table, eq(table.ownerId, userId));
-  const live = (table: Revocable) => counted(table, and(eq(table.userId, userId), isNull(table.revokedAt)));
-  const browsers = and(eq(browserSessions.userId, userId), gt(browserSessions.expiresAt, nowSeconds));
+  const owned = (table: SQLiteTable & { readonly ownerId: SQLiteColumn }) =>
+    counted(table, inArray(table.ownerId, owners));
+  const live = (table: Revocable) => counted(table, and(inArray(table.userId, userIds), isNull(table.revokedAt)));
+  const browsers = and(inArray(browserSessions.userId, userIds), gt(browserSessions.expiresAt, nowSeconds));
   return {
     secrets: await owned(secrets),
     host_bindings: await owned(hostBindings),
@@ -69,32 +85,39 @@ export function depart(database: Database, member: MemberRow, now: string): Stat
   return [
     ...changeMember(database, member, { role: 'member', suspendedAt: member.suspendedAt ?? now }),
     database.read.update(users).set({ leftAt: now, email: null }).where(eq(users.id, id)),
-    ...deleteOwned(database, id),
-    database.read
-      .update(personalTokens)
-      .set({ revokedAt: now })
-      .where(and(eq(personalTokens.userId, id), isNull(personalTokens.revokedAt))),
-    ...signOutEverywhere(database, id, now),
+    ...takeAlong(database, onlyUser(id), now),
   ];
 }
 
-function deleteOwned({ read }: Database, userId: string): Statement[] {
-  const servers = sql`(SELECT id FROM mcp_servers WHERE owner_id = ${userId})`;
-  const own = sql`(SELECT id FROM connectors WHERE owner_id = ${userId})`;
+/** Deletes what the owners have, and ends the users' sign-ins, tokens and sidecars. */
+export function takeAlong(database: Database, leaving: Leaving, now: string): Statement[] {
   return [
-    read.delete(bindingCredentials).where(eq(bindingCredentials.ownerId, userId)),
-    read.delete(hostBindings).where(eq(hostBindings.ownerId, userId)),
-    read.delete(tunnelHosts).where(eq(tunnelHosts.ownerId, userId)),
-    read.delete(mcpReferences).where(eq(mcpReferences.ownerId, userId)),
+    ...deleteOwned(database, leaving),
+    database.read
+      .update(personalTokens)
+      .set({ revokedAt: now })
+      .where(and(inArray(personalTokens.userId, leaving.users), isNull(personalTokens.revokedAt))),
+    ...signOutUsers(database, leaving.users, now),
+  ];
+}
+
+function deleteOwned({ read }: Database, { users: userIds, owners }: Leaving): Statement[] {
+  const servers = sql`(SELECT id FROM mcp_servers WHERE owner_id IN ${owners})`;
+  const own = sql`(SELECT id FROM connectors WHERE owner_id IN ${owners})`;
+  return [
+    read.delete(bindingCredentials).where(inArray(bindingCredentials.ownerId, owners)),
+    read.delete(hostBindings).where(inArray(hostBindings.ownerId, owners)),
+    read.delete(tunnelHosts).where(inArray(tunnelHosts.ownerId, owners)),
+    read.delete(mcpReferences).where(inArray(mcpReferences.ownerId, owners)),
     read.delete(mcpServerRevisions).where(inArray(mcpServerRevisions.serverId, servers)),
     read.delete(mcpHealth).where(inArray(mcpHealth.serverId, servers)),
-    read.delete(mcpServers).where(eq(mcpServers.ownerId, userId)),
+    read.delete(mcpServers).where(inArray(mcpServers.ownerId, owners)),
     read.delete(connectorVersions).where(inArray(connectorVersions.connectorId, own)),
-    read.delete(connectorCredentials).where(eq(connectorCredentials.ownerId, userId)),
-    read.delete(connectors).where(eq(connectors.ownerId, userId)),
-    read.delete(oauthFlows).where(eq(oauthFlows.userId, userId)),
-    read.delete(pendingLogins).where(eq(pendingLogins.userId, userId)),
-    read.delete(secrets).where(eq(secrets.ownerId, userId)),
+    read.delete(connectorCredentials).where(inArray(connectorCredentials.ownerId, owners)),
+    read.delete(connectors).where(inArray(connectors.ownerId, owners)),
+    read.delete(oauthFlows).where(inArray(oauthFlows.userId, userIds)),
+    read.delete(pendingLogins).where(inArray(pendingLogins.userId, userIds)),
+    read.delete(secrets).where(inArray(secrets.ownerId, owners)),
   ];
 }
 

@@ -1,7 +1,7 @@
-import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { Role } from '../../shared/model/role.ts';
 import { type Database, guard, type Statement } from './database.ts';
-import { endAllSignIns } from './passwords.ts';
+import { endSignInsOf } from './passwords.ts';
 import { sidecars, users } from './tables.ts';
 
 export type MemberRow = typeof users.$inferSelect;
@@ -59,11 +59,16 @@ export function changeMember(
 
 /** Ends every sign-in of a user, including approved programs that wait for their tokens, and revokes its sidecars. */
 export function signOutEverywhere(database: Database, userId: string, now: string): Statement[] {
+  return signOutUsers(database, sql`(${userId})`, now);
+}
+
+/** The same for several users. */
+export function signOutUsers(database: Database, userIds: SQL, now: string): Statement[] {
   return [
-    ...endAllSignIns(database, userId, now),
+    ...endSignInsOf(database, userIds, now),
     database.read
       .update(sidecars)
       .set({ revokedAt: now })
-      .where(and(eq(sidecars.userId, userId), isNull(sidecars.revokedAt))),
+      .where(and(inArray(sidecars.userId, userIds), isNull(sidecars.revokedAt))),
   ];
 }

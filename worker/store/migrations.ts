@@ -625,4 +625,9 @@ export const MIGRATIONS: readonly Migration[] = [
         replay INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (sink_id, position)) STRICT`,
     ],
   },
+  {
+    number: 38,
+    name: 'deleted enterprises',
+    statements: [`ALTER TABLE enterprises ADD COLUMN deleted_at TEXT`],
+  },
 ];

@@ -37,7 +37,8 @@ export function endAllSignInsOfPerson(database: Database, userId: string, now: s
   return endSignInsOf(database, usersOfPerson(userId), now);
 }
 
-function endSignInsOf(database: Database, userIds: SQL, now: string): Statement[] {
+/** The same for several users. */
+export function endSignInsOf(database: Database, userIds: SQL, now: string): Statement[] {
   return [
     deleteSessionsOf(database, userIds),
     revokeFamiliesOf(database, userIds, now),

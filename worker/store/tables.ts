@@ -29,6 +29,8 @@ export const enterprises = sqliteTable('enterprises', {
   allowedProviders: text('allowed_providers'),
   billingEmail: text('billing_email'),
   ssoRequired: integer('sso_required', { mode: 'boolean' }).notNull().default(false),
+  /** Its row stays, because the audit log of the enterprise does. */
+  deletedAt: text('deleted_at'),
 });
 
 /** Who a user is: identities and the verified address belong to a person, everything else to a user. */

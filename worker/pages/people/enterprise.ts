@@ -79,8 +79,14 @@ export function enterprisePage(view: EnterpriseView): Page {
   ${flash(done)}
   ${isLocal ? alert('info', 'This control plane is on your own machine: you sign in by the link that svc up prints, whatever is set here.') : ''}
   ${isAdmin ? settingsForm(view) : html`${alert('info', 'Your enterprise’s admins change these settings.')} ${currentSettings(settings)}`}`;
-  return layout('Enterprise settings', content, 'narrow');
+  return layout('Enterprise settings', html`${content} ${view.isOwner && !isLocal ? DELETION : ''}`, 'narrow');
 }
+
+const DELETION = html`<section class="panel stack" aria-labelledby="deletion-title">
+  <h2 id="deletion-title">Delete the enterprise</h2>
+  <p class="quiet">For all of its members, with all that is theirs here. The next page shows what goes.</p>
+  <div class="actions"><a class="button danger" href="/enterprise/delete">Delete…</a></div>
+</section>`;
 
 function currentSettings(settings: EnterpriseSettings): Html {
   const { allowed_domains: domains, allowed_providers: providers } = settings;

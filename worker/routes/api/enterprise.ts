@@ -1,16 +1,19 @@
 import { ok } from '../../../shared/model/result.ts';
 import {
+  deletionQuery,
+  deletionReply,
   enterpriseInput,
   enterpriseSettings,
   membershipParams,
   membershipsReply,
 } from '../../../shared/wire/enterprise.ts';
+import { describeDeletion, removeEnterprise } from '../../services/people/enterprise_deletion.ts';
 import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
 import { listMemberships } from '../../sign_in/switch_enterprise.ts';
 import { tokenPair } from '../../../shared/wire/device.ts';
 import { switchProgram } from '../../tokens/switch_program.ts';
 import { forUser } from '../http/operation.ts';
-import { jsonReply } from '../http/replies.ts';
+import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getEnterprise = forUser({
   summary: 'Get your enterprise and its sign-in settings',
@@ -28,6 +31,26 @@ export const putEnterprise = forUser({
   replies: { 200: enterpriseSettings },
   async handle({ context, who, body }) {
     return jsonReply(await replaceSettings(context, who, body));
+  },
+});
+
+export const getEnterpriseDeletion = forUser({
+  summary: 'Count what the deletion of your enterprise would delete',
+  description: 'For owners. These are of the enterprise and all of its users; they are deleted, revoked or signed out.',
+  replies: { 200: deletionReply },
+  async handle({ context, who }) {
+    return jsonReply(await describeDeletion(context, who));
+  },
+});
+
+export const deleteEnterprise = forUser({
+  summary: 'Delete your enterprise',
+  description:
+    'For owners. The query confirm repeats the slug. Everything that the enterprise and its users own is deleted, and all sign-ins, tokens and sidecars end at once. Nothing brings it back. The audit log is kept as long as every audit log.',
+  query: deletionQuery,
+  replies: { 204: 'Deleted' },
+  async handle({ context, who, query }) {
+    return emptyReply(await removeEnterprise(context, who, query.confirm));
   },
 });
 

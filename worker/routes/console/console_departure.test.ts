@@ -33,3 +33,17 @@ test('an owner removes a member after its name was typed, and leaves when there 
   expect(left.headers.get('location')).toBe('/sign-in?done=left');
   expect((await browser.get('/members')).status).toBe(401);
 });
+
+test('an owner deletes the enterprise after its slug was typed', async () => {
+  const { context } = control;
+  const identity = passwordIdentity('olga@acme.test', 'Olga');
+  const signedIn = await signInIdentity(context, identity, { provider: 'password', client: '' });
+  const browser = new TestBrowser(control.send, FRONT);
+  browser.cookies.set('__Host-session', signedIn.ok ? signedIn.value.token : '');
+  expect(await (await browser.get('/enterprise')).text()).toContain('href="/enterprise/delete"');
+  expect(await (await browser.get('/enterprise/delete')).text()).toContain('Type olga-acme to confirm');
+  expect((await browser.submit('/enterprise/delete', { confirm: 'Olga' })).status).toBe(400);
+  const deleted = await browser.submit('/enterprise/delete', { confirm: 'olga-acme' });
+  expect(deleted.headers.get('location')).toBe('/sign-in?done=enterprise_deleted');
+  expect((await browser.get('/enterprise')).status).toBe(401);
+});

@@ -1,10 +1,12 @@
 import { ok, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { DepartureReply } from '../../../shared/wire/members.ts';
+import { type DeletedEnterprise, deletionPage } from '../../pages/people/enterprise_deletion.ts';
 import { type Leaver, leavingPage, nameOfMember, removalPage } from '../../pages/people/members.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { describePerson } from '../../services/people/account.ts';
+import { describeEnterprise, describePerson } from '../../services/people/account.ts';
 import { describeDeparture, removeMember } from '../../services/people/departure.ts';
+import { describeDeletion, removeEnterprise } from '../../services/people/enterprise_deletion.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import type { PageEntry } from './console.ts';
@@ -48,10 +50,30 @@ async function findOwnDeparture(
   return ok({ enterprise, departure: departure.value });
 }
 
+/** `/enterprise/delete` */
+const deletion = confirmedChange({
+  find: findOwnEnterprise,
+  name: ({ slug }) => slug,
+  page: deletionPage,
+  make: (context, caller, { slug }) => removeEnterprise(context, caller, slug),
+  happened: 'deleted',
+  next: () => ['/sign-in', 'enterprise_deleted'],
+});
+
+async function findOwnEnterprise(c: AppContext, caller: Caller): Promise<Result<DeletedEnterprise, ApiError>> {
+  const context = c.get('context');
+  const counted = await describeDeletion(context, caller);
+  if (!counted.ok) return counted;
+  const { name, slug } = await describeEnterprise(context, caller);
+  return ok({ name, slug, deletion: counted.value });
+}
+
 /** The pages by which a member goes. */
 export const DEPARTURE_PAGES: readonly PageEntry[] = [
   ['get', '/members/{id}/remove', removal.ask],
   ['post', '/members/{id}/remove', removal.submit],
   ['get', '/enterprises/leave', leaving.ask],
   ['post', '/enterprises/leave', leaving.submit],
+  ['get', '/enterprise/delete', deletion.ask],
+  ['post', '/enterprise/delete', deletion.submit],
 ];

@@ -5,8 +5,8 @@ import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
-import { listCredentialsOf } from '../../store/connectors.ts';
-import { countDeparting, depart } from '../../store/departures.ts';
+import { listCredentialsOfOwners } from '../../store/connectors.ts';
+import { countDeparting, depart, type Leaving, onlyUser } from '../../store/departures.ts';
 import { findMember, hasOtherOwner, type MemberRow } from '../../store/members.ts';
 import { findSealedSecret } from '../../store/secrets.ts';
 import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
@@ -21,7 +21,7 @@ export async function describeDeparture(
   id: string,
 ): Promise<Result<DepartureReply, ApiError>> {
   const member = await findLeaver(context, caller, id);
-  return member.ok ? ok(await countDeparting(context.database, id, nowSeconds(context))) : member;
+  return member.ok ? ok(await countDeparting(context.database, onlyUser(id), nowSeconds(context))) : member;
 }
 
 /**
@@ -37,7 +37,7 @@ export async function removeMember(
   return commit(context, controlChain(caller), async () => {
     const member = await findLeaver(context, caller, id);
     if (!member.ok) return member;
-    const revokeTokens = await tokenRevocations(context, member.value);
+    const revokeTokens = await tokenRevocations(context, member.value.enterpriseId, onlyUser(id));
     const type = id === caller.userId ? ('control.member.left' as const) : ('control.member.removed' as const);
     return ok({
       statements: depart(context.database, member.value, nowText(context)),
@@ -59,10 +59,14 @@ async function findLeaver(context: ServiceContext, caller: Caller, id: string): 
   return err(apiError('last_owner', 'this is the only owner who can sign in: make another person an owner first'));
 }
 
-/** One call for each OAuth credential of the member, which has its tokens revoked once they are deleted. */
-async function tokenRevocations(context: ServiceContext, { id, enterpriseId }: MemberRow): Promise<(() => void)[]> {
+/** One call for each OAuth credential that leaves, which has its tokens revoked once they are deleted. */
+export async function tokenRevocations(
+  context: ServiceContext,
+  enterpriseId: string,
+  { owners }: Leaving,
+): Promise<(() => void)[]> {
   const calls: (() => void)[] = [];
-  for (const credential of await listCredentialsOf(context.database, id)) {
+  for (const credential of await listCredentialsOfOwners(context.database, owners)) {
     const client = findStoredClient(credential);
     const secret = client === null ? null : await findSealedSecret(context.database, credential);
     if (client === null || secret === null) continue;
