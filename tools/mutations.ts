@@ -11,6 +11,7 @@ import { HOSTED_MUTATIONS } from './mutations/hosted.ts';
 import { LOGIN_MUTATIONS } from './mutations/logins.ts';
 import { MARKETPLACE_MUTATIONS } from './mutations/marketplace.ts';
 import { MCP_MUTATIONS } from './mutations/mcp.ts';
+import { MCP_RULE_MUTATIONS } from './mutations/mcp_rules.ts';
 import { MCP_CLIENT_MUTATIONS } from './mutations/mcp_clients.ts';
 import { EGRESS_MUTATIONS } from './mutations/egress.ts';
 import { OTHER_PORT_MUTATIONS } from './mutations/other_ports.ts';
@@ -1221,6 +1222,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...MCP_CLIENT_MUTATIONS,
+  ...MCP_RULE_MUTATIONS,
   ...MARKETPLACE_MUTATIONS,
   ...AGENT_MUTATIONS,
   ...LOGIN_MUTATIONS,

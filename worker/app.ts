@@ -88,6 +88,7 @@ import {
   postMarketplacePreview,
   postMcpUpgrade,
 } from './routes/api/marketplace.ts';
+import { getMcpRules, postMcpRulesCheck, putMcpRules } from './routes/api/mcp_rules.ts';
 import { deleteMcpClient, getMcpClients } from './routes/api/mcp_clients.ts';
 import { describeMcp } from './routes/mcp/describe_mcp.ts';
 import { CROSS_ORIGIN_PATHS, MCP_ROUTES } from './routes/mcp/mcp_routes.ts';
@@ -213,6 +214,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/pending-logins/{id}', deletePendingLogin],
   ['post', '/v1/pending-logins/{id}/store', postStoredLogin],
 
+  ['get', '/v1/mcp-rules', getMcpRules],
+  ['put', '/v1/mcp-rules', putMcpRules],
+  ['post', '/v1/mcp-rules/check', postMcpRulesCheck],
   ['post', '/v1/mcp-servers', postMcpServer],
   ['get', '/v1/mcp-servers', getMcpServers],
   ['get', '/v1/mcp-servers/{id}', getMcpServer],

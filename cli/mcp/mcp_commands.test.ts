@@ -27,6 +27,7 @@ const server: McpServerRecord = {
   health: { state: 'failed', last_error: 'it \u001b[31mended', checked_at: time, refused_hosts: [] },
   credentials: [{ name: 'TOKEN', required: true, set: false, updated_at: null }],
   authorization: null,
+  rule_problem: null,
   warnings: [{ code: 'unpinned_version', message: 'the server runs whatever is newest' }],
   created_at: time,
   updated_at: time,
@@ -395,5 +396,32 @@ describe('svc mcp tools', () => {
   test('shows the rules of an earlier control plane, which keeps nothing about tools', async () => {
     const { stdout, code } = await run(['tools', 'files'], { answer: earlier });
     expect([code, stdout]).toEqual([0, 'tools: all\nnever: write_*\n']);
+  });
+});
+
+describe('svc mcp rules', () => {
+  const rules = { sources: ['npm:@acme/*'], isolation: 'process', pinned_only: true, tools: server.tools };
+  const stopped = { id: ID, name: 'files', owner: 'personal', email: 'a@acme.test', problem: 'a rule says no' };
+  const answer: Answer = ({ method, url, body }) => {
+    if (url.pathname === '/v1/mcp-rules/check') return { status: 200, body: { items: [stopped] } };
+    return { status: 200, body: method === 'PUT' ? body : rules };
+  };
+
+  test('shows the rules', async () => {
+    const { stdout } = await run(['rules'], { answer });
+    expect(stdout).toBe('servers: npm:@acme/*\nonly exact versions\ntools: all\nnever: write_*\n');
+  });
+
+  test('names what a change would stop, and saves nothing without an answer', async () => {
+    const { code, stderr, calls } = await run(['rules', '--no-pinned'], { answer });
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('files (of a@acme.test): a rule says no');
+    expect(calls.some(({ method }) => method === 'PUT')).toBe(false);
+  });
+
+  test('changes the named rules and keeps the others', async () => {
+    const { calls } = await run(['rules', '--no-pinned', '--deny-tool', 'drop_*', '--yes'], { answer });
+    const tools = { ...server.tools, deny: ['drop_*'] };
+    expect(calls.at(-1)?.body).toEqual({ ...rules, pinned_only: false, tools });
   });
 });

@@ -12,6 +12,7 @@ import type { McpAuthorizeOptions } from './mcp_authorize.ts';
 import type { McpAddOptions, McpUpdateOptions } from './mcp_change.ts';
 import type { McpCredentialOptions } from './mcp_credential.ts';
 import type { McpRollbackOptions } from './mcp_revisions.ts';
+import type { McpRulesOptions } from './mcp_rules.ts';
 import type { McpToolsOptions } from './mcp_tools.ts';
 
 // The actions are loaded on use, so that other commands start faster.
@@ -24,6 +25,7 @@ export function addMcpCommands(line: CommandLine): Command {
   addCredential(line, mcp);
   addAuthorize(line, mcp);
   addTools(line, mcp);
+  addRules(line, mcp);
   addRollback(line, mcp);
   addClients(line, mcp);
   return mcp;
@@ -189,6 +191,28 @@ function addTools(line: CommandLine, mcp: Command): void {
     .option('--yes', 'accept without asking')
     .addOption(ownerOption());
   handle<McpToolsOptions>(line, tools, async (call) => (await import('./mcp_tools.ts')).mcpTools(call));
+}
+
+function addRules(line: CommandLine, mcp: Command): void {
+  const rules = mcp
+    .command('rules')
+    .description('show the rules of your enterprise for every server; with options, an admin changes them')
+    .option(
+      '--source <source>',
+      'only servers from here may run: "npm:@acme/*", "oci:ghcr.io/acme/*", "host:*.acme.com", "registry:com.acme/*" (repeatable)',
+      collectValue,
+    )
+    .option('--any-source', 'servers from everywhere may run')
+    .addOption(new Option('--isolation <isolation>', 'the least isolation of a local server').choices(MCP_ISOLATIONS))
+    .option('--pinned', 'only exact versions may run')
+    .option('--no-pinned', 'other versions may run too')
+    .option('--allow-tool <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', collectValue)
+    .option('--deny-tool <tool>', 'forbid these tools (repeatable)', collectValue)
+    .option('--approve-tool <tool>', 'calls of these tools wait for an approval (repeatable)', collectValue)
+    .option('--reset', 'remove every rule first')
+    .option('--check', 'only show which servers the rules would stop')
+    .option('--yes', 'save without asking');
+  handle<McpRulesOptions>(line, rules, async (call) => (await import('./mcp_rules.ts')).mcpRules(call));
 }
 
 function addRollback(line: CommandLine, mcp: Command): void {

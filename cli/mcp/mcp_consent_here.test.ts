@@ -30,6 +30,7 @@ function recordOf(command: readonly string[], env: Readonly<Record<string, strin
     credentials: [],
     authorization: null,
     warnings: [],
+    rule_problem: null,
     created_at: time,
     updated_at: time,
   };
@@ -79,6 +80,7 @@ class Machine {
       credentials: _c,
       status: _s,
       warnings: _w,
+      rule_problem: _r,
       created_at: _m,
       updated_at: _u,
       ...server

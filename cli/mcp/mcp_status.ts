@@ -51,8 +51,14 @@ const COLUMNS: readonly Column<MachineServer>[] = [
   { title: 'MODE', cell: ({ server }) => server.mode },
   {
     title: 'STATE',
-    cell: ({ health }) => health.state.replaceAll('_', ' '),
-    style: ({ health }) => (health.state === 'running' ? 'green' : isTrouble(health.state) ? 'yellow' : null),
+    cell: ({ health, server }) =>
+      server.ruleProblem === undefined ? health.state.replaceAll('_', ' ') : 'stopped by a rule',
+    style: ({ health, server }) =>
+      health.state === 'running'
+        ? 'green'
+        : isTrouble(health.state) || server.ruleProblem !== undefined
+          ? 'yellow'
+          : null,
   },
   { title: 'GATEWAYS', cell: ({ health }) => String(health.gateways) },
   { title: 'RESTARTS', cell: ({ health }) => String(health.restarts ?? '-') },

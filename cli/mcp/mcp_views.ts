@@ -34,12 +34,14 @@ const COLUMNS: readonly Column<McpServerRecord>[] = [
   { title: 'ID', cell: (row) => row.id },
 ];
 
-function healthText({ enabled, health }: McpServerRecord): string {
+function healthText({ enabled, health, rule_problem: rule }: McpServerRecord): string {
+  if (enabled && rule !== null) return 'stopped by a rule';
   if (!enabled) return 'disabled';
   return (health?.state ?? 'unknown').replaceAll('_', ' ');
 }
 
-function isTrouble({ enabled, health }: McpServerRecord): boolean {
+function isTrouble({ enabled, health, rule_problem: rule }: McpServerRecord): boolean {
+  if (enabled && rule !== null) return true;
   return enabled && health !== null && (health.state === 'failed' || health.state.startsWith('needs_'));
 }
 
@@ -76,6 +78,7 @@ function linesOf(record: McpServerRecord, now: number): readonly string[] {
     mode === 'remote' ? `url: ${record.url ?? ''} (${record.transport ?? ''})` : `command: ${startText(record)}`,
     ...Object.entries(record.env).map(([variable, value]) => `env ${variable}=${value}`),
     ...Object.entries(record.headers).map(([header, value]) => `header ${header}: ${value}`),
+    ...(record.rule_problem === null ? [] : [`does not run: ${record.rule_problem}`]),
     ...(isolation === 'container' ? ['runs in a container'] : []),
     ...toolRules(record),
     ...record.credentials.map((credential) => credentialLine(credential, now)),

@@ -23,6 +23,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/host-bindings', 'svc binding list'],
   ['GET /v1/invitations', 'svc members invitations'],
   ['GET /v1/mcp-clients', 'svc mcp clients'],
+  ['GET /v1/mcp-rules', 'svc mcp rules'],
   ['GET /v1/mcp-servers', 'svc mcp list'],
   ['GET /v1/members', 'svc members list'],
   ['GET /v1/secrets', 'svc secret list'],

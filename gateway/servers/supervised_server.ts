@@ -159,7 +159,7 @@ export class SupervisedServer {
   /** Why no start is attempted now. A server that failed too often is left stopped for a while. */
   #standingProblem(): Failure<ServerFailureReason> | null {
     const { server, consent, missing } = this.#known;
-    if (!server.enabled) return { reason: 'command_refused', message: 'it is disabled' };
+    if (!server.enabled) return { reason: 'command_refused', message: server.ruleProblem ?? 'it is disabled' };
     if (consent === 'needed') {
       return {
         reason: 'consent_needed',

@@ -75,7 +75,7 @@ function isPattern(text: string): boolean {
 }
 
 /** Whether a pattern matches the tool: the whole name, or a prefix if the pattern ends with `*`. */
-function toolMatches(pattern: string, tool: string): boolean {
+export function toolMatches(pattern: string, tool: string): boolean {
   if (isPattern(pattern)) return tool.startsWith(pattern.slice(0, -1));
   return pattern === tool;
 }

@@ -69,6 +69,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.audit_sink.disabled',
   'control.audit_sink.enabled',
   'control.audit_sink.replayed',
+  'control.mcp_rules.updated',
   'control.mcp_server.created',
   'control.mcp_server.updated',
   'control.mcp_server.deleted',
@@ -212,6 +213,8 @@ export interface AuditEventData {
   readonly 'svc.mcp.outcome'?: McpOutcome;
   readonly 'svc.mcp.duration_ms'?: number;
   readonly 'svc.mcp.reason'?: string;
+  /** The rules of an enterprise about MCP servers, as JSON. */
+  readonly 'svc.mcp.rules'?: string;
   /** The id of an MCP client that a person connected, or denied. */
   readonly 'svc.mcp.client'?: string;
 }

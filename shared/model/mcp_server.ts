@@ -77,6 +77,8 @@ export interface McpServer {
   readonly isolation: McpIsolation;
   /** Grows with each change. */
   readonly revision: number;
+  /** Why a rule of the enterprise does not let it run. The server is disabled then. */
+  readonly ruleProblem?: string;
 }
 
 /** The name of a server. */

@@ -86,6 +86,7 @@ export const auditEventData = z.strictObject({
   'svc.mcp.outcome': z.enum(MCP_OUTCOMES).optional(),
   'svc.mcp.duration_ms': z.number().int().min(0).optional(),
   'svc.mcp.reason': short.optional(),
+  'svc.mcp.rules': short.optional(),
   'svc.mcp.client': short.optional(),
 } satisfies { readonly [Key in keyof AuditEventData]-?: z.ZodType });
 

@@ -57,6 +57,8 @@ export const ERROR_STATUS = {
   grant_not_allowed: 403,
   /** The connector has no credential. details: `{connector_id}`. */
   binding_required: 403,
+  /** A rule of the enterprise does not let the MCP server run. */
+  mcp_rule: 403,
   not_found: 404,
   connector_operation_not_found: 404,
   /** This control plane has no configured origin, so programs cannot sign in to it. */

@@ -48,7 +48,10 @@ function findLaunchable(
   const known = directory.find(serverId);
   if (known === null) return err(noServerError(serverId));
   const { server, consent, missing } = known;
-  if (!server.enabled) return err(localError('mcp_server_disabled', `The server ${server.name} is disabled.`));
+  if (!server.enabled) {
+    const why = server.ruleProblem === undefined ? '.' : `: ${server.ruleProblem}.`;
+    return err(localError('mcp_server_disabled', `The server ${server.name} is disabled${why}`));
+  }
   const danger = server.mode === 'local' ? refusalOf(commandDangers(server.command, server.env)) : null;
   if (danger !== null) return err(localError('command_refused', `The server ${server.name} ${danger.message}.`));
   if (known.consentHash !== wanted.consent_hash || server.url !== wanted.url) return err(changedError(server.name));

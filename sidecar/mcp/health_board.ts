@@ -165,7 +165,7 @@ export class HealthBoard {
 /** Why a server cannot start, even if a gateway has not heard of it yet; null if it can. */
 function findStandingState(known: KnownServer): Pick<ServerState, 'state' | 'lastError'> | null {
   const { server, consent, missing, authorization } = known;
-  if (!server.enabled) return { state: 'disabled', lastError: null };
+  if (!server.enabled) return { state: 'disabled', lastError: server.ruleProblem ?? null };
   if (consent === 'needed')
     return { state: 'needs_consent', lastError: `consent to it with: svc mcp consent ${server.name}` };
   if (missing.length > 0) {

@@ -71,6 +71,17 @@ async function readRefusal(body?: unknown, id = NAME) {
 }
 const servers = async () => (await control.asUser('GET', '/v1/mcp-servers')).text();
 
+const rule = (sources: readonly string[] | null) => control.asUser('PUT', '/v1/mcp-rules', { sources });
+
+test('what a rule of the enterprise stops is refused before it is asked for, and the name of an entry may be a rule', async () => {
+  await rule(['registry:io.example.other/*']);
+  expect(await readRefusal({ dry_run: true })).toMatchObject({ status: 403, code: 'mcp_rule' });
+  await rule(['registry:io.example.acme/*']);
+  const { server } = await installServer();
+  expect(server).toMatchObject({ rule_problem: null });
+  await rule(null);
+});
+
 describe('an install', () => {
   test('prefers npm, pins the version, and refers to a credential that is stored later', async () => {
     const { status, server, required_credentials } = await installServer();

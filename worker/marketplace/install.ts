@@ -13,6 +13,7 @@ import {
 } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type Caller, ownerId, writableOwner } from '../kernel/caller.ts';
 import { storeMcpCredential } from '../services/mcp/mcp_credentials.ts';
+import { checkRules } from '../services/mcp/apply_rules.ts';
 import { toRecordOf } from '../services/mcp/mcp_server_records.ts';
 import { createMcpServer, getMcpServer, mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import { type Changed, withPolicyVersion } from '../kernel/policy_change.ts';
@@ -42,7 +43,7 @@ interface InstallTarget {
 /**
  * Installs an entry as the registry returns it now or returned it within the last 15 minutes. If the server is
  * installed already, it is returned unchanged. Refuses with `not_found`, `registry_unavailable`,
- * `package_not_installable`, `inputs_required`, `admin_required`, `name_taken`.
+ * `package_not_installable`, `inputs_required`, `admin_required`, `name_taken`, `mcp_rule`.
  */
 export async function install(
   context: MarketplaceContext,
@@ -61,6 +62,9 @@ export async function install(
   if (!complete.ok) return complete;
   const configuration = configurationOf(planned.value.entry, complete.value, { ...target, isolation: input.isolation });
   if (!configuration.ok) return configuration;
+  const draft = { id: '', revision: 1, enterpriseId: caller.enterpriseId, record: JSON.stringify(configuration.value) };
+  const refused = await checkRules(context, draft, true);
+  if (refused !== null) return err(refused);
   if (input.dry_run === true) return dryRun(context, caller, complete.value);
   return create(context, caller, { target, configuration: configuration.value, complete: complete.value });
 }
@@ -119,7 +123,7 @@ async function create(context: MarketplaceContext, caller: Caller, creation: Cre
   const { target, configuration } = creation;
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? configuration.name : addNumber(configuration.name, number);
-    const created = await createMcpServer(context, caller, { ...configuration, name });
+    const created = await createMcpServer(context, caller, { ...configuration, name }, { isDerived: true });
     if (created.ok) return withCredentials(context, caller, created.value.value.id, creation.complete);
     if (created.error.code !== 'name_taken') return err(toEntryRefusal(target.registryId, created.error));
     const meanwhile = await findInstalled(context, caller, target);

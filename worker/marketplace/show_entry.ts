@@ -5,7 +5,7 @@ import { ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplaceDetail } from '../../shared/wire/marketplace.ts';
 import { type Caller, ownerName } from '../kernel/caller.ts';
-import { configurationOf } from '../services/mcp/mcp_server_records.ts';
+import { configurationOf } from '../services/mcp/mcp_configuration.ts';
 import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry } from './find_entry.ts';

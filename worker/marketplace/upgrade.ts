@@ -6,7 +6,7 @@ import { type Caller, visibleOwners } from '../kernel/caller.ts';
 import { commit } from '../kernel/commit.ts';
 import { storeMcpCredential } from '../services/mcp/mcp_credentials.ts';
 import { configurationProblem } from '../services/mcp/mcp_server_checks.ts';
-import { configurationOf, type McpConfiguration } from '../services/mcp/mcp_server_records.ts';
+import { configurationOf, type McpConfiguration } from '../services/mcp/mcp_configuration.ts';
 import { getMcpServer, planConfiguration, writableMcpServer } from '../services/mcp/mcp_servers.ts';
 import { type Changed, controlChain, withPolicyVersion } from '../kernel/policy_change.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
@@ -63,7 +63,9 @@ export async function upgrade(
     const current = await writableMcpServer(context, caller, id);
     if (!current.ok) return current;
     const after = makeUpgrade({ ...found.value, row: current.value }, inputs);
-    return after.ok ? planConfiguration(context, caller, current.value, after.value.configuration) : after;
+    if (!after.ok) return after;
+    // Command and URL are made anew from the entry; only variables and headers are kept.
+    return planConfiguration(context, caller, current.value, after.value.configuration, { isDerived: true });
   });
   if (!done.ok) return done;
   const complete = makeUpgrade({ ...found.value, row: row.value }, inputs);

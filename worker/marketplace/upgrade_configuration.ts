@@ -6,7 +6,7 @@ import type { CompletedInstallation } from '../../shared/mcp/complete_installati
 import { previewUrl, previewWords } from '../../shared/mcp/install/preview.ts';
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import type { Result } from '../../shared/model/result.ts';
-import type { McpConfiguration } from '../services/mcp/mcp_server_records.ts';
+import type { McpConfiguration } from '../services/mcp/mcp_configuration.ts';
 import type { FoundEntry } from './find_entry.ts';
 import { recoverInputs } from './recover_inputs.ts';
 

@@ -13,6 +13,7 @@ import {
   enterpriseSaml,
   identities,
   invitations,
+  mcpRules,
   people,
   samlAnswers,
   signInLinks,
@@ -56,6 +57,7 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
     read.delete(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, id)),
     read.delete(enterpriseSaml).where(eq(enterpriseSaml.enterpriseId, id)),
     read.delete(samlAnswers).where(eq(samlAnswers.enterpriseId, id)),
+    read.delete(mcpRules).where(eq(mcpRules.enterpriseId, id)),
     read.delete(enterpriseDomains).where(eq(enterpriseDomains.enterpriseId, id)),
     read.delete(identities).where(eq(identities.vouchedBy, id)),
     read

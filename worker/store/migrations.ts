@@ -630,4 +630,16 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'deleted enterprises',
     statements: [`ALTER TABLE enterprises ADD COLUMN deleted_at TEXT`],
   },
+  {
+    number: 39,
+    name: 'rules about MCP servers',
+    statements: [
+      `CREATE TABLE mcp_rules (
+        enterprise_id TEXT PRIMARY KEY REFERENCES enterprises (id), rules TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT`,
+      `CREATE TABLE mcp_derivations (
+        server_id TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (server_id, hash)) STRICT`,
+      `CREATE TRIGGER mcp_derivations_end_with_server AFTER DELETE ON mcp_servers
+        BEGIN DELETE FROM mcp_derivations WHERE server_id = OLD.id; END`,
+    ],
+  },
 ];

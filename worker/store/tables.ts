@@ -550,6 +550,20 @@ export const mcpServers = sqliteTable('mcp_servers', {
   updatedAt: text('updated_at').notNull(),
 });
 
+/** What an enterprise's admin says about all its members' servers, as JSON; no row: nothing. */
+export const mcpRules = sqliteTable('mcp_rules', {
+  enterpriseId: text('enterprise_id').primaryKey(),
+  rules: text('rules').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+/** Configurations that the control plane itself derived from a registry entry, by their hash (decision 0096). */
+export const mcpDerivations = sqliteTable(
+  'mcp_derivations',
+  { serverId: text('server_id').notNull(), hash: text('hash').notNull() },
+  (table) => [primaryKey({ columns: [table.serverId, table.hash] })],
+);
+
 export const mcpServerRevisions = sqliteTable(
   'mcp_server_revisions',
   {

@@ -12,6 +12,7 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'post /v1/approvals/{id}/decide': 'approvals:decide',
   'post /v1/approvals/{id}/views': 'approvals:decide',
   'delete /v1/approval-grants/{id}': 'approvals:decide',
+  'get /v1/mcp-rules': 'mcp-servers:read',
   'post /v1/marketplace/servers/{registryId+}/preview': 'mcp-servers:read',
 };
 

@@ -1,5 +1,6 @@
 import { readNpmSpec, readNugetSpec, readPypiSpec } from '../package_specs.ts';
 import { quoteWord, refuse, type Danger } from './danger.ts';
+import { isOfPackage } from './unchecked_packages.ts';
 import {
   type DangersOf,
   packageDangers,
@@ -74,6 +75,53 @@ const RUNNERS: ReadonlyMap<string, RunnerRule> = new Map<string, RunnerRule>([
   ['nix', nixDangers],
   ['cargo', cargoDangers],
 ]);
+
+/** What fetches packages of a registry and runs one, by the words that begin such a command. */
+const FETCHERS: readonly (readonly [
+  words: readonly string[],
+  kind: 'npm' | 'pypi' | 'nuget',
+  runner: PackageRunner,
+])[] = [
+  [['npx'], 'npm', NPX],
+  [['npm', 'exec'], 'npm', NPM_EXEC],
+  [['npm', 'x'], 'npm', NPM_EXEC],
+  [['pnpx'], 'npm', DLX],
+  [['pnpm', 'dlx'], 'npm', DLX],
+  [['yarn', 'dlx'], 'npm', DLX],
+  [['bunx'], 'npm', BUNX],
+  [['bun', 'x'], 'npm', BUNX],
+  [['uvx'], 'pypi', UVX],
+  [['uv', 'tool', 'run'], 'pypi', UVX],
+  [['pipx', 'run'], 'pypi', PIPX],
+  [['dnx'], 'nuget', DNX],
+  [['dotnet', 'dnx'], 'nuget', DNX],
+  [['dotnet', 'tool', 'exec'], 'nuget', DNX],
+];
+
+/** The options of Python's runners that name the package of the program; `--with` adds others to it. */
+const FROM = /^--(?:from|spec)(?:=|$)/;
+
+/**
+ * The packages that a command fetches, one of which it runs; null if it is no plain call of a package runner by its own name, or
+ * if the program may be of another package.
+ */
+export function fetchedPackages(
+  command: readonly string[],
+): { readonly kind: 'npm' | 'pypi' | 'nuget'; readonly names: readonly string[] } | null {
+  const found = FETCHERS.find(([words]) => words.every((word, index) => command[index] === word));
+  if (found === undefined) return null;
+  const [words, kind, runner] = found;
+  const args = command.slice(words.length);
+  const { packages, target, dangers } = readRunner(words.join(' '), runner, args);
+  const [program] = target;
+  if (dangers.length > 0 || program === undefined) return null;
+  const options = args.slice(0, args.length - target.length);
+  const isOwnPackage = packages.length === 0 || (kind === 'pypi' && !options.some((word) => FROM.test(word)));
+  if (!isOwnPackage && !isOfPackage(program, packages)) return null;
+  const specs = [...packages, ...(isOwnPackage ? [program] : [])].map((text) => runner.read(text));
+  const names = specs.flatMap((spec) => (spec === null ? [] : [spec.name]));
+  return names.length === specs.length ? { kind, names } : null;
+}
 
 /** True for a program that fetches a package, or builds a program from source, and runs it. */
 export function isPackageRunner(program: string): boolean {

@@ -213,8 +213,9 @@ export const logsReply = z.object({
 
 /** The record of a server in a snapshot. */
 export function snapshotRecord({ server, authorization }: SnapshotMcpServer): SnapshotMcpServerRecord {
-  const { registryId, id: serverId, tools, command, ...rest } = server;
+  const { registryId, id: serverId, tools, command, ruleProblem, ...rest } = server;
   const toolLists = { allow: tools.allow && [...tools.allow], deny: [...tools.deny], approval: [...tools.approval] };
   const lists = { command: [...command], tools: toolLists, env: { ...server.env }, headers: { ...server.headers } };
-  return { ...rest, ...lists, id: serverId, registry_id: registryId, authorization };
+  const rule = ruleProblem !== undefined && { rule_problem: ruleProblem };
+  return { ...rest, ...lists, id: serverId, registry_id: registryId, authorization, ...rule };
 }

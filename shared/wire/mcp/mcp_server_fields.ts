@@ -90,20 +90,31 @@ const toolPattern = checkedText(256, 'write the name of a tool, or its beginning
     ? null
     : 'is not a tool name: a "*" may stand only at the end',
 );
-const toolPatterns = z
-  .array(toolPattern, { error: 'must be a list of tool names, such as ["read_*"]' })
-  .max(MAX_TOOL_PATTERNS, { error: `has more than ${MAX_TOOL_PATTERNS} names` });
+const toolPatterns = toolPatternsUpTo(MAX_TOOL_PATTERNS);
+
+function toolPatternsUpTo(most: number) {
+  return z
+    .array(toolPattern, { error: 'must be a list of tool names, such as ["read_*"]' })
+    .max(most, { error: `has more than ${most} names` });
+}
 
 const EVERY_TOOL = { allow: null, deny: [], approval: [] };
 
 /** Which tools may be called; by default all. */
-export const mcpTools = z
-  .strictObject({
-    allow: toolPatterns.nullable().default(null),
-    deny: toolPatterns.default([]),
-    approval: toolPatterns.default([]),
-  })
-  .default(EVERY_TOOL);
+export const mcpTools = toolsOf(toolPatterns);
+
+/** The same with the rules of the enterprise, whose lists are added to the server's own. */
+export const mcpToolsInForce = toolsOf(toolPatternsUpTo(2 * MAX_TOOL_PATTERNS));
+
+function toolsOf(patterns: typeof toolPatterns) {
+  return z
+    .strictObject({
+      allow: patterns.nullable().default(null),
+      deny: patterns.default([]),
+      approval: patterns.default([]),
+    })
+    .default(EVERY_TOOL);
+}
 
 function credentialNameProblem(name: string): string | null {
   if (/^SVC_/i.test(name)) return 'begins with "SVC_", which is reserved for the service: choose another name';

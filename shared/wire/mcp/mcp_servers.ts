@@ -22,6 +22,7 @@ import {
   mcpNameText,
   mcpRegistryIdText,
   mcpTools,
+  mcpToolsInForce,
   mcpUrlText,
   mcpVersionText,
 } from './mcp_server_fields.ts';
@@ -129,6 +130,8 @@ export const mcpServerRecord = z
     health: health.nullable(),
     credentials: z.array(credential),
     authorization: authorization.nullable(),
+    /** Why a rule of the enterprise does not let it run, whatever `enabled` says; null if it may. */
+    rule_problem: z.string().nullable().default(null),
     /** Warnings about the command for a person. */
     warnings: z.array(z.object({ code: z.string(), message: z.string() })),
     created_at: time,
@@ -225,6 +228,10 @@ const snapshotMcpServer = z
     ...shown,
     /** Null: no OAuth 2.0. Otherwise its access token is released at `mcp-servers/{id}/SVC_OAUTH`. */
     authorization: authorizationState.nullable(),
+    /** `tools` has the enterprise's rules already; an earlier sidecar takes each list to be short enough, or leaves the server out. */
+    tools: mcpToolsInForce,
+    /** Only of a server that a rule of the enterprise stops; it is disabled. An earlier sidecar leaves such a server out. */
+    rule_problem: z.string().optional(),
   })
   .superRefine(checkMcpServer, { when: () => true });
 export type SnapshotMcpServerRecord = z.input<typeof snapshotMcpServer>;
@@ -277,12 +284,16 @@ function idOf(record: unknown): string | null {
   return known.success ? known.data.id : null;
 }
 
-type ShownServer = Omit<SnapshotMcpServerRecord, 'authorization'> & Pick<McpServerRecord, 'tools'>;
+type ShownServer = Omit<SnapshotMcpServerRecord, 'authorization' | 'rule_problem' | 'tools'> &
+  Pick<McpServerRecord, 'tools'> & { readonly rule_problem?: string | null | undefined };
 
 /** The server of a record. */
 export function toMcpServer(record: ShownServer): McpServer {
   const { registry_id: registryId, id: serverId, owner: serverOwner, name, description, mode, version } = record;
+  const { rule_problem: ruleProblem } = record;
   const { command, env, url, transport, headers, tools, enabled, isolation, revision: number } = record;
   const identity = { id: serverId, owner: serverOwner, name, description, mode, version, registryId };
-  return { ...identity, command, env, url, transport, headers, tools, enabled, isolation, revision: number };
+  const server = { ...identity, command, env, url, transport, headers, tools, enabled, isolation, revision: number };
+  // What a rule stops is disabled in the snapshot already; this holds if it were not.
+  return typeof ruleProblem === 'string' ? { ...server, enabled: false, ruleProblem } : server;
 }

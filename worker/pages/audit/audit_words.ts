@@ -90,6 +90,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.audit_sink.disabled': { kind: 'bad', word: 'Sink disabled' },
   'control.audit_sink.enabled': { kind: 'plain', word: 'Sink enabled' },
   'control.audit_sink.replayed': { kind: 'plain', word: 'Sink sends again' },
+  'control.mcp_rules.updated': { kind: 'plain', word: 'Rules of MCP servers changed' },
   'control.mcp_server.created': { kind: 'plain', word: 'MCP server added' },
   'control.mcp_server.updated': { kind: 'plain', word: 'MCP server changed' },
   'control.mcp_server.deleted': { kind: 'plain', word: 'MCP server removed' },

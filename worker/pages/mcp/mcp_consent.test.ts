@@ -14,6 +14,7 @@ function serverOf(command: readonly string[]): McpServerRecord {
     authorization: null,
     credentials: [],
     warnings: [],
+    rule_problem: null,
     created_at: '2026-01-01T00:00:00.000Z',
     updated_at: '2026-01-01T00:00:00.000Z',
   };

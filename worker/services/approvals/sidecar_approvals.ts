@@ -13,7 +13,7 @@ import type { Asker } from './approval_rows.ts';
 import { askApproval, takeApproval } from './approvals.ts';
 import { visibleOwners } from '../../kernel/caller.ts';
 import { connectorNotFound } from '../connectors/connectors.ts';
-import { configurationOf } from '../mcp/mcp_server_records.ts';
+import { configurationOf } from '../mcp/mcp_configuration.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { refuseRevoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
 

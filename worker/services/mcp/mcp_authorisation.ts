@@ -15,7 +15,7 @@ import { commit } from '../../kernel/commit.ts';
 import { discoverAuthorization, type McpAuthorizationServer, type ServerMetadata } from './mcp_oauth_discovery.ts';
 import { registerClient } from './mcp_oauth_registration.ts';
 import { invalidFields } from './mcp_server_checks.ts';
-import { configurationOf } from './mcp_server_records.ts';
+import { configurationOf } from './mcp_configuration.ts';
 import { change, revocationOf, writableMcpServer } from './mcp_servers.ts';
 import { beginBrowser, CALLBACK_PATH, type RedirectOrigin } from '../oauth/oauth_authorisation.ts';
 import { writeBundle } from '../oauth/oauth_bundle.ts';

@@ -6,7 +6,8 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { withOwnId } from '../../../shared/wire/mcp/mcp_references.ts';
 import { toMcpServer, type ValidMcpServer } from '../../../shared/wire/mcp/mcp_servers.ts';
-import { type McpConfiguration, toApiDanger } from './mcp_server_records.ts';
+import { toApiDanger } from './mcp_server_records.ts';
+import type { McpConfiguration } from './mcp_configuration.ts';
 import type { FieldProblem } from '../../../shared/model/problem.ts';
 
 /**

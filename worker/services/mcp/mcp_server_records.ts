@@ -2,12 +2,8 @@ import { MAX_REFUSED_HOSTS, mcpVaultPath, MCP_OAUTH_NAME } from '../../../shared
 import { commandDangers } from '../../../shared/mcp/command_dangers.ts';
 import type { Danger } from '../../../shared/mcp/dangers/danger.ts';
 import { referencesOf } from '../../../shared/mcp/references.ts';
-import {
-  type McpServerRecord,
-  type SnapshotMcpServerRecord,
-  toMcpServer,
-  type ValidMcpServer,
-} from '../../../shared/wire/mcp/mcp_servers.ts';
+import type { McpServerRecord, SnapshotMcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
+import { snapshotRecord } from '../../../shared/wire/mcp/mcp_gateway.ts';
 import type { ConnectorCredentialRow } from '../../store/connectors.ts';
 import { mcpAuthorizationsOf } from '../../store/mcp/mcp_authorizations.ts';
 import { type McpHealthRow, mcpHealthOf } from '../../store/mcp/mcp_health.ts';
@@ -15,20 +11,8 @@ import { type McpCredentialRow, mcpCredentialsOf, type McpServerRow } from '../.
 import type { Caller } from '../../kernel/caller.ts';
 import { findStoredClient } from '../oauth/oauth_client.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-
-/** A configuration as stored: its references contain the server's own id. */
-export type McpConfiguration = Omit<ValidMcpServer, 'registry_id'> & { readonly registry_id: string | null };
-
-/** The configuration of a row, validated when it was written. */
-export function configurationOf(row: Pick<McpServerRow, 'record'>): McpConfiguration {
-  const configuration: McpConfiguration = JSON.parse(row.record);
-  return configuration;
-}
-
-/** The server in the format of gateways. */
-export function serverOf(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>) {
-  return toMcpServer({ ...configurationOf(row), id: row.id, revision: row.revision });
-}
+import { applyRules, type RuledServer } from './apply_rules.ts';
+import { configurationOf, type McpConfiguration, serverOf } from './mcp_configuration.ts';
 
 /** The names of the credentials that a configuration refers to. */
 export function listRequiredCredentials(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>): readonly string[] {
@@ -43,13 +27,14 @@ export async function toRecords(
 ): Promise<McpServerRecord[]> {
   const ids = rows.map(({ id }) => id);
   const ownerIds = [...new Set(rows.map(({ ownerId }) => ownerId))];
-  const [stored, said, authorizations] = await Promise.all([
+  const [stored, said, authorizations, ruled] = await Promise.all([
     mcpCredentialsOf(context.database, ownerIds, ids),
     mcpHealthOf(context.database, caller.userId, ids),
     mcpAuthorizationsOf(context.database, ids),
+    applyRules(context, rows),
   ]);
   const now = context.clock.now();
-  return rows.map((row) => toRecord(row, { stored, health: said, authorizations, now }));
+  return rows.map((row) => toRecord(row, { stored, health: said, authorizations, ruled, now }));
 }
 
 export async function toRecordOf(
@@ -67,6 +52,7 @@ interface Known {
   /** Newest first. */
   readonly health: readonly McpHealthRow[];
   readonly authorizations: readonly ConnectorCredentialRow[];
+  readonly ruled: ReadonlyMap<string, RuledServer>;
   readonly now: number;
 }
 
@@ -80,6 +66,7 @@ function toRecord(row: McpServerRow, known: Known): McpServerRecord {
     health: healthOf(row.id, known),
     credentials: credentialsOf(row, known.stored),
     authorization: authorizationOf(row.id, known),
+    rule_problem: known.ruled.get(row.id)?.problem ?? null,
     warnings: warningsOf(configuration),
     created_at: row.createdAt,
     updated_at: row.updatedAt,
@@ -131,7 +118,7 @@ function authorizationOf(serverId: string, { authorizations }: Known): McpServer
   return { state: found.state, expires_at: found.expiresAt, scopes: [...(findStoredClient(found)?.scopes ?? [])] };
 }
 
-/** Servers in a sidecar's snapshot. */
+/** Servers in a sidecar's snapshot, as the rules of their enterprise let them be. */
 export async function toSnapshotServers(
   context: ServiceContext,
   rows: readonly McpServerRow[],
@@ -141,8 +128,11 @@ export async function toSnapshotServers(
     rows.map(({ id }) => id),
   );
   const states = new Map(authorizations.map(({ connectorId, state }) => [connectorId, state]));
-  return rows.map((row) => {
-    const { id, revision } = row;
-    return { ...configurationOf(row), id, revision, authorization: states.get(id) ?? null };
+  const ruled = await applyRules(context, rows);
+  return rows.flatMap((row) => {
+    const known = ruled.get(row.id);
+    return known === undefined
+      ? []
+      : [snapshotRecord({ server: known.server, authorization: states.get(row.id) ?? null })];
   });
 }

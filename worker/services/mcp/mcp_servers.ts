@@ -26,18 +26,15 @@ import {
   type McpServerRow,
   replaceMcpServer,
 } from '../../store/mcp/mcp_servers.ts';
+import { noteMcpDerivation } from '../../store/mcp/mcp_rules.ts';
 import { findSealedSecret } from '../../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { checkRules, derivationHash } from './apply_rules.ts';
 import { configurationProblem, invalidFields, settleConfiguration } from './mcp_server_checks.ts';
-import {
-  configurationOf,
-  type McpConfiguration,
-  listRequiredCredentials,
-  toRecordOf,
-  toRecords,
-} from './mcp_server_records.ts';
+import { listRequiredCredentials, toRecordOf, toRecords } from './mcp_server_records.ts';
+import { configurationOf, type McpConfiguration } from './mcp_configuration.ts';
 import { type Changed, controlChain, commitPolicy, withPolicyVersion } from '../../kernel/policy_change.ts';
 import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
@@ -47,8 +44,20 @@ import { openRow } from '../vault/secrets.ts';
 
 type ChangedServer = Promise<Result<Changed<McpServerRecord>, ApiError>>;
 
-/** Refuses with `admin_required`, `name_taken`, `invalid_input`. */
-export async function createMcpServer(context: ServiceContext, caller: Caller, input: ValidMcpServer): ChangedServer {
+/** Whether the configuration was derived from its registry entry just now. */
+export interface Derivation {
+  readonly isDerived: boolean;
+}
+
+const WRITTEN: Derivation = { isDerived: false };
+
+/** Refuses with `admin_required`, `name_taken`, `invalid_input`, `mcp_rule`. */
+export async function createMcpServer(
+  context: ServiceContext,
+  caller: Caller,
+  input: ValidMcpServer,
+  { isDerived }: Derivation = WRITTEN,
+): ChangedServer {
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
   const id = freshId(context, 'mcp');
@@ -66,7 +75,12 @@ export async function createMcpServer(context: ServiceContext, caller: Caller, i
   const created = await commit(context, controlChain(caller), async () => {
     const twin = await findMcpServerNamed(context.database, row);
     if (twin !== null) return err(nameTaken(twin));
-    const write = insertMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) });
+    const refused = await checkRules(context, row, isDerived);
+    if (refused !== null) return err(refused);
+    const write = [
+      ...insertMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) }),
+      ...(await derivationOf(context, row, isDerived)),
+    ];
     return ok(change(context, caller, { type: 'control.mcp_server.created', row, write, value: row }));
   });
   return answerChanged(context, caller, created);
@@ -116,12 +130,18 @@ export async function rollbackMcpServer(
   return answerChanged(context, caller, replaced);
 }
 
-/** Gives a server another configuration; no change if it is equal. Refuses with `name_taken`. */
+/** The statements that remember a configuration as its registry entry's. */
+async function derivationOf(context: ServiceContext, row: McpServerRow, isDerived: boolean) {
+  return isDerived ? [noteMcpDerivation(context.database, row.id, await derivationHash(row))] : [];
+}
+
+/** Gives a server another configuration; no change if it is equal. Refuses with `name_taken`, `mcp_rule`. */
 export async function planConfiguration(
   context: ServiceContext,
   caller: Caller,
   before: McpServerRow,
   configuration: McpConfiguration,
+  { isDerived }: Derivation = WRITTEN,
 ): Promise<Result<Change<McpServerRow>, ApiError>> {
   const { id, enterpriseId, ownerId, createdAt, revision } = before;
   const updatedAt = timeAfter(nowText(context), before.updatedAt);
@@ -130,10 +150,13 @@ export async function planConfiguration(
   if (row.record === before.record) return ok({ statements: [], events: [], value: before });
   const twin = await findMcpServerNamed(context.database, row);
   if (twin !== null) return err(nameTaken(twin));
+  const refused = await checkRules(context, row, isDerived);
+  if (refused !== null) return err(refused);
   const isMoved = !isSameResource(configurationOf(before).url, configuration.url);
   const ended = isMoved ? await endOfCredentials(context, caller, before) : NOTHING_ENDS;
   const write = [
     ...replaceMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) }),
+    ...(await derivationOf(context, row, isDerived)),
     ...ended.statements,
   ];
   const updated = change(context, caller, { type: 'control.mcp_server.updated', row, write, value: row });

@@ -33,7 +33,8 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { sha256Hex } from '../../kernel/encoding.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
-import { configurationOf } from './mcp_server_records.ts';
+import { configurationOf } from './mcp_configuration.ts';
+import { applyRules } from './apply_rules.ts';
 import { mcpServerEvent, visibleMcpServer, writableMcpServer } from './mcp_servers.ts';
 
 type Seen = SeenTool & { readonly text: string };
@@ -197,7 +198,7 @@ export async function reviewedToolsOf(
 async function toolRecords(context: ServiceContext, server: McpServerRow): Promise<McpToolRecord[]> {
   const rows = await listMcpTools(context.database, server.id);
   const newest = new Map(rows.filter(isReviewed).map((row) => [nameOfRecord(row), row]));
-  const { tools: policy } = configurationOf(server);
+  const policy = (await applyRules(context, [server])).get(server.id)?.server.tools ?? configurationOf(server).tools;
   const records = rows
     .filter((row) => !isNothing(row))
     .map((row): McpToolRecord => {

@@ -3,7 +3,7 @@ import type { McpServer } from '../../../../shared/model/mcp_server.ts';
 import type { McpServerRow } from '../../../store/mcp/mcp_servers.ts';
 import { type Caller, visibleOwners } from '../../../kernel/caller.ts';
 import type { ServiceContext } from '../../../kernel/service_context.ts';
-import { serverOf } from '../mcp_server_records.ts';
+import { applyRules } from '../apply_rules.ts';
 import { listAllMcpServers } from '../mcp_servers.ts';
 
 /** A remote server that the control plane serves to a person's clients. */
@@ -15,12 +15,16 @@ export interface ServedServer {
 }
 
 /**
- * The caller's enabled remote servers. A local one needs a machine to run on. One with the transport `sse` needs a
+ * The caller's enabled remote servers that the rules of its enterprise allow. A local one needs a machine to run on. One with the transport `sse` needs a
  * connection that stays open, which a control plane without sessions does not hold.
  */
 export async function listServedServers(context: ServiceContext, caller: Caller): Promise<readonly ServedServer[]> {
   const rows = await listAllMcpServers(context, visibleOwners(caller));
-  const all = rows.map((row) => ({ row, server: serverOf(row) }));
+  const ruled = await applyRules(context, rows);
+  const all = rows.flatMap((row) => {
+    const known = ruled.get(row.id);
+    return known === undefined ? [] : [{ row, server: known.server }];
+  });
   // Local servers count, so that a server has the same name here and at the gateway of a machine.
   const names = assignServerNames(all.map(({ server }) => server));
   return all

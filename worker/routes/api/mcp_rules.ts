@@ -1,0 +1,34 @@
+import { ok } from '../../../shared/model/result.ts';
+import { mcpRulesCheck, mcpRulesInput, mcpRulesRecord } from '../../../shared/wire/mcp/mcp_rules.ts';
+import { checkMcpRules, describeMcpRules, replaceMcpRules } from '../../services/mcp/mcp_rules.ts';
+import { forUser } from '../http/operation.ts';
+import { changeReply, jsonReply } from '../http/replies.ts';
+
+export const getMcpRules = forUser({
+  summary: 'Get the rules of your enterprise about MCP servers and their tools',
+  replies: { 200: mcpRulesRecord },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await describeMcpRules(context, who) });
+  },
+});
+
+export const putMcpRules = forUser({
+  summary: 'Replace the rules of your enterprise about MCP servers and their tools',
+  description:
+    'For admins. They hold for every server of the enterprise and of its members; what breaks one ends at the gateways that run it. POST /v1/mcp-rules/check says first which servers that are.',
+  body: mcpRulesInput,
+  replies: { 200: mcpRulesRecord },
+  async handle({ context, who, body }) {
+    return changeReply(await replaceMcpRules(context, who, body), (rules) => ({ status: 200, json: rules }));
+  },
+});
+
+export const postMcpRulesCheck = forUser({
+  summary: 'List the MCP servers that rules would stop',
+  description: 'For admins. Changes nothing. Names enabled servers of the enterprise and of its members.',
+  body: mcpRulesInput,
+  replies: { 200: mcpRulesCheck },
+  async handle({ context, who, body }) {
+    return jsonReply(await checkMcpRules(context, who, body));
+  },
+});
