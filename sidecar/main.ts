@@ -55,6 +55,7 @@ import { trustedRoots } from '../machine/trusted_roots.ts';
 import { createDialer, type DialerOptions } from './upstream/dialer.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
 import { openUpstream } from './upstream/open_upstream.ts';
+import { WarmUpstreams } from './upstream/warm_upstreams.ts';
 import { CARRIED, createPlainDialer } from './upstream/plain_dialer.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 import { proxyOrigin, upstreamProxyVariables } from '../shared/net/upstream_proxy.ts';
@@ -318,6 +319,7 @@ function tunnelPortsOf(
     limits: config.limits,
   };
   const dialer = createDialer(dialerOptions);
+  const warm = new WarmUpstreams(config.limits.keepUpstreamSeconds);
   const plainDialer = createPlainDialer(dialerOptions);
   const tcpDialer = createPlainDialer(dialerOptions, CARRIED);
   const materials = new MaterialCache();
@@ -326,7 +328,9 @@ function tunnelPortsOf(
     (id) => sessions.get(id) !== null,
     (id, paused) => sessions.notePaused(id, paused),
   );
+  control.policy.onChanged(() => warm.dropAll());
   control.link.onRevoked(() => {
+    warm.dropAll();
     materials.clear();
     void sessions.closeTunnels();
   });
@@ -351,10 +355,10 @@ function tunnelPortsOf(
     refusals,
     metrics,
     log,
-    openUpstream: (wanted) => openUpstream(dialer, wanted),
+    openUpstream: (wanted) => openUpstream(dialer, warm, wanted),
     dialTcp: (host, publicOnly) => tcpDialer.dial(host, publicOnly),
-    openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
-    openPlainLanes: (host, isPublicOnly) => new TunnelLanes(plainDialer, host, isPublicOnly),
+    openLanes: (host, isPublicOnly) => new TunnelLanes({ dialer, host, isPublicOnly }),
+    openPlainLanes: (host, isPublicOnly) => new TunnelLanes({ dialer: plainDialer, host, isPublicOnly }),
   };
 }
 

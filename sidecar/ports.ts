@@ -149,19 +149,27 @@ export interface ReceivedFields {
 export interface UpstreamLanes {
   /**
    * The idle connection or the session of a lane, synchronously, or a new one. A lane is a binding's id, or passthrough; lanes
-   * never share a socket. A session is used with one released credential only.
+   * never share a socket. A connection or session is used with one released credential only. `isRepeatable`: the request may be
+   * sent twice, so it may have one that an earlier tunnel left, which the upstream may be closing.
    */
-  take(lane: string, credential: object | null): Result<Leased, Refusal> | Promise<Result<Leased, Refusal>>;
+  take(
+    lane: string,
+    credential: object | null,
+    isRepeatable: boolean,
+  ): Result<Leased, Refusal> | Promise<Result<Leased, Refusal>>;
   /** Another connection, even if the lane has one; of a lane with a session, the session that takes requests now. */
   dial(lane: string, credential: object | null): Promise<Result<Leased, Refusal>>;
   /** Returns a connection after an exchange that left it reusable. */
   give(lane: string, connection: Connection): void;
+  /** No later tunnel gets the connections or sessions of a lane: its upstream may have tied what it allows to them. */
+  keepToTunnel(lane: string): void;
   /** Calls back once when an upstream session is known to take WebSockets. Lanes of HTTP/1.1 never do. */
   onWebSockets(listener: () => void): void;
 }
 
 /** What a new tunnel asks of its upstream. */
 export interface WantedUpstream {
+  readonly session: UpstreamOwner;
   readonly host: string;
   /** Called before each dial. */
   readonly isPublicOnly: () => boolean;
@@ -239,8 +247,17 @@ export interface ServedServer {
   noteRefused(host: string): void;
 }
 
+/** Whose tunnels may share upstream connections. */
+export interface UpstreamOwner {
+  /**
+   * Calls `close` when the open tunnels are closed: at the end, immediately if it was, and when this sidecar is revoked. It
+   * counts as no tunnel. Returns the function to stop. Absent: nothing is kept between tunnels.
+   */
+  onTunnelsClosed?(close: () => void): () => void;
+}
+
 /** What a proxy password gives access to: a live session, or the scope of one of its plan's steps. */
-export interface LiveSession {
+export interface LiveSession extends UpstreamOwner {
   /** The session's id. */
   readonly id: string;
   /** The scope's reach; absent for a session. */

@@ -18,6 +18,7 @@ import { OTHER_PORT_MUTATIONS } from './mutations/other_ports.ts';
 import { PLAIN_HTTP_MUTATIONS } from './mutations/plain_http.ts';
 import { TUNNEL_MUTATIONS } from './mutations/tunnel.ts';
 import { HTTP2_MUTATIONS } from './mutations/http2.ts';
+import { WARM_UPSTREAM_MUTATIONS } from './mutations/warm_upstreams.ts';
 import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
 import { SHOWN_MUTATIONS } from './mutations/shown.ts';
@@ -1231,5 +1232,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SEAL_MUTATIONS,
   ...CONNECTION_MUTATIONS,
   ...HTTP2_MUTATIONS,
+  ...WARM_UPSTREAM_MUTATIONS,
   ...UPSTREAM_PROXY_MUTATIONS,
 ];

@@ -27,6 +27,7 @@ import { StrangerRefusals } from '../../sidecar/tunnel/stranger_refusals.ts';
 import { createDialer } from '../../sidecar/upstream/dialer.ts';
 import { TunnelLanes } from '../../sidecar/upstream/lanes.ts';
 import { openUpstream } from '../../sidecar/upstream/open_upstream.ts';
+import { WarmUpstreams } from '../../sidecar/upstream/warm_upstreams.ts';
 
 const BINDINGS = 1000;
 const [host = '', upstreamPort = '', upstreamCa = ''] = process.argv.slice(2);
@@ -73,6 +74,7 @@ const dialer = createDialer({
   limits: DEFAULT_LIMITS,
 });
 
+const warm = new WarmUpstreams(DEFAULT_LIMITS.keepUpstreamSeconds);
 const log: Log = { info: () => undefined, error: (message) => void process.stderr.write(`${message}\n`) };
 const { session, token } = await sessions.create({ name: null, ttlSeconds: 3600 });
 const listener = createListener(
@@ -97,11 +99,11 @@ const listener = createListener(
     refusals: new SessionRefusals(audit),
     metrics,
     log,
-    openUpstream: (wanted) => openUpstream(dialer, wanted),
+    openUpstream: (wanted) => openUpstream(dialer, warm, wanted),
     dialTcp: () => {
       throw new Error('the bench carries nothing unread');
     },
-    openLanes: (name, isPublicOnly) => new TunnelLanes(dialer, name, isPublicOnly),
+    openLanes: (name, isPublicOnly) => new TunnelLanes({ dialer, host: name, isPublicOnly }),
     openPlainLanes: () => {
       throw new Error('the bench sends nothing over plain HTTP');
     },

@@ -50,6 +50,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   #stalled: NodeJS.Timeout | null = null;
   #onClosed: (() => void)[] = [];
   #onFinished: (() => void) | null = null;
+  #onArrival: (() => void) | null = null;
   #gathering = false;
   #closed = false;
   readonly #receivedBytes: (() => number) | null;
@@ -171,6 +172,11 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.stream.uncork();
   }
 
+  /** True if our side can still send: it was neither finished nor lost. */
+  get canWrite(): boolean {
+    return !this.closed && this.stream.writable;
+  }
+
   /** True if the peer is not reading: wait for {@link waitForDrain} before writing more. */
   get needsDrain(): boolean {
     return this.stream.writableNeedDrain && !this.closed;
@@ -229,6 +235,15 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   /**
+   * Calls back once when anything arrives: a byte, or the peer's end, immediately if something has. There is one listener; null
+   * removes it. For a connection that is in nobody's use, so that nothing may arrive.
+   */
+  onArrival(listener: (() => void) | null): void {
+    this.#onArrival = listener;
+    if (this.#queue.length > 0 || this.#ended || this.closed) this.#tellArrival();
+  }
+
+  /**
    * From now on, an unannounced end is a loss. A TLS peer that finishes sending sends an alert (RFC 8446 section 6.1), which
    * arrives below the stream. If the peer was killed, its kernel closes the connection without an alert. The first peer may
    * still be reading; for the second, everything must be released.
@@ -268,6 +283,7 @@ export class Connection<Stream extends Duplex = Duplex> {
     }
     this.#queue.push(chunk);
     this.#queuedCost += chunk.length + CHUNK_COST_BYTES;
+    this.#tellArrival();
     if (this.#queuedCost >= READ_AHEAD_BYTES && !this.#paused) {
       this.#paused = true;
       this.stream.pause();
@@ -283,6 +299,7 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.#watchForStall();
     this.#settle((waiter) => waiter.resolve(null));
     this.#tellFinished();
+    this.#tellArrival();
   };
 
   readonly #onError = (error: NodeJS.ErrnoException): void => {
@@ -329,6 +346,12 @@ export class Connection<Stream extends Duplex = Duplex> {
     if (!this.finished) return;
     const listener = this.#onFinished;
     this.#onFinished = null;
+    listener?.();
+  }
+
+  #tellArrival(): void {
+    const listener = this.#onArrival;
+    this.#onArrival = null;
     listener?.();
   }
 

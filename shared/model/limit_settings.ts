@@ -100,6 +100,14 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     max: 24 * 3600,
     meaning: 'an idle tunnel is closed after this time (except WebSockets and event streams)',
   },
+  keepUpstreamSeconds: {
+    name: 'SVC_KEEP_UPSTREAM_SECONDS',
+    unit: 'seconds',
+    min: 0,
+    max: 60,
+    meaning:
+      'a connection to a bound host waits this long for the next tunnel of its session; 0: it ends with its tunnel',
+  },
   maxTunnelsPerSession: {
     name: 'SVC_MAX_TUNNELS_PER_SESSION',
     unit: 'count',

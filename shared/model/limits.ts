@@ -35,6 +35,8 @@ export interface Limits extends ApiLimits, ConnectionLimits {
   readonly maxFirstHeadBytes: number;
   readonly connectTimeoutSeconds: number;
   readonly idleTunnelSeconds: number;
+  /** How long an upstream connection waits for the session's next tunnel. */
+  readonly keepUpstreamSeconds: number;
   readonly maxTunnelsPerSession: number;
   readonly maxLeafCertificates: number;
   readonly maxSpoolBytes: number;
@@ -57,6 +59,7 @@ export const DEFAULT_LIMITS: Limits = {
   maxWaitingPerPeer: 256,
   connectTimeoutSeconds: 30,
   idleTunnelSeconds: 300,
+  keepUpstreamSeconds: 10,
   maxTunnelsPerSession: 1024,
   maxLeafCertificates: 1000,
   maxSpoolBytes: 256 * 1024 * 1024,

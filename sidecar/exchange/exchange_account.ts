@@ -59,6 +59,7 @@ export async function exchangeAccount(
     onInterim: null,
     inForce: null,
   });
+  tunnel.lanes.keepToTunnel(ACCOUNT_LANE);
   if (!sent.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, sent.error, incoming, true);
   const { status } = sent.value.head;
   const text = await readReply(sent.value, tunnel, ports);

@@ -26,7 +26,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
  * connection.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
-  const taken = context.lanes.take(outgoing.lane, outgoing.credential);
+  const taken = context.lanes.take(outgoing.lane, outgoing.credential, maySendTwice(outgoing));
   const leased = taken instanceof Promise ? await taken : taken;
   if (!leased.ok) return leased;
   const first = await attempt(outgoing, leased.value, context);

@@ -19,7 +19,7 @@ export interface Outgoing {
   readonly upgrade: 'none' | 'websocket' | 'any';
   /** The upstream connection of the tunnel that carries it. */
   readonly lane: string;
-  /** The released credential in it. */
+  /** Stands for the released values in it: the same object only for the same values of one binding. Null: it has none. */
   readonly credential: object | null;
 }
 

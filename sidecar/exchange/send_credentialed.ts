@@ -14,6 +14,7 @@ import type { ForwardContext, Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
+import { mayBindConnection } from './may_bind_connection.ts';
 import type { CredentialMaterial } from './material.ts';
 import { resolveMaterial } from './material.ts';
 import type { Facts, Outcome } from './outcome.ts';
@@ -63,6 +64,7 @@ export async function sendCredentialed(
   const context = forwardContext(incoming, tunnel, ports, telling);
   const reply = await forward(outgoing.value, { ...context, inForce: admitted.inForce });
   if (reply.ok) {
+    if (mayBindConnection(incoming.head.fields, reply.value.head)) tunnel.lanes.keepToTunnel(reply.value.lane);
     const shown = { ...reply.value, ...sanitiseHead(reply.value, keepCookies) };
     const held = listWithheldHeaders(reply.value.head.fields, keepCookies);
     return { ...replyWith(incoming, facts, mediation, shown, scrub), withheldHeaders: held, inForce: admitted.inForce };
@@ -73,7 +75,7 @@ export async function sendCredentialed(
 /** The outgoing request with the credential written onto it. Synchronous if the scheme is. */
 function injectCredential(
   admitted: Admitted,
-  { credential, sessionToken }: CredentialMaterial,
+  { credential, sessionToken, scrub }: CredentialMaterial,
   { clock, hash }: ExchangePorts,
 ): Result<Outgoing, Refusal> | Promise<Result<Outgoing, Refusal>> {
   const { request, incoming, binding } = admitted;
@@ -82,8 +84,10 @@ function injectCredential(
   const body = payloadOf(incoming, buffered);
   const input = { binding, request: framed, credential, body, now: new Date(clock.now()), hash };
   const done = inject(sessionToken === null ? input : { ...input, sessionToken });
+  // Beside a session token, the patterns stand for the pair.
+  const released = sessionToken === null ? credential : scrub;
   const finish = (written: Result<InjectedRequest, Refusal>): Result<Outgoing, Refusal> =>
-    written.ok ? ok({ ...outgoingOf(written.value, framed, admitted), credential }) : written;
+    written.ok ? ok({ ...outgoingOf(written.value, framed, admitted), credential: released }) : written;
   return done instanceof Promise ? done.then(finish) : finish(done);
 }
 

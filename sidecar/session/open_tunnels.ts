@@ -7,6 +7,7 @@ const CLOSE_TUNNELS_MS = 1_000;
 export class OpenTunnels {
   readonly #most: number;
   readonly #tunnels = new Set<CloseTunnel>();
+  #onClosed = new Set<() => void>();
   #ended = false;
 
   constructor(most: number) {
@@ -29,6 +30,13 @@ export class OpenTunnels {
     return () => this.#tunnels.delete(tunnel);
   }
 
+  /** Calls back when the open tunnels are closed, immediately after the end. Returns the function to stop. */
+  onClosed(listener: () => void): () => void {
+    if (this.#ended) listener();
+    else this.#onClosed.add(listener);
+    return () => this.#onClosed.delete(listener);
+  }
+
   /** Accepts no more tunnels and closes the open ones. Waits for them, but not for long. */
   async end(): Promise<void> {
     this.#ended = true;
@@ -38,6 +46,7 @@ export class OpenTunnels {
   /** Closes the open tunnels. */
   async closeAll(): Promise<void> {
     const closing = Promise.allSettled([...this.#tunnels].map(async (close) => close()));
+    for (const listener of this.#onClosed) listener();
     await waitAtMost(closing, CLOSE_TUNNELS_MS);
     this.#tunnels.clear();
   }

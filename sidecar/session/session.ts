@@ -237,6 +237,10 @@ export class Session implements LiveSession {
     return this.#tunnels.open(close);
   }
 
+  onTunnelsClosed(close: () => void): () => void {
+    return this.#tunnels.onClosed(close);
+  }
+
   /** Closes the open tunnels; the session continues. */
   closeTunnels(): Promise<void> {
     return this.#tunnels.closeAll();

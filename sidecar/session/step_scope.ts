@@ -84,6 +84,14 @@ export class StepScope implements LiveSession {
     };
   }
 
+  /** They end with the scope, and with what ends the session's. */
+  onTunnelsClosed(close: () => void): () => void {
+    const stops = [this.#tunnels.onClosed(close), this.#session.onTunnelsClosed?.(close)];
+    return () => {
+      for (const stop of stops) stop?.();
+    };
+  }
+
   /** Called when the scope ends and nobody has reported the start of its step. */
   onUnreported(call: () => void): void {
     this.#onUnreported = call;

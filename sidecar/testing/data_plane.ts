@@ -34,6 +34,7 @@ import type { Log } from '../../machine/ports.ts';
 import type { LiveSession } from '../ports.ts';
 import { createAuthority, issueLeaf } from '../tls/certificates.ts';
 import type { Authority } from '../tls/certificates.ts';
+import { OpenTunnels } from '../session/open_tunnels.ts';
 import { createSessionCa } from '../tls/session_ca.ts';
 import { createListener } from '../tunnel/listener.ts';
 import { SessionRefusals } from '../tunnel/session_refusals.ts';
@@ -42,6 +43,7 @@ import type { TunnelPorts } from '../tunnel/tunnel_ports.ts';
 import { createDialer, type DialerOptions } from '../upstream/dialer.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
 import { openUpstream } from '../upstream/open_upstream.ts';
+import { WarmUpstreams } from '../upstream/warm_upstreams.ts';
 import { CARRIED, createPlainDialer } from '../upstream/plain_dialer.ts';
 import {
   FakeApprovalSource,
@@ -116,6 +118,9 @@ export interface DataPlane {
   readonly errors: string[];
   readonly gate: ConnectionGate;
   readonly refusals: SessionRefusals;
+  readonly warm: WarmUpstreams;
+  /** Tells the listeners of {@link LiveSession.onTunnelsClosed}. */
+  endSession(): Promise<void>;
   /** Bytes of request bodies held at the moment. */
   readonly budget: BodyBudget;
   /** Tunnels of the session that count as open. */
@@ -193,10 +198,12 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   const token = randomBytes(16).toString('hex');
   const tunnels = new Set<object>();
   const scopes = new Map<string, LiveSession>();
+  const ends = new OpenTunnels(0);
   const session: LiveSession = {
     id: 'ses_test',
     ca,
     openTunnel: () => countTunnels(tunnels, all.maxTunnelsPerSession),
+    onTunnelsClosed: (close) => ends.onClosed(close),
   };
   const fakes = {
     policy: new FakePolicySource(),
@@ -216,6 +223,9 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     limits: all,
   };
   const dialer = createDialer(dialerOptions);
+
+  const warm = new WarmUpstreams(all.keepUpstreamSeconds);
+  fakes.policy.alwaysOnChanged(() => warm.dropAll());
   const plainDialer = createPlainDialer(dialerOptions);
   const tcpDialer = createPlainDialer(dialerOptions, CARRIED);
   const log: Log = {
@@ -246,10 +256,10 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     refusals,
     metrics: fakes.metrics,
     log,
-    openUpstream: (wanted) => openUpstream(dialer, wanted),
+    openUpstream: (wanted) => openUpstream(dialer, warm, wanted),
     dialTcp: (host, publicOnly) => tcpDialer.dial(host, publicOnly),
-    openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
-    openPlainLanes: (host, isPublicOnly) => new TunnelLanes(plainDialer, host, isPublicOnly),
+    openLanes: (host, isPublicOnly) => new TunnelLanes({ dialer, host, isPublicOnly }),
+    openPlainLanes: (host, isPublicOnly) => new TunnelLanes({ dialer: plainDialer, host, isPublicOnly }),
   };
   const localApi = createHttpServer((_request, response) => response.end('local api'));
   const listener = createListener(ports, localApi);
@@ -265,6 +275,8 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     upstreamCaPem: upstreamCa.certificatePem,
     ...fakes,
     refusals,
+    warm,
+    endSession: () => ends.end(),
     operations: createOperationRunner(ports),
     errors,
     gate: connections,

@@ -38,6 +38,7 @@ export class FakeClock implements Clock {
 export class FakePolicySource implements PolicySource {
   #current: Result<Policy, Refusal>;
   readonly #onChanged = new Set<() => void>();
+  readonly #always: (() => void)[] = [];
 
   constructor(bindings: readonly HostBinding[] = []) {
     this.#current = ok(compilePolicy(bindings));
@@ -64,6 +65,11 @@ export class FakePolicySource implements PolicySource {
     return () => this.#onChanged.delete(listener);
   }
 
+  /** Like {@link onChanged}, for a listener that stays and is not counted. */
+  alwaysOnChanged(listener: () => void): void {
+    this.#always.push(listener);
+  }
+
   /** The number of waiters for a change. */
   get watched(): number {
     return this.#onChanged.size;
@@ -71,7 +77,7 @@ export class FakePolicySource implements PolicySource {
 
   #change(policy: Result<Policy, Refusal>): void {
     this.#current = policy;
-    for (const listener of this.#onChanged) listener();
+    for (const listener of [...this.#onChanged, ...this.#always]) listener();
   }
 }
 

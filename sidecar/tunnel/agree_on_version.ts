@@ -22,6 +22,7 @@ export async function agreeOnVersion(
 ): Promise<AgreedUpstream> {
   const hello = await peekClientHello(client, ports.exchange.limits.connectTimeoutSeconds);
   return ports.openUpstream({
+    session,
     host,
     isPublicOnly: () => isPublicOnly(session, host, ports.exchange),
     // The answer to the self-test is one of HTTP/1.1.

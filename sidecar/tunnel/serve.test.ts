@@ -92,6 +92,7 @@ function lanes(): ServedTunnel['lanes'] {
     dial,
     take: dial,
     give: (_lane, connection) => connection.destroy(),
+    keepToTunnel: () => undefined,
     onWebSockets: () => undefined,
     close: () => own.forEach((upstream) => upstream.destroy()),
   };

@@ -115,6 +115,8 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     idle.dispose();
   }
   stopWatching();
+  // What the client does from now on is nothing to an upstream connection that another tunnel may get.
+  client.onFinished(null);
   tunnel.lanes.close();
   if (!another) await closeAfterAnswer(client);
   return another;

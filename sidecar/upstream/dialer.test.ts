@@ -209,27 +209,35 @@ test('lanes keep one connection each, and drop one that sent data or ended while
   const accepted: Socket[] = [];
   const leaf = await issueLeaf(ca, HOST, Date.now());
   const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, (socket) => accepted.push(socket));
-  const lanes = new TunnelLanes(dialer({ [HOST]: await listenOn(server) }), HOST);
-  const first = await lanes.take('a');
+  const lanes = new TunnelLanes({
+    dialer: dialer({ [HOST]: await listenOn(server) }),
+    host: HOST,
+    isPublicOnly: () => false,
+  });
+  const first = await lanes.take('a', null, true);
   if (!first.ok) throw new Error(first.error.message);
   lanes.give('a', first.value.connection);
-  expect(await lanes.take('b')).toMatchObject({ value: { reused: false } });
-  const again = await lanes.take('a');
+  expect(await lanes.take('b', null, true)).toMatchObject({ value: { reused: false } });
+  const again = await lanes.take('a', null, true);
   expect(again.ok && again.value.connection).toBe(first.value.connection);
   lanes.give('a', first.value.connection);
   accepted[0]?.write('unasked');
   await once(first.value.connection.stream, 'data');
-  expect(await lanes.take('a')).toMatchObject({ value: { reused: false } });
+  expect(await lanes.take('a', null, true)).toMatchObject({ value: { reused: false } });
   expect(first.value.connection.stream.destroyed).toBe(true);
 });
 
 test('closed lanes drop every connection, stop dialling, and dial no more', async () => {
   const silent = createServer();
   const reached = once(silent, 'connection');
-  const lanes = new TunnelLanes(dialer({ [HOST]: await listenOn(silent) }), HOST);
-  const taken = lanes.take('');
+  const lanes = new TunnelLanes({
+    dialer: dialer({ [HOST]: await listenOn(silent) }),
+    host: HOST,
+    isPublicOnly: () => false,
+  });
+  const taken = lanes.take('', null, true);
   await reached;
   lanes.close();
   expect(await taken).toMatchObject({ ok: false, error: { reason: 'upstream_unreachable' } });
-  expect(await lanes.dial()).toMatchObject({ ok: false });
+  expect(await lanes.dial('', null)).toMatchObject({ ok: false });
 });

@@ -10,6 +10,7 @@ import type { WantedUpstream } from '../ports.ts';
 import type { Dialer } from './dialer.ts';
 import type { Dialling } from './dialling.ts';
 import { openUpstream } from './open_upstream.ts';
+import { WarmUpstreams } from './warm_upstreams.ts';
 
 const UNREACHABLE = refusal('upstream_unreachable', 'it is not there');
 
@@ -38,9 +39,18 @@ function neverGone(): () => void {
 function nothing(): void {}
 
 function wanted(offered: readonly string[], change: Partial<WantedUpstream> = {}): WantedUpstream {
-  return { host: 'api.example.test', isPublicOnly: () => false, offered, mayDial: true, onGone: neverGone, ...change };
+  return {
+    session: {},
+    host: 'api.example.test',
+    isPublicOnly: () => false,
+    offered,
+    mayDial: true,
+    onGone: neverGone,
+    ...change,
+  };
 }
 
+const NOTHING_KEPT = new WarmUpstreams(0);
 const BOTH = ['h2', 'http/1.1'];
 
 afterEach(() => void vi.useRealTimers());
@@ -52,25 +62,25 @@ test.each([
   ['the same for a client of HTTP/2 alone', wanted(['h2'], { mayDial: false }), 'h2'],
 ])('%s: nothing is dialled before a request', async (_what, asked, protocol) => {
   const dialer = new FakeDialer();
-  expect((await openUpstream(dialer, asked)).protocol).toBe(protocol);
+  expect((await openUpstream(dialer, NOTHING_KEPT, asked)).protocol).toBe(protocol);
   expect(dialer.offered).toEqual([]);
 });
 
 test('an upstream that does not choose in time is dialled again, by the first request', async () => {
   vi.useFakeTimers();
   const dialer = new FakeDialer();
-  const opening = openUpstream(dialer, wanted(BOTH));
+  const opening = openUpstream(dialer, NOTHING_KEPT, wanted(BOTH));
   await vi.advanceTimersByTimeAsync(5000);
   const { protocol, lanes } = await opening;
   expect([protocol, dialer.cancelled, dialer.offered]).toEqual(['http/1.1', 1, [BOTH]]);
-  void lanes.take('', null);
+  void lanes.take('', null, true);
   expect(dialer.offered).toEqual([BOTH, ['http/1.1']]);
 });
 
 test('a client of HTTP/2 alone waits as long as the dial does', async () => {
   vi.useFakeTimers();
   const dialer = new FakeDialer();
-  const opening = openUpstream(dialer, wanted(['h2']));
+  const opening = openUpstream(dialer, NOTHING_KEPT, wanted(['h2']));
   await vi.advanceTimersByTimeAsync(20_000);
   dialer.pending[0]?.resolve(err(UNREACHABLE));
   expect((await opening).protocol).toBe('h2');
@@ -79,26 +89,26 @@ test('a client of HTTP/2 alone waits as long as the dial does', async () => {
 
 test.each([[BOTH], [['h2']]])('a failed dial for %j is the answer to the first request alone', async (offered) => {
   const dialer = new FakeDialer();
-  const opening = openUpstream(dialer, wanted(offered));
+  const opening = openUpstream(dialer, NOTHING_KEPT, wanted(offered));
   dialer.pending[0]?.resolve(err(UNREACHABLE));
   const { lanes } = await opening;
-  expect(await lanes.take('a', null)).toEqual(err(UNREACHABLE));
-  void lanes.take('a', null);
+  expect(await lanes.take('a', null, true)).toEqual(err(UNREACHABLE));
+  void lanes.take('a', null, true);
   expect(dialer.offered).toHaveLength(2);
 });
 
 test('a connection that was dialled early is used by the first lane that asks, unless it has ended', async () => {
   for (const hasEnded of [false, true]) {
     const dialer = new FakeDialer();
-    const opening = openUpstream(dialer, wanted(BOTH));
+    const opening = openUpstream(dialer, NOTHING_KEPT, wanted(BOTH));
     const connection = new Connection(new PassThrough());
     dialer.pending[0]?.resolve(ok(connection));
     const { lanes } = await opening;
     if (hasEnded) connection.destroy();
     await new Promise((resolve) => setImmediate(resolve));
-    const taken = lanes.take('a', null);
+    const taken = lanes.take('a', null, true);
     expect(hasEnded || taken).toEqual(hasEnded || ok({ connection, reused: true }));
-    void lanes.take('b', null);
+    void lanes.take('b', null, true);
     expect(dialer.offered).toHaveLength(hasEnded ? 3 : 2);
     lanes.close();
   }
@@ -111,7 +121,7 @@ test('a client that leaves stops the dial', async () => {
     leave = listener;
     return () => undefined;
   };
-  const opening = openUpstream(dialer, wanted(BOTH, { onGone }));
+  const opening = openUpstream(dialer, NOTHING_KEPT, wanted(BOTH, { onGone }));
   leave();
   expect(dialer.cancelled).toBe(1);
   dialer.pending[0]?.resolve(err(UNREACHABLE));

@@ -174,8 +174,8 @@ describe('a connection through the upstream proxy', () => {
           else resolve(socket);
         };
       });
-      const lanes = new TunnelLanes(dialer(settingsOf(proxy.url)), HOST);
-      const taken = lanes.take('');
+      const lanes = new TunnelLanes({ dialer: dialer(settingsOf(proxy.url)), host: HOST, isPublicOnly: () => false });
+      const taken = lanes.take('', null, true);
       const socket = await reached;
       const closed = once(socket.resume(), 'close');
       lanes.close();
@@ -201,19 +201,19 @@ describe('a connection through the upstream proxy', () => {
     const head: RequestHead = { method: 'GET', target: '/items', version: '1.1', fields: [headerField('Host', HOST)] };
     const stream = dialled.value.open(head, true);
     expect((await stream?.nextHead())?.list).toContain('/items');
-    dialled.value.close();
+    dialled.value.destroy();
     for (const socket of proxy.open) await once(socket, 'close');
     await new Promise((resolve) => server.close(resolve));
   });
 
   test('is reused by its lane, and another lane asks the proxy again', async () => {
     const proxy = await startProxy();
-    const lanes = new TunnelLanes(dialer(settingsOf(proxy.url)), HOST);
-    const first = await lanes.take('a');
+    const lanes = new TunnelLanes({ dialer: dialer(settingsOf(proxy.url)), host: HOST, isPublicOnly: () => false });
+    const first = await lanes.take('a', null, true);
     if (!first.ok) throw new Error(first.error.message);
     lanes.give('a', first.value.connection);
-    expect(await lanes.take('a')).toMatchObject({ value: { reused: true } });
-    expect(await lanes.take('b')).toMatchObject({ value: { reused: false } });
+    expect(await lanes.take('a', null, true)).toMatchObject({ value: { reused: true } });
+    expect(await lanes.take('b', null, true)).toMatchObject({ value: { reused: false } });
     expect(proxy.heads).toHaveLength(2);
     lanes.close();
   });

@@ -4,8 +4,9 @@ import { err, ok } from '../../shared/model/result.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import type { Dialer } from './dialer.ts';
 import type { Dialling } from './dialling.ts';
-import { TUNNEL_CLOSED } from './lanes.ts';
+import { type LanesOptions, TUNNEL_CLOSED } from './lanes.ts';
 import { HTTP_2 } from '../../shared/net/client_hello.ts';
+import type { HostUpstreams } from './warm_upstreams.ts';
 import { UpstreamSession } from './upstream_session.ts';
 
 /** A session, and whether it has been open for a while. */
@@ -21,6 +22,14 @@ interface LaneSession {
   session: UpstreamSession | null;
 }
 
+/** An open session of the tunnel. */
+interface OpenSession {
+  readonly publicOnly: boolean;
+  /** See {@link HostUpstreams.epoch}. */
+  readonly epoch: number;
+  readonly stopWatching: () => void;
+}
+
 /**
  * The upstream sessions of one tunnel over HTTP/2: one per lane and credential. All are dialled to the tunnel's own host and
  * verified for it, as in {@link TunnelLanes}. Requests of a lane that arrive while it is dialled wait for the one dial.
@@ -30,40 +39,58 @@ export class SessionLanes implements UpstreamLanes {
   readonly #host: string;
   readonly #isPublicOnly: () => boolean;
   readonly #lanes = new Map<string, LaneSession>();
-  readonly #open = new Set<UpstreamSession>();
+  readonly #open = new Map<UpstreamSession, OpenSession>();
+  readonly #ownLanes = new Set<string>();
   readonly #pending = new Set<Dialling<unknown>>();
+  readonly #warm: HostUpstreams | null;
   #early: Result<UpstreamSession, Refusal> | null;
   #closed = false;
   #takesWebSockets = false;
   #onWebSockets: (() => void) | null = null;
 
-  /** Calls `isPublicOnly` before each dial. `early`: the result of a dial that was made before the first request. */
-  constructor(
-    dialer: Dialer,
-    host: string,
-    isPublicOnly: () => boolean,
-    early: Result<UpstreamSession, Refusal> | null,
-  ) {
+  constructor({ dialer, host, isPublicOnly, warm, early }: LanesOptions<Dialer, UpstreamSession>) {
     this.#dialer = dialer;
     this.#host = host;
     this.#isPublicOnly = isPublicOnly;
-    this.#early = early;
-    if (early?.ok === true) this.#keep(early.value);
+    this.#warm = warm ?? null;
+    this.#early = early?.dialled ?? null;
+    if (early?.dialled.ok === true) this.#add(early.dialled.value, early.publicOnly, early.epoch);
   }
 
-  take(lane: string, credential: object | null): Result<LeasedNow, Refusal> | Promise<Result<LeasedNow, Refusal>> {
+  take(
+    lane: string,
+    credential: object | null,
+    isRepeatable: boolean,
+  ): Result<LeasedNow, Refusal> | Promise<Result<LeasedNow, Refusal>> {
     const known = this.#lanes.get(lane);
     if (known !== undefined && known.credential === credential) {
       if (known.session === null) return known.dialled;
       if (known.session.isUsable) return ok({ session: known.session, reused: true });
     }
     known?.session?.retire();
-    return this.#dialLane(lane, credential);
+    const warm = isRepeatable && credential !== null ? this.#takeWarm(lane, credential) : null;
+    return warm ?? this.#dialLane(lane, credential);
   }
 
   /** Many streams may ask again at once, so they share what the first of them dials. */
   async dial(lane: string, credential: object | null): Promise<Result<LeasedNow, Refusal>> {
-    return this.take(lane, credential);
+    return this.take(lane, credential, false);
+  }
+
+  keepToTunnel(lane: string): void {
+    this.#ownLanes.add(lane);
+  }
+
+  /** A session that an earlier tunnel left. */
+  #takeWarm(lane: string, credential: object): Result<LeasedNow, Refusal> | null {
+    if (this.#closed || this.#warm === null) return null;
+    const publicOnly = this.#isPublicOnly();
+    const session = this.#warm.take({ lane, credential, publicOnly }, HTTP_2);
+    if (!(session instanceof UpstreamSession)) return null;
+    this.#add(session, publicOnly, this.#warm.epoch());
+    const leased = ok({ session, reused: true });
+    this.#lanes.set(lane, { credential, dialled: Promise.resolve(leased), session });
+    return leased;
   }
 
   give(): void {}
@@ -73,12 +100,24 @@ export class SessionLanes implements UpstreamLanes {
     else this.#onWebSockets = listener;
   }
 
-  /** Drops every session, also pending ones: the tunnel has ended. */
+  /** Drops every session, also pending ones: the tunnel has ended. What is at rest may wait for the next tunnel. */
   close(): void {
     this.#closed = true;
+    for (const [lane, { credential, session }] of this.#lanes) {
+      if (session !== null && credential !== null && !this.#ownLanes.has(lane)) this.#leave(session, lane, credential);
+    }
     this.#lanes.clear();
     for (const dialling of this.#pending) dialling.cancel();
-    for (const session of this.#open) session.close();
+    for (const session of this.#open.keys()) session.destroy();
+  }
+
+  #leave(session: UpstreamSession, lane: string, credential: object): void {
+    const open = this.#open.get(session);
+    if (open === undefined || this.#warm === null) return;
+    this.#open.delete(session);
+    open.stopWatching();
+    session.onWebSockets(null);
+    this.#warm.keep(session, { lane, credential, publicOnly: open.publicOnly }, open.epoch);
   }
 
   async #dialLane(lane: string, credential: object | null): Promise<Result<LeasedNow, Refusal>> {
@@ -97,7 +136,9 @@ export class SessionLanes implements UpstreamLanes {
 
   async #dial(): Promise<Result<LeasedNow, Refusal>> {
     if (this.#closed) return err(TUNNEL_CLOSED);
-    const dialling = this.#dialer.dialOffering([HTTP_2], this.#host, this.#isPublicOnly());
+    const publicOnly = this.#isPublicOnly();
+    const epoch = this.#warm?.epoch() ?? 0;
+    const dialling = this.#dialer.dialOffering([HTTP_2], this.#host, publicOnly);
     this.#pending.add(dialling);
     const dialled = await dialling.connected;
     this.#pending.delete(dialling);
@@ -105,10 +146,10 @@ export class SessionLanes implements UpstreamLanes {
     const session = dialled.value;
     if (!(session instanceof UpstreamSession)) throw new Error('an upstream that was offered only HTTP/2 chose it');
     if (this.#closed) {
-      session.close();
+      session.destroy();
       return err(TUNNEL_CLOSED);
     }
-    this.#keep(session);
+    this.#add(session, publicOnly, epoch);
     return ok({ session, reused: false });
   }
 
@@ -119,13 +160,13 @@ export class SessionLanes implements UpstreamLanes {
     return early.value.isUsable ? ok({ session: early.value, reused: true }) : null;
   }
 
-  #keep(session: UpstreamSession): void {
-    this.#open.add(session);
+  #add(session: UpstreamSession, publicOnly: boolean, epoch: number): void {
     session.onWebSockets(() => {
       this.#takesWebSockets = true;
       this.#onWebSockets?.();
       this.#onWebSockets = null;
     });
-    session.onClosed(() => this.#open.delete(session));
+    const stopWatching = session.onClosed(() => this.#open.delete(session));
+    if (session.isUsable) this.#open.set(session, { publicOnly, epoch, stopWatching });
   }
 }

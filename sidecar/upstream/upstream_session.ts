@@ -29,6 +29,8 @@ export class UpstreamSession {
   readonly mostWaitMs: number;
   readonly #session: ClientHttp2Session;
   #openStreams = 0;
+  #isClean = true;
+  #onArrival: (() => void) | null = null;
   #goaway: Goaway | null = null;
   #waiters: (() => void)[] = [];
   #takesWebSockets: boolean | null = null;
@@ -56,8 +58,10 @@ export class UpstreamSession {
     this.#session.on('error', () => undefined);
     this.#session.on('goaway', (code: number, lastStreamId: number) => {
       this.#goaway = { code, lastStreamId };
+      this.#tellArrival();
       this.#wake();
     });
+    for (const event of ['close', 'altsvc', 'origin', 'stream']) this.#session.on(event, () => this.#tellArrival());
     this.#session.on('remoteSettings', this.#readSettings);
     this.#session.on('close', this.#wake);
   }
@@ -65,6 +69,26 @@ export class UpstreamSession {
   /** False once the upstream takes no new requests on it. */
   get isUsable(): boolean {
     return !this.#session.closed && !this.#session.destroyed;
+  }
+
+  /** True if every request was answered whole, none is open, and the upstream has not said that it ends the session. */
+  get isAtRest(): boolean {
+    return this.isUsable && this.#openStreams === 0 && this.#isClean && this.#goaway === null;
+  }
+
+  /**
+   * Calls back once at the session's end, and at what an upstream sends of its own accord: it closes, or names other servers.
+   * Frames about what was sent, and pings, are no data of a reply. There is one listener; null removes it.
+   */
+  onArrival(listener: (() => void) | null): void {
+    this.#onArrival = listener;
+    if (!this.isUsable) this.#tellArrival();
+  }
+
+  #tellArrival(): void {
+    const listener = this.#onArrival;
+    this.#onArrival = null;
+    listener?.();
   }
 
   /** False while as many streams are open as the upstream takes at once. True once it takes no more at all. */
@@ -77,9 +101,9 @@ export class UpstreamSession {
     return this.#takesWebSockets ?? (this.isUsable ? null : false);
   }
 
-  /** Calls back once when it is known to take WebSockets, at once if it is. There is one listener. */
-  onWebSockets(listener: () => void): void {
-    if (this.#takesWebSockets === true) listener();
+  /** Calls back once when it is known to take WebSockets, at once if it is. There is one listener; null removes it. */
+  onWebSockets(listener: (() => void) | null): void {
+    if (this.#takesWebSockets === true) listener?.();
     else this.#onWebSockets = listener;
   }
 
@@ -120,6 +144,7 @@ export class UpstreamSession {
     this.#openStreams += 1;
     stream.once('close', () => {
       this.#openStreams -= 1;
+      this.#isClean &&= stream.rstCode === NO_ERROR && !stream.aborted;
       this.#wake();
     });
     return new UpstreamStream(stream, (id) => this.#endOf(id));
@@ -146,13 +171,15 @@ export class UpstreamSession {
   }
 
   /** Drops the connection with its requests. */
-  close(): void {
+  destroy(): void {
     this.#session.destroy();
   }
 
-  onClosed(listener: () => void): void {
+  /** Calls back once when the session is gone, immediately if it already is. Returns a function to cancel. */
+  onClosed(listener: () => void): () => void {
     if (this.#session.destroyed) listener();
     else this.#session.once('close', listener);
+    return () => void this.#session.off('close', listener);
   }
 }
 
