@@ -69,7 +69,13 @@ async function writesOf(reply: Buffer, secret: string): Promise<readonly Buffer[
 
 async function relayOverHttp1(outcome: Replied): Promise<ScriptedStream> {
   const stream = new ScriptedStream();
-  const lanes = { take: fail, dial: fail, give: () => undefined, keepToTunnel: () => undefined, onWebSockets: () => undefined };
+  const lanes = {
+    take: fail,
+    dial: fail,
+    give: () => undefined,
+    keepToTunnel: () => undefined,
+    onWebSockets: () => undefined,
+  };
   await relay(new Connection(stream), outcome, lanes, () => 'counted');
   return stream;
 }
