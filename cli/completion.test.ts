@@ -45,7 +45,7 @@ describe('completion', () => {
     expect(bashOffers('binding', 't')).toEqual(['templates']);
     expect(bashOffers('binding', 'add', '--sch')).toEqual(['--scheme']);
     expect(bashOffers('binding', 'add', 'x', '--scheme', 's')).toEqual(['sigv4-resign']);
-    expect(bashOffers('--home', '/x', 'secret', 's')).toEqual(['set']);
+    expect(bashOffers('--home', '/x', 'secret', 'se')).toEqual(['set']);
     expect(bashOffers('audit', 'list', '--h')).toEqual(['--host', '--help', '--home']);
   });
 

@@ -125,6 +125,7 @@ import {
   postStoredLogin,
 } from './routes/api/pending_logins.ts';
 import { getReady } from './routes/api/ready.ts';
+import { getSecretSources, postSecretSource, postSecretSourceTest } from './routes/api/secret_sources.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/api/secrets.ts';
 import {
   getSidecarApproval,
@@ -185,6 +186,10 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/secrets', getSecrets],
   ['post', '/v1/secrets/check', postSecretCheck],
   ['delete', '/v1/secrets/{path+}', deleteSecret],
+
+  ['post', '/v1/secret-sources', postSecretSource],
+  ['get', '/v1/secret-sources', getSecretSources],
+  ['post', '/v1/secret-sources/test', postSecretSourceTest],
 
   ['post', '/v1/host-bindings', postHostBinding],
   ['get', '/v1/host-bindings', getHostBindings],

@@ -7,6 +7,8 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 import { agoText } from '../terminal/relative_time.ts';
+import { removeSecret } from './remove_secret.ts';
+import { addSourceCommands } from './source_commands.ts';
 
 /** Shorter credentials are not masked in replies: they would match by chance. */
 const SHORTEST_SCRUBBED_BYTES = 8;
@@ -39,6 +41,7 @@ export function addSecretCommands(line: CommandLine): void {
     .argument('<path>')
     .addOption(ownerOption('owner of the secret').default('personal'));
   handle<OwnerOption>(line, remove, removeSecret);
+  addSourceCommands(line, secret);
 }
 
 function refuseArgument(path: string): CliError {
@@ -86,12 +89,4 @@ function secretColumns(now: number) {
     { title: 'STORED', cell: (row: SecretRecord) => agoText(row.updated_at, now) },
     { title: 'DESCRIPTION', cell: (row: SecretRecord) => row.description ?? '' },
   ];
-}
-
-async function removeSecret(call: Call<OwnerOption>): Promise<undefined> {
-  const path = (call.args[0] ?? '').replace(/^vault:\/\//, '');
-  const target = path.split('/').map(encodeURIComponent).join('/');
-  const query = { owner: call.options.owner };
-  await controlClient(call.context, call.options).callEmpty('DELETE', `/v1/secrets/${target}`, { query });
-  if (call.print.person || call.print.json) call.print.data({ deleted: path }, () => `deleted vault://${path}\n`);
 }

@@ -24,6 +24,8 @@ export const AUDIT_EVENT_TYPES = [
   'connector.approval.grant_revoked',
   'control.secret.stored',
   'control.secret.deleted',
+  'control.secret.minted',
+  'control.secret.mint_failed',
   'control.binding.created',
   'control.binding.updated',
   'control.binding.deleted',
@@ -199,6 +201,10 @@ export interface AuditEventData {
   /** The end that a sidecar remembers. */
   readonly 'svc.audit.remembered_sequence'?: number;
   readonly 'svc.audit.remembered_hash'?: string;
+  /** The kind of the source that mints a secret's value; what a value was minted for, and until when. */
+  readonly 'svc.control.source'?: string;
+  readonly 'svc.control.minted_for'?: string;
+  readonly 'svc.control.until'?: string;
   /** How a user signed in: a provider's name. */
   readonly 'svc.control.provider'?: string;
   /** An MCP server's name. */

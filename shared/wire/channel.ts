@@ -92,7 +92,15 @@ export const snapshotPayload = z.strictObject({
   /** The tools that may be listed and called, for a sidecar that knows the field. Without the field, every tool may be. */
   mcp_tools: z.array(reviewedTools).optional(),
   /** Every stored credential that the bindings, connectors and MCP servers refer to. */
-  credentials: z.array(z.object({ owner, path: z.string(), version: z.string() })),
+  credentials: z.array(
+    z.object({
+      owner,
+      path: z.string(),
+      version: z.string(),
+      /** The value is minted, so that its release may take as long as a provider. */
+      minted: z.boolean().optional(),
+    }),
+  ),
 });
 export type SnapshotPayload = z.infer<typeof snapshotPayload>;
 
@@ -147,13 +155,13 @@ export const credentialsPayload = z.object({
       version: z.string(),
       /** A compact JWE (ECDH-ES, A256GCM) to the sidecar's receiving key; its plaintext is JSON {@link sealedCredential}. */
       sealed: z.string(),
-      /** For an access token: it must not be used from this time on. */
+      /** For an access token or another minted value: it must not be used from this time on. */
       expires_at: time.optional(),
     }),
   ),
   /** Not stored, or not in this sidecar's snapshot; the reply does not tell which. */
   missing: z.array(z.object({ owner, path: z.string() })),
-  /** Oauth2 credentials without a usable access token; `reason` is the refusal's. */
+  /** Oauth2 credentials without a usable access token, and secrets whose source gives no value; `reason` is the refusal's. */
   unavailable: z
     .array(
       z.object({

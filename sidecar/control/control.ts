@@ -104,6 +104,7 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     channel,
     link,
     clock,
+    monotonicNow: () => performance.now(),
     credentialCacheSeconds: limits.credentialCacheSeconds,
   });
   policy.onCredentials((versions) => credentials.useVersions(versions));

@@ -16,6 +16,8 @@ import type { ChannelFailure } from './channel_failure.ts';
 /** A stored value's version, as the snapshot lists it. */
 export interface CredentialVersion extends CredentialRef {
   readonly version: string;
+  /** A provider mints the value. */
+  readonly minted?: boolean | undefined;
 }
 
 /** A snapshot whose signature, recipient and content were checked. */

@@ -14,6 +14,8 @@ interface CredentialCacheOptions {
   readonly link: Link;
   readonly clock: Clock;
   readonly credentialCacheSeconds: number;
+  /** Milliseconds by a clock that nobody sets. It may stand still while the machine sleeps, as the other one does not. */
+  readonly monotonicNow?: () => number;
 }
 
 type Resolved = Result<ReleasedCredential, Refusal>;
@@ -22,6 +24,8 @@ interface Entry {
   readonly ref: CredentialRef;
   readonly resolved: Resolved;
   readonly goodUntil: number;
+  /** The same by the monotonic clock. */
+  readonly goodUntilMonotonic: number;
   /** From this time on a use also requests the value again, so that the new one is there before this one expires. */
   refreshAt: number;
 }
@@ -44,6 +48,12 @@ class Asked {
   }
 }
 
+/** When a call was sent, by both clocks. */
+interface AskedAt {
+  readonly askedAt: number;
+  readonly askedAtMonotonic: number;
+}
+
 /** The most references in one call; a larger number is split into several. */
 const MAX_BATCH = 100;
 /** A missing credential is requested again after this time, or when a new snapshot arrives. */
@@ -58,7 +68,7 @@ const TOKEN_REFRESH_MS = 50_000;
 /**
  * Caches credentials in memory for at most `credentialCacheSeconds`. Simultaneous misses share one call, except those that
  * may need a provider, and concurrent requests for one reference share its lookup. While the control plane is down a
- * credential is served until its cache time ends; an access token never after it expires.
+ * credential is served until its cache time ends; an access token or minted value never after it expires.
  */
 export class CredentialCache implements CredentialSource {
   readonly #options: CredentialCacheOptions;
@@ -67,6 +77,7 @@ export class CredentialCache implements CredentialSource {
   #batch: Asked[] = [];
   /** From the newest snapshot; null before the first. */
   #versions: Readonly<Record<Owner, Map<string, string>>> | null = null;
+  #minted: Readonly<Record<Owner, Set<string>>> = { personal: new Set(), enterprise: new Set() };
   /** Counts the snapshots, so that a reply can tell whether one arrived in the meantime. */
   #generation = 0;
 
@@ -79,7 +90,7 @@ export class CredentialCache implements CredentialSource {
   resolve(ref: CredentialRef): Resolved | Promise<Resolved> {
     const now = this.#options.clock.now();
     const entry = this.#entries[ref.owner].get(ref.path);
-    if (entry === undefined || now >= entry.goodUntil) return this.#ask(ref);
+    if (entry === undefined || !this.#isGood(entry, now)) return this.#ask(ref);
     if (now >= entry.refreshAt) this.#refresh(entry, now);
     return entry.resolved;
   }
@@ -96,8 +107,13 @@ export class CredentialCache implements CredentialSource {
   /** Drops the credentials that the newest snapshot changed or removed. */
   useVersions(credentials: readonly CredentialVersion[]): void {
     const versions = { personal: new Map<string, string>(), enterprise: new Map<string, string>() };
-    for (const { owner, path, version } of credentials) versions[owner].set(path, version);
+    const minted = { personal: new Set<string>(), enterprise: new Set<string>() };
+    for (const { owner, path, version, minted: isMinted } of credentials) {
+      versions[owner].set(path, version);
+      if (isMinted === true) minted[owner].add(path);
+    }
     this.#versions = versions;
+    this.#minted = minted;
     this.#generation += 1;
     for (const entry of this.#allEntries()) {
       if (!this.#isNewest(entry.ref, entry.resolved)) this.#entries[entry.ref.owner].delete(entry.ref.path);
@@ -140,8 +156,9 @@ export class CredentialCache implements CredentialSource {
 
   /** A reference that may need a provider gets its own call, so that a slow provider delays nothing else. */
   #sendBatch(): void {
-    const batch = this.#batch.filter(({ ref }) => !mayAskProvider(ref));
-    for (const asked of this.#batch.filter(({ ref }) => mayAskProvider(ref))) void this.#fetch([asked]);
+    const isSlow = ({ ref }: Asked) => mayAskProvider(ref) || this.#minted[ref.owner].has(ref.path);
+    const batch = this.#batch.filter((asked) => !isSlow(asked));
+    for (const asked of this.#batch.filter(isSlow)) void this.#fetch([asked]);
     this.#batch = [];
     for (let start = 0; start < batch.length; start += MAX_BATCH) {
       void this.#fetch(batch.slice(start, start + MAX_BATCH));
@@ -150,6 +167,7 @@ export class CredentialCache implements CredentialSource {
 
   async #fetch(batch: readonly Asked[]): Promise<void> {
     const askedAt = this.#options.clock.now();
+    const askedAtMonotonic = this.#monotonicNow();
     const generation = this.#generation;
     const reply = await this.#options.channel.credentials(batch.map((asked) => asked.ref));
     const answers = reply.ok ? answersOf(reply.value) : null;
@@ -160,7 +178,7 @@ export class CredentialCache implements CredentialSource {
       const resolved = this.#isOver(answered) ? tokenOver(asked.ref) : answered;
       this.#asked[owner].delete(path);
       if (this.#mayKeep(asked.ref, resolved, generation)) {
-        this.#keep(asked.ref, resolved, askedAt, reply.ok ? MISSING_MS : DOWN_MS);
+        this.#keep(asked.ref, resolved, { askedAt, askedAtMonotonic }, reply.ok ? MISSING_MS : DOWN_MS);
       }
       asked.settle(resolved);
     }
@@ -171,21 +189,35 @@ export class CredentialCache implements CredentialSource {
     return generation === this.#generation || this.#isNewest(ref, resolved);
   }
 
-  #keep(ref: CredentialRef, resolved: Resolved, askedAt: number, refusalMs: number): void {
+  #keep(ref: CredentialRef, resolved: Resolved, { askedAt, askedAtMonotonic }: AskedAt, refusalMs: number): void {
     const entries = this.#entries[ref.owner];
     const held = entries.get(ref.path);
-    const isHeld = held?.resolved.ok === true && askedAt < held.goodUntil;
+    const isHeld = held?.resolved.ok === true && this.#isGood(held, askedAt);
     if (isHeld && !resolved.ok && resolved.error.reason === 'control_plane_unavailable') return;
     const lifetimeMs = resolved.ok ? this.#options.credentialCacheSeconds * 1000 : refusalMs;
     const tokenEnd = (resolved.ok ? resolved.value.expiresAt : undefined) ?? Number.POSITIVE_INFINITY;
+    const goodUntil = Math.min(askedAt + lifetimeMs, tokenEnd);
     entries.set(ref.path, {
       ref,
       resolved,
-      goodUntil: Math.min(askedAt + lifetimeMs, tokenEnd),
+      goodUntil,
+      goodUntilMonotonic: askedAtMonotonic + goodUntil - askedAt,
       refreshAt: resolved.ok
         ? Math.min(askedAt + lifetimeMs * REFRESH_FRACTION, tokenEnd - TOKEN_REFRESH_MS)
         : Number.POSITIVE_INFINITY,
     });
+  }
+
+  /**
+   * Both clocks have the last word: the wall clock can be set back, and the monotonic one may stand still while the machine
+   * sleeps.
+   */
+  #isGood({ goodUntil, goodUntilMonotonic }: Entry, now: number): boolean {
+    return now < goodUntil && this.#monotonicNow() < goodUntilMonotonic;
+  }
+
+  #monotonicNow(): number {
+    return this.#options.monotonicNow?.() ?? this.#options.clock.now();
   }
 
   #isOver(resolved: Resolved): boolean {

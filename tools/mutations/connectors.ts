@@ -158,7 +158,7 @@ export const CONNECTOR_MUTATIONS: readonly Mutation[] = [
     row: 'Connectors: revoking',
     holds: 'the tokens of a refresh that runs are revoked, not those before it',
     file: 'worker/services/oauth/oauth_revocation.ts',
-    text: 'if (await lease(context, held.value.credential)) return held;',
+    text: 'if (await lease(context, credential, (taken) => takeLease(context.database, credential, taken))) return held;',
     replacement: 'return held;',
     tests: ['worker/connector_oauth.test.ts'],
   },

@@ -3,6 +3,7 @@ import { sendAnchors } from '../services/audit/audit_anchors.ts';
 import { retainAudit } from '../services/audit/audit_retention.ts';
 import { removeExpiredLogins } from '../services/connectors/pending_logins.ts';
 import { deliverToSinks } from '../services/sinks/sink_turn.ts';
+import { removeEndedValues } from '../services/sources/secret_sources.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 
 /** Periodic work. Work on the audit log is done by one of all workers at a time. */
@@ -18,7 +19,7 @@ interface TurnSettings {
 }
 
 /**
- * The removal of expired logins, the sinks of audit events, and the turns that the settings ask for. They are separate, so that a slow receiver does not delay the removal of events.
+ * The removal of expired logins and minted values, the sinks of audit events, and the turns that the settings ask for. They are separate, so that a slow receiver does not delay the removal of events.
  */
 export function periodicTurns(
   { auditRetentionDays: days, anchors }: TurnSettings,
@@ -27,6 +28,7 @@ export function periodicTurns(
   const turns: PeriodicTurn[] = [
     { title: 'removing expired logins', take: removeExpiredLogins },
     { title: 'sending audit events to sinks', take: (context) => deliverToSinks(context) },
+    { title: 'removing ended values', take: removeEndedValues },
   ];
   if (anchors !== undefined) {
     turns.push({ title: 'sending audit heads', take: (context) => sendAnchors(context, log) });

@@ -460,6 +460,8 @@ test('every user of the vault is part of the master key change', async () => {
     'services/connectors/pending_logins.ts',
     'services/oauth/oauth_flow.ts',
     'services/sinks/sink_target.ts',
+    'services/sources/minted_value.ts',
+    'services/sources/secret_sources.ts',
     'services/vault/secret_check.ts',
     'services/vault/secrets.ts',
     'sign_in/enterprise_settings.ts',

@@ -3,7 +3,7 @@ import type { Secret } from '../../shared/model/secret.ts';
 import { guardNoRefresh } from '../store/connectors.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { forget, readInstallation, withSealCondition, setAnew, guardInstalled } from '../store/installation.ts';
-import { BACKOFF, LEASE_MS } from '../services/oauth/oauth_access_token.ts';
+import { BACKOFF, LEASE_MS } from '../kernel/leased_renewal.ts';
 import { pagesOf, SEALED_KINDS, type SealedKind, type SealedRow } from './sealed_kinds.ts';
 import { Vault } from '../kernel/vault.ts';
 import { opensVaultKeyCheck, sealVaultKeyCheck } from './vault_key_check.ts';

@@ -23,6 +23,7 @@ import {
   listSealedSinks,
   listSealedSigningKeys,
 } from '../store/sealed_rows.ts';
+import { listSealedSources, resealSource } from '../store/sources/secret_sources.ts';
 import type { SecretRow } from '../store/secrets.ts';
 import { accessKeyPlace } from '../tokens/access_keys.ts';
 import { isSealedBeginning, isSealedHead, sealBeginning, sealHead } from '../kernel/audit_seals.ts';
@@ -30,6 +31,7 @@ import { CONTROL_KEY_PLACE } from '../kernel/control_key.ts';
 import { loginPlace } from '../services/connectors/pending_logins.ts';
 import { sinkPlace } from '../services/sinks/sink_target.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
+import { keyPlace, valuePlace } from '../services/sources/minted_value.ts';
 import type { SealPlace, Vault } from '../kernel/vault.ts';
 
 /** The vaults of two master keys: the current one, and the one it replaces, if any. */
@@ -90,6 +92,18 @@ export const SEALED_KINDS: readonly SealedKind[] = [
       ),
   },
   {
+    name: 'source_keys',
+    columns: ['secret_sources.sealed_material'],
+    page: async (database, page) =>
+      (await listSealedSources(database, page)).map(({ source, secret }) => {
+        const before = source.sealedMaterial;
+        return toSealedText(source.secretId, keyPlace(secret), before, (after) =>
+          resealSource(database, source, 'sealedMaterial', { before, after }),
+        );
+      }),
+  },
+  { name: 'minted_values', columns: ['secret_sources.sealed_value'], page: mintedValuePage },
+  {
     name: 'enterprise_clients',
     columns: ['enterprise_oidc.sealed_secret'],
     page: async (database, page) =>
@@ -128,6 +142,17 @@ async function signingKeyPage(database: Database, { after }: RowPage): Promise<S
       replaceInstalled(database, 'signing_key_sealed', { before: text, after: anew }),
     ),
   ];
+}
+
+/** A source may hold no value now. */
+async function mintedValuePage(database: Database, page: RowPage): Promise<SealedRow[]> {
+  return (await listSealedSources(database, page)).map(({ source, secret }) => {
+    const before = source.sealedValue;
+    if (before === null) return { id: source.secretId, examine: async () => ({ state: 'current' }) };
+    return toSealedText(source.secretId, valuePlace({ secret }), before, (after) =>
+      resealSource(database, source, 'sealedValue', { before, after }),
+    );
+  });
 }
 
 async function secretPage(database: Database, page: RowPage): Promise<SealedRow[]> {

@@ -642,4 +642,21 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN DELETE FROM mcp_derivations WHERE server_id = OLD.id; END`,
     ],
   },
+  {
+    number: 40,
+    name: 'sources of secrets',
+    statements: [
+      // `config`: no secret. The secret's own row has an empty value, so that a worker of an earlier version releases nothing.
+      `CREATE TABLE secret_sources (
+        secret_id TEXT PRIMARY KEY, kind TEXT NOT NULL, config TEXT NOT NULL, sealed_material TEXT NOT NULL,
+        sealed_value TEXT, minted_for TEXT, minted_at TEXT, expires_at TEXT, failure TEXT, failed_at TEXT,
+        lease TEXT, lease_until INTEGER, updated_at TEXT NOT NULL) STRICT`,
+      `CREATE INDEX secret_sources_by_expiry ON secret_sources (expires_at)`,
+      // Whoever deletes the secret or stores a value in its place, also a worker of an earlier version.
+      `CREATE TRIGGER source_of_deleted_secret AFTER DELETE ON secrets
+        BEGIN DELETE FROM secret_sources WHERE secret_id = OLD.id; END`,
+      `CREATE TRIGGER source_of_replaced_secret AFTER UPDATE OF version ON secrets WHEN NEW.version <> OLD.version
+        BEGIN DELETE FROM secret_sources WHERE secret_id = OLD.id; END`,
+    ],
+  },
 ];

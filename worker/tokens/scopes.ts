@@ -21,6 +21,7 @@ const OF_RESOURCE: Readonly<Record<string, string>> = {
   marketplace: 'mcp-servers',
   'approval-grants': 'approvals',
   'tunnel-hosts': 'host-bindings',
+  'secret-sources': 'secrets',
 };
 
 /** The scope that a personal token needs for a route; null if personal tokens cannot call it. */

@@ -7,7 +7,7 @@ import { secretValue } from '../secrets.ts';
 const LOOPBACK_URL = /^http:\/\/(?:127\.0\.0\.1|localhost)(?::\d{1,5})?(?:\/[!-~]*)?$/;
 
 /** https on port 443; a local control plane also accepts plain http on loopback, for a provider on this machine. */
-const providerUrl = z.union([httpsUrlText, z.string().regex(LOOPBACK_URL).max(2_000)], {
+export const providerUrl = z.union([httpsUrlText, z.string().regex(LOOPBACK_URL).max(2_000)], {
   error: 'must be an https URL on port 443, such as https://auth.example.com/token',
 });
 

@@ -45,6 +45,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'connector.approval.grant_revoked': { kind: 'plain', word: 'Grant revoked' },
   'control.secret.stored': { kind: 'plain', word: 'Secret stored' },
   'control.secret.deleted': { kind: 'plain', word: 'Secret deleted' },
+  'control.secret.minted': { kind: 'plain', word: 'Credential minted' },
+  'control.secret.mint_failed': { kind: 'bad', word: 'Credential not minted' },
   'control.binding.created': { kind: 'plain', word: 'Binding created' },
   'control.binding.updated': { kind: 'plain', word: 'Binding changed' },
   'control.binding.deleted': { kind: 'plain', word: 'Binding deleted' },

@@ -5,7 +5,7 @@ import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors
 import { findSealedSecret } from '../../store/secrets.ts';
 import { credentialProblem, nothingStoredError } from './connector_problems.ts';
 import { accessToken } from '../oauth/oauth_access_token.ts';
-import { openRow } from '../vault/secrets.ts';
+import { currentValue } from '../sources/minted_value.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** The bearer token of a connector's requests: its API key or a current access token, never a refresh token. */
@@ -17,7 +17,7 @@ export interface ConnectorAccess {
   readonly secret: { readonly id: string; readonly version: number };
 }
 
-/** Refuses with `binding_required`, `reauthorisation_required`, `oauth_provider_failed`. */
+/** Refuses with `binding_required`, `reauthorisation_required`, `oauth_provider_failed`, `credential_unavailable`. */
 export async function connectorAccess(
   context: ServiceContext,
   row: WithCredential<ConnectorSummaryRow>,
@@ -28,5 +28,6 @@ export async function connectorAccess(
   if (credential.kind === 'oauth2') return accessToken(context, connector.id);
   const secret = await findSealedSecret(context.database, credential);
   if (secret === null) return err(nothingStoredError(connector));
-  return ok({ token: await openRow(context, secret), expiresAt: null, secret });
+  const current = await currentValue(context, secret);
+  return current.ok ? ok({ token: current.value.secret, expiresAt: current.value.expiresAt, secret }) : current;
 }

@@ -3,7 +3,15 @@ import type { Secret } from '../../../shared/model/secret.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { type ConnectorCredentialRow, setLease, takeLease } from '../../store/connectors.ts';
 import { providerFailed } from '../connectors/connector_problems.ts';
-import { randomToken } from '../../kernel/encoding.ts';
+import {
+  BACKOFF,
+  BACKOFF_MS,
+  isRenewalDue,
+  isUsable,
+  type Lifespan,
+  type Renewal,
+  renewedValue,
+} from '../../kernel/leased_renewal.ts';
 import { revokeGivenUp } from './given_up_tokens.ts';
 import { refreshGrant, type GrantFailureReason, type Tokens } from './oauth_grants.ts';
 import { findOAuthSubject } from './oauth_subject.ts';
@@ -20,87 +28,44 @@ interface AccessToken {
   readonly secret: { readonly id: string; readonly version: number };
 }
 
-/** How long before its expiry a token is refreshed; a short-lived one after half of its lifetime. */
-const AHEAD_MS = 60_000;
-/**
- * A token this close to its expiry is not sent, because it could expire on the way. For a short-lived one: its last
- * quarter.
- */
-const MARGIN_MS = 10_000;
-/** Longer than any call takes. After that another worker may take over the lease. */
-export const LEASE_MS = 45_000;
-/** Pause after a failure of the provider, however many requests wait. */
-export const BACKOFF_MS = 5_000;
-/** The holder and end of a credential's lease. */
-export const BACKOFF = 'backoff';
-export const LOOK_MS = 100;
-const PATIENCE_MS = LEASE_MS + 5_000;
-
 type Token = Result<AccessToken, ApiError>;
 
 /**
- * Returns an access token, refreshed a minute before it expires. One worker refreshes, holding a lease in the database.
- * The others use the current token while it is valid, then wait for the new one. Refuses with `binding_required`,
+ * Returns an access token, refreshed a minute before it expires; see {@link renewedValue}. Refuses with `binding_required`,
  * `reauthorisation_required`, `oauth_provider_failed`.
  */
 export async function accessToken(context: ServiceContext, subjectId: string): Promise<Token> {
-  const patienceEnds = context.clock.now() + PATIENCE_MS;
-  for (;;) {
+  return renewedValue(context, async () => {
     const held = await readHeld(context, subjectId);
-    if (!held.ok) return held;
+    if (!held.ok) return { answer: held };
     const problem = findHeldProblem(held.value);
-    if (problem !== null) return err(problem);
-    const token = await tokenOf(context, held.value);
-    if (token !== 'wait') return token;
-    if (context.clock.now() >= patienceEnds) return err(notInTimeError(held.value));
-    await context.clock.sleep(LOOK_MS);
-  }
+    if (problem !== null) return { answer: err(problem) };
+    const usable = usableToken(context, held.value);
+    const { credential } = held.value;
+    if (!credential.renewable) return { answer: usable === null ? await reauthorise(context, held.value) : ok(usable) };
+    return { renewal: renewalOf(context, held.value, usable) };
+  });
 }
 
-/**
- * The current token or a new one; `wait` while another worker refreshes it, or if the credential was replaced
- * meanwhile.
- */
-async function tokenOf(context: ServiceContext, held: HeldCredential): Promise<Token | 'wait'> {
-  const usable = usableToken(context, held);
+function renewalOf(context: ServiceContext, held: HeldCredential, usable: AccessToken | null): Renewal<AccessToken> {
   const { credential } = held;
-  if (usable !== null && !isDue(context, credential)) return ok(usable);
-  if (!credential.renewable) return usable === null ? reauthorise(context, held) : ok(usable);
-  const isMine = await lease(context, credential);
-  if (isMine) return refresh(context, held, usable);
-  if (usable !== null) return ok(usable);
-  return isBackingOff(context, credential) ? err(notInTimeError(held)) : 'wait';
+  return {
+    row: credential,
+    usable,
+    isDue: isRenewalDue(context.clock.now(), lifespanOf(credential)),
+    takeLease: (lease) => takeLease(context.database, credential, lease),
+    renew: () => refresh(context, held, usable),
+    notInTime: () => notInTimeError(held),
+  };
 }
 
 function usableToken(context: ServiceContext, { bundle, credential, secret }: HeldCredential): AccessToken | null {
-  const { expiresAt } = credential;
-  if (bundle.accessToken === null) return null;
-  const marginMs = Math.min(MARGIN_MS, lifetimeMs(credential) / 4);
-  if (expiresAt !== null && context.clock.now() >= Date.parse(expiresAt) - marginMs) return null;
-  return { token: bundle.accessToken, expiresAt, secret };
+  if (bundle.accessToken === null || !isUsable(context.clock.now(), lifespanOf(credential))) return null;
+  return { token: bundle.accessToken, expiresAt: credential.expiresAt, secret };
 }
 
-function isDue(context: ServiceContext, credential: ConnectorCredentialRow): boolean {
-  const { expiresAt, renewable } = credential;
-  const aheadMs = Math.min(AHEAD_MS, lifetimeMs(credential) / 2);
-  return renewable && expiresAt !== null && context.clock.now() >= Date.parse(expiresAt) - aheadMs;
-}
-
-/** The time from storing a token to its expiry. */
-function lifetimeMs({ expiresAt, updatedAt }: ConnectorCredentialRow): number {
-  return expiresAt === null ? Number.POSITIVE_INFINITY : Math.max(0, Date.parse(expiresAt) - Date.parse(updatedAt));
-}
-
-/** True if this call now holds the lease: nobody held it, and the credential was not changed since it was read. */
-export async function lease(context: ServiceContext, credential: ConnectorCredentialRow): Promise<boolean> {
-  const now = context.clock.now();
-  if (credential.lease !== null && (credential.leaseUntil ?? 0) > now) return false;
-  const taken = { id: randomToken(), until: now + LEASE_MS, now };
-  return (await context.database.write(takeLease(context.database, credential, taken))).ok;
-}
-
-function isBackingOff(context: ServiceContext, { lease: holder, leaseUntil }: ConnectorCredentialRow): boolean {
-  return holder === BACKOFF && (leaseUntil ?? 0) > context.clock.now();
+function lifespanOf({ expiresAt, updatedAt }: ConnectorCredentialRow): Lifespan {
+  return { storedAt: updatedAt, expiresAt };
 }
 
 async function refresh(

@@ -4,10 +4,12 @@ import {
   authorizationCodeGrantRequest,
   type Client,
   type ClientAuth,
+  clientCredentialsGrantRequest,
   ClientSecretPost,
   customFetch,
   deviceAuthorizationRequest,
   deviceCodeGrantRequest,
+  genericTokenEndpointRequest,
   None,
   processDeviceAuthorizationResponse,
   processGenericTokenEndpointResponse,
@@ -45,6 +47,8 @@ export interface Grantee {
   readonly outbound: Outbound;
   readonly client: OAuthClient;
   readonly clientSecret: Secret | null;
+  /** A JWT that authenticates the client (RFC 7523 section 2.2). Null: the grant itself says who asks, so that no client is named. */
+  readonly clientAssertion?: Secret | null;
 }
 
 type Granted = Promise<Result<Tokens, Failure<GrantFailureReason>>>;
@@ -75,6 +79,30 @@ export function deviceGrant(grantee: Grantee, deviceCode: Secret): Granted {
   );
 }
 
+/** Requests a token for the client itself (RFC 6749 section 4.4). */
+export function clientCredentialsGrant(grantee: Grantee, audience?: string): Granted {
+  const { resource } = grantee.client;
+  const named = { ...(audience !== undefined && { audience }), ...(resource !== undefined && { resource }) };
+  const parameters = { ...scopeOf(grantee.client), ...named };
+  return tokensOf(grantee, (server, client, auth, options) =>
+    clientCredentialsGrantRequest(server, client, auth, parameters, options),
+  );
+}
+
+/** Requests a token for a signed JWT (RFC 7523 section 2.1). */
+export function jwtBearerGrant(asked: Pick<Grantee, 'outbound' | 'client'>, assertion: Secret): Granted {
+  const grantee = { ...asked, clientSecret: null, clientAssertion: null };
+  const parameters = { ...scopeOf(grantee.client), assertion: assertion.reveal() };
+  const grant = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+  return tokensOf(grantee, (server, client, auth, options) =>
+    genericTokenEndpointRequest(server, client, auth, grant, parameters, options),
+  );
+}
+
+function scopeOf({ scopes }: OAuthClient): Record<string, string> {
+  return scopes.length === 0 ? {} : { scope: scopes.join(' ') };
+}
+
 /** Requests a device code, with what a person needs to approve it (RFC 8628 section 3.2). */
 interface DeviceAuthorisation {
   readonly deviceCode: Secret;
@@ -91,8 +119,7 @@ export async function authoriseDevice(
   grantee: Grantee,
 ): Promise<Result<DeviceAuthorisation, Failure<GrantFailureReason>>> {
   const { server, client, auth, options } = partsOf(grantee);
-  const { scopes } = grantee.client;
-  const parameters = new URLSearchParams(scopes.length === 0 ? {} : { scope: scopes.join(' ') });
+  const parameters = new URLSearchParams(scopeOf(grantee.client));
   return attempt(grantee.client, async () => {
     const reply = await deviceAuthorizationRequest(server, client, auth, parameters, options);
     const device = await processDeviceAuthorizationResponse(server, client, reply);
@@ -195,7 +222,7 @@ function tokensOf(
 }
 
 /** The library needs an issuer. The real one is unknown, and nothing that is checked against it is requested. */
-function partsOf({ outbound, client, clientSecret }: Grantee) {
+function partsOf({ outbound, client, clientSecret, clientAssertion }: Grantee) {
   const server: AuthorizationServer = {
     issuer: new URL(client.token_url).origin,
     token_endpoint: client.token_url,
@@ -207,7 +234,19 @@ function partsOf({ outbound, client, clientSecret }: Grantee) {
     [allowInsecureRequests]: true,
     ...(client.resource !== undefined && { additionalParameters: { resource: client.resource } }),
   };
-  return { server, client: { client_id: client.client_id }, auth: authenticationOf(client, clientSecret), options };
+  const auth =
+    clientAssertion === undefined ? authenticationOf(client, clientSecret) : assertionAuthentication(clientAssertion);
+  return { server, client: { client_id: client.client_id }, auth, options };
+}
+
+/** Not by the library: it addresses the assertion to an issuer, which is unknown here. */
+function assertionAuthentication(assertion: Secret | null): ClientAuth {
+  if (assertion === null) return () => undefined;
+  return (_server, { client_id: id }, body) => {
+    body.set('client_id', id);
+    body.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer');
+    body.set('client_assertion', assertion.reveal());
+  };
 }
 
 function authenticationOf({ client_authentication: way }: OAuthClient, secret: Secret | null): ClientAuth {

@@ -2,14 +2,14 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { RevocationReply } from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorRow } from '../../store/connectors.ts';
-import { setLease } from '../../store/connectors.ts';
+import { setLease, takeLease } from '../../store/connectors.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
+import { BACKOFF, BACKOFF_MS, lease, LOOK_MS } from '../../kernel/leased_renewal.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { connectorEvent, writableConnector } from '../connectors/connectors.ts';
 import { requestRevocation, revocableToken } from './given_up_tokens.ts';
-import { BACKOFF, BACKOFF_MS, lease, LOOK_MS } from './oauth_access_token.ts';
 import { type HeldCredential, markRevokedBy, readHeld } from './oauth_tokens.ts';
 
 /** A refresh of another worker is waited for: the tokens that it brings are the ones to revoke. */
@@ -89,7 +89,8 @@ async function leaseHeld(context: ServiceContext, id: string): Promise<Result<He
     const held = await readHeld(context, id);
     if (!held.ok || held.value.client.revocation_url === undefined || revocableToken(held.value.bundle) === null)
       return held;
-    if (await lease(context, held.value.credential)) return held;
+    const { credential } = held.value;
+    if (await lease(context, credential, (taken) => takeLease(context.database, credential, taken))) return held;
     if (context.clock.now() >= ends) return err(apiError('conflict', 'its tokens are being refreshed: try again'));
     await context.clock.sleep(LOOK_MS);
   }

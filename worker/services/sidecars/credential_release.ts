@@ -24,7 +24,7 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 import { importReceivingKey, sealTo } from './sidecar_keys.ts';
-import { openRow } from '../vault/secrets.ts';
+import { type CurrentValue, currentValue } from '../sources/minted_value.ts';
 import { credentialVersion } from './snapshot.ts';
 import { errorCode } from '../../../shared/model/error_code.ts';
 
@@ -63,7 +63,7 @@ async function find(context: ServiceContext, caller: SidecarCaller, ref: Credent
   // What is stored there is the connector's whole bundle, with its refresh token.
   const row = connectorOfVaultPath(ref.path) !== null ? null : await findReferredSecret(context.database, place);
   if (row === null) return { ref, stored: null };
-  return { ref, stored: { row, sealed: await reseal(caller, await openRow(context, row)), expiresAt: null } };
+  return encryptValue(caller, row, ref, await currentValue(context, row));
 }
 
 /**
@@ -96,10 +96,12 @@ export async function releaseUnsealed(
   const about = { 'svc.proxy.upstream.host': host, 'svc.proxy.reason': reason };
   const row = await findSealedSecret(context.database, { ownerId: ownerId(caller, ref.owner), path: ref.path });
   if (row === null) return answer(context, caller, { requestId, found: [{ ref, stored: null }], about });
-  const secret = await openRow(context, row);
+  const current = await currentValue(context, row);
+  if (!current.ok) return err(current.error);
+  const { secret } = current.value;
   if (isContaining(secret, host) || isContaining(secret, reason)) return err(credentialInText());
-  const stored = { row, sealed: await reseal(caller, secret), expiresAt: null };
-  return answer(context, caller, { requestId, found: [{ ref, stored }], about });
+  const found = [await encryptValue(caller, row, ref, current)];
+  return answer(context, caller, { requestId, found, about });
 }
 
 /** The access token of this owner's remote MCP server; `stored` is null while it is not authorised. */
@@ -114,6 +116,21 @@ async function findTokenOfMcpServer(
   const access = server === null ? null : await accessToken(context, server.id);
   if (access === null || (!access.ok && access.error.code === 'binding_required')) return { ref, stored: null };
   return encryptAccess(caller, place, ref, access);
+}
+
+/** A stored value, or a minted one with its end. */
+async function encryptValue(
+  caller: SidecarCaller,
+  row: Place,
+  ref: CredentialRef,
+  current: Result<CurrentValue, ApiError>,
+): Promise<Found> {
+  if (current.ok) {
+    const { secret, expiresAt } = current.value;
+    return { ref, stored: { row, sealed: await reseal(caller, secret), expiresAt } };
+  }
+  const { message } = current.error;
+  return { ref, stored: null, unavailable: { ...ref, reason: 'credential_unavailable', message } };
 }
 
 /** An API key or an access token; a refresh token never leaves the control plane. */

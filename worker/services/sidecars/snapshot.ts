@@ -11,6 +11,7 @@ import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors/co
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { policyVersion } from '../../store/accounts.ts';
 import type { ConnectorRow, WithCredential } from '../../store/connectors.ts';
+import { listMintedIds } from '../../store/sources/secret_sources.ts';
 import { listReferredSecrets, type SecretSummary } from '../../store/secrets.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
@@ -89,7 +90,7 @@ async function signSnapshot(
   { knowsInactive, knowsTunnels, knowsOtherPorts, knowsTools }: SnapshotPoll,
 ): Promise<SnapshotReply> {
   const read = await consistentRead(context, caller);
-  const { version, bindings, tunnelHosts, connectors, mcpServers, mcpTools, secrets } = read;
+  const { version, bindings, tunnelHosts, connectors, mcpServers, mcpTools, secrets, minted } = read;
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
     version,
@@ -107,6 +108,7 @@ async function signSnapshot(
       owner: ownerName(secret.ownerId),
       path: secret.path,
       version: credentialVersion(secret),
+      ...(minted.has(secret.id) && { minted: true }),
     })),
   };
   return { kind: 'snapshot', version, jws: await context.controlPlane.sign(SNAPSHOT_TYP, payload) };
@@ -142,6 +144,7 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
       mcpServers: await toSnapshotServers(together, servers),
       mcpTools: await reviewedToolsOf(database, servers),
       secrets: await listReferredSecrets(database, owners),
+      minted: await listMintedIds(database, owners),
     };
   });
 }

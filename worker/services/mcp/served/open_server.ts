@@ -13,7 +13,7 @@ import { findReferredSecret } from '../../../store/secrets.ts';
 import type { Outbound } from '../../../kernel/outbound.ts';
 import type { ServiceContext } from '../../../kernel/service_context.ts';
 import { accessToken } from '../../oauth/oauth_access_token.ts';
-import { openRow } from '../../vault/secrets.ts';
+import { currentValue } from '../../sources/minted_value.ts';
 import type { ServedServer } from './served_servers.ts';
 
 /** A remote server that was connected to for one request. */
@@ -101,7 +101,9 @@ async function fillServer(
   for (const path of referencesOf(server)) {
     const secret = await findReferredSecret(context.database, { ownerId: row.ownerId, path });
     if (secret === null) return err('one of its credentials is not stored: store it on its page of the console');
-    values.set(path, (await openRow(context, secret)).reveal());
+    const current = await currentValue(context, secret);
+    if (!current.ok) return err(current.error.message);
+    values.set(path, current.value.secret.reveal());
   }
   const filled = withReferences(server, values);
   if (!filled.ok) return err(filled.error);

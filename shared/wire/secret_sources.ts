@@ -1,0 +1,184 @@
+import { z } from 'zod';
+import type { SourceKind } from '../model/source_kind.ts';
+import { providerUrl } from './connectors/connector_credentials.ts';
+import { id, line, owner, time } from './primitives.ts';
+import { secretValue, vaultPath } from './secrets.ts';
+
+const word = z
+  .string()
+  .min(1)
+  .max(500)
+  .regex(/^[\x21-\x7e]+$/, 'has a space or a character that is not ASCII: give it as the provider shows it');
+const scopes = z
+  .array(word.regex(/^[^"\\]+$/, 'has a character that no scope may have'))
+  .max(100)
+  .default([]);
+/** How an assertion is signed. */
+const algorithm = z.enum(['RS256', 'PS256', 'ES256', 'EdDSA']).default('RS256');
+const signing = { algorithm, key_id: word.optional() };
+
+const clientCredentials = z.strictObject({
+  kind: z.literal('client_credentials'),
+  token_url: providerUrl,
+  client_id: word,
+  /** How the client authenticates: RFC 6749 section 2.3.1, or RFC 7523 section 2.2. */
+  client_authentication: z.enum(['basic', 'post', 'private_key_jwt']).default('basic'),
+  scopes,
+  /** The parameter of the same name, which some providers need. */
+  audience: word.optional(),
+  /** The resource of the token (RFC 8707). */
+  resource: providerUrl.optional(),
+  /** The audience of a client assertion; default: the token URL. */
+  assertion_audience: word.optional(),
+  ...signing,
+});
+
+const jwtBearer = z.strictObject({
+  kind: z.literal('jwt_bearer'),
+  token_url: providerUrl,
+  issuer: word,
+  subject: word,
+  /** Default: the token URL. */
+  audience: word.optional(),
+  scopes,
+  ...signing,
+});
+
+const googleServiceAccount = z.strictObject({
+  kind: z.literal('google_service_account'),
+  client_email: word,
+  /** The person of a domain for whom the account acts. */
+  subject: word.optional(),
+  key_id: word.optional(),
+  /** For an access token. */
+  scopes,
+  /** For a JWT that the account signs itself, in place of an access token: the API, such as https://pubsub.googleapis.com/. */
+  audience: word.optional(),
+  token_url: providerUrl.default('https://oauth2.googleapis.com/token'),
+});
+
+const githubName = z
+  .string()
+  .regex(/^[\w.-]{1,100}$/, 'is not the name of a repository: leave out its owner')
+  .max(100);
+const githubApp = z.strictObject({
+  kind: z.literal('github_app'),
+  /** The client id or the number of the app. */
+  app_id: word.max(100),
+  installation_id: z.string().regex(/^\d{1,20}$/, 'is not a number: the URL of the installation ends with it'),
+  api_url: providerUrl.default('https://api.github.com'),
+  /** Absent: all repositories of the installation. */
+  repositories: z.array(githubName).min(1).max(500).optional(),
+  /** Absent: all permissions of the installation. */
+  permissions: z.record(z.string().regex(/^[a-z_]{1,60}$/), z.enum(['read', 'write', 'admin'])).optional(),
+});
+
+const SOURCES = [clientCredentials, jwtBearer, googleServiceAccount, githubApp] as const;
+
+/** What a source of each kind is made of, apart from its key. None of it is secret. */
+export const secretSource = z
+  .discriminatedUnion('kind', SOURCES)
+  .superRefine((source, context) => {
+    if (source.kind !== 'google_service_account' || (source.audience === undefined) !== (source.scopes.length === 0)) {
+      return;
+    }
+    const message = 'is needed, or audience: give exactly one of the two';
+    context.addIssue({ code: 'custom', path: ['scopes'], message });
+  })
+  .meta({ id: 'SecretSource' });
+export type SecretSource = z.output<typeof secretSource>;
+export type SourceOf<K extends SourceKind> = Extract<SecretSource, { kind: K }>;
+
+/** What the key of a source is called. */
+export function sourceKeyName(source: SecretSource): 'client secret' | 'private key' {
+  const isShared = source.kind === 'client_credentials' && source.client_authentication !== 'private_key_jwt';
+  return isShared ? 'client secret' : 'private key';
+}
+
+/** How a field of a source is written at a command line: `text`, a list with commas, or pairs `name=value` with commas. */
+type FieldForm = 'text' | 'list' | 'pairs';
+
+/** The fields of each kind, in the order in which people are shown them. */
+export const SOURCE_FIELDS: {
+  readonly [K in SourceKind]: { readonly [F in Exclude<keyof SourceOf<K>, 'kind'>]-?: FieldForm };
+} = {
+  client_credentials: {
+    token_url: 'text',
+    client_id: 'text',
+    client_authentication: 'text',
+    scopes: 'list',
+    audience: 'text',
+    resource: 'text',
+    assertion_audience: 'text',
+    algorithm: 'text',
+    key_id: 'text',
+  },
+  jwt_bearer: {
+    token_url: 'text',
+    issuer: 'text',
+    subject: 'text',
+    audience: 'text',
+    scopes: 'list',
+    algorithm: 'text',
+    key_id: 'text',
+  },
+  google_service_account: {
+    client_email: 'text',
+    scopes: 'list',
+    audience: 'text',
+    subject: 'text',
+    key_id: 'text',
+    token_url: 'text',
+  },
+  github_app: {
+    app_id: 'text',
+    installation_id: 'text',
+    repositories: 'list',
+    permissions: 'pairs',
+    api_url: 'text',
+  },
+};
+
+/**
+ * `POST /v1/secret-sources`: the secret at the path is minted from now on. The key is always given: a source whose URL
+ * could be changed without it would send the stored key to whoever changes it.
+ */
+export const sourceInput = z
+  .strictObject({
+    path: vaultPath,
+    owner: owner.default('personal'),
+    description: line(500).optional(),
+    source: secretSource,
+    /** The client secret, or the private key in PEM (PKCS#8; for RSA also PKCS#1). */
+    key: secretValue,
+  })
+  .meta({ id: 'SecretSourceInput' });
+
+/** A source as the API shows it: never its key or a value. */
+export const sourceRecord = z
+  .object({
+    id: id('sec'),
+    path: z.string(),
+    /** The reference for a binding: `vault://<path>`. */
+    ref: z.string(),
+    owner,
+    description: z.string().nullable(),
+    version: z.number().int(),
+    source: secretSource,
+    /** The value that is held now; null if none is. */
+    minted: z.object({ for: z.string(), at: time, until: time }).nullable(),
+    /** The last failure since the last value. */
+    failure: z.object({ message: z.string(), at: time }).nullable(),
+    updated_at: time,
+  })
+  .meta({ id: 'SecretSourceRecord' });
+export type SourceRecord = z.infer<typeof sourceRecord>;
+
+export const sourcesPage = z.object({ items: z.array(sourceRecord) }).meta({ id: 'SecretSourcesPage' });
+export const sourcesQuery = z.strictObject({ owner: owner.optional() });
+
+/** `POST /v1/secret-sources/test`: mints a value and discards it. */
+export const sourceTestInput = z
+  .strictObject({ path: vaultPath, owner: owner.default('personal') })
+  .meta({ id: 'SecretSourceTest' });
+export const sourceTestReply = z.object({ minted_for: z.string(), until: time }).meta({ id: 'SecretSourceTested' });

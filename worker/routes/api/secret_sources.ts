@@ -1,0 +1,44 @@
+import { ok } from '../../../shared/model/result.ts';
+import { Secret } from '../../../shared/model/secret.ts';
+import {
+  sourceInput,
+  sourceRecord,
+  sourcesPage,
+  sourcesQuery,
+  sourceTestInput,
+  sourceTestReply,
+} from '../../../shared/wire/secret_sources.ts';
+import { listSourceRecords, storeSource, testSource } from '../../services/sources/secret_sources.ts';
+import { forUser } from '../http/operation.ts';
+import { changeReply, jsonReply } from '../http/replies.ts';
+
+export const postSecretSource = forUser({
+  summary: 'Have a secret minted',
+  description:
+    'From now on a provider mints the value at the path, which bindings name as vault://PATH. The key is always given again; no reply ever contains it or a value. Delete it as a secret.',
+  body: sourceInput,
+  replies: { 201: sourceRecord, 200: sourceRecord },
+  async handle({ context, who, body }) {
+    const stored = await storeSource(context, who, { ...body, key: new Secret(body.key) });
+    return changeReply(stored, ({ record, created }) => ({ status: created ? 201 : 200, json: record }));
+  },
+});
+
+export const getSecretSources = forUser({
+  summary: 'List sources of secrets, without keys and values',
+  query: sourcesQuery,
+  replies: { 200: sourcesPage },
+  async handle({ context, who, query }) {
+    return jsonReply(ok({ items: await listSourceRecords(context, who, query.owner) }));
+  },
+});
+
+export const postSecretSourceTest = forUser({
+  summary: 'Try a source',
+  description: 'Mints a value and discards it. Tells what it would be for and until when.',
+  body: sourceTestInput,
+  replies: { 200: sourceTestReply },
+  async handle({ context, who, body }) {
+    return jsonReply(await testSource(context, who, body));
+  },
+});

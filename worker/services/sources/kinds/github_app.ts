@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { parseJsonBytes } from '../../../../shared/model/json.ts';
+import { err, ok, type Result } from '../../../../shared/model/result.ts';
+import { Secret } from '../../../../shared/model/secret.ts';
+import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
+import type { OutboundReply } from '../../../kernel/outbound.ts';
+import { signJwt } from '../sign_jwt.ts';
+import type { MintingSource, Minted, MintFailure, Minting } from '../source_port.ts';
+import { keyProblem } from '../token_source.ts';
+
+/** GitHub's tokens live an hour; one that says more is not believed, because the two clocks may differ. */
+const LIFE_MS = 3_600_000;
+/** GitHub asks for an `iat` a minute ago, and for an `exp` of at most ten minutes. */
+const BACKDATED_SECONDS = 60;
+const JWT_SECONDS = 540;
+const API_VERSION = '2022-11-28';
+
+const issued = z.object({
+  token: z.string().min(1),
+  expires_at: z.string().refine((text) => !Number.isNaN(Date.parse(text))),
+  permissions: z.record(z.string(), z.string()).optional(),
+  repositories: z.array(z.object({ name: z.string() })).optional(),
+});
+
+/** A token of one installation of a GitHub App, narrowed to repositories and permissions. */
+export const GITHUB_APP: MintingSource<'github_app'> = {
+  describe({ installation_id: id, repositories, permissions }) {
+    const where = repositories === undefined ? 'every repository' : `the repositories ${repositories.join(', ')}`;
+    const pairs = Object.entries(permissions ?? {}).map(([name, level]) => `${name}=${level}`);
+    return `${where} of installation ${id}${pairs.length === 0 ? '' : ` with ${pairs.join(', ')}`}`;
+  },
+  checkKey: (_source, key) => keyProblem(key, 'RS256'),
+  async mint(minting) {
+    const { source, outbound, nowMs } = minting;
+    const jwt = await signAsApp(minting);
+    if (!jwt.ok) return jwt;
+    const { installation_id: id, api_url: url, repositories, permissions } = source;
+    const called = await outbound.call({
+      method: 'POST',
+      url: `${url.replace(/\/$/, '')}/app/installations/${id}/access_tokens`,
+      headers: {
+        authorization: `Bearer ${jwt.value.reveal()}`,
+        accept: 'application/vnd.github+json',
+        'content-type': 'application/json',
+        'user-agent': 'svc',
+        'x-github-api-version': API_VERSION,
+      },
+      body: new TextEncoder().encode(JSON.stringify({ repositories, permissions })),
+    });
+    return called.ok
+      ? readReply(source, called.value, nowMs)
+      : err({ reason: 'failed', message: called.error.message });
+  },
+};
+
+async function signAsApp({ source, key, nowMs }: Minting<'github_app'>): Promise<Result<Secret, MintFailure>> {
+  const now = Math.floor(nowMs / 1000);
+  const claims = { iss: source.app_id, iat: now - BACKDATED_SECONDS, exp: now + JWT_SECONDS };
+  return signJwt(key, { algorithm: 'RS256', claims });
+}
+
+const WHY: Readonly<Record<number, string>> = {
+  401: 'it does not accept the key for this app id, or the clock is wrong',
+  403: 'the installation is suspended, or the app may not do this',
+  404: 'there is no such installation of this app',
+  422: 'the installation does not have these repositories or permissions',
+};
+
+function readReply(source: SourceOf<'github_app'>, reply: OutboundReply, nowMs: number): Result<Minted, MintFailure> {
+  const { host } = new URL(source.api_url);
+  if (reply.status !== 201) {
+    return failed(
+      `${host} refused with status ${reply.status}${WHY[reply.status] === undefined ? '' : `: ${WHY[reply.status]}`}`,
+    );
+  }
+  const { data } = issued.safeParse(parseJsonBytes(reply.body));
+  if (data === undefined) return failed(`the answer of ${host} is not that of an installation token`);
+  if (!isNarrowed(source, data)) return failed(`${host} issued a token for more than was asked, which was discarded`);
+  const expiresAtMs = Math.min(Date.parse(data.expires_at), nowMs + LIFE_MS);
+  return ok({ value: new Secret(data.token), expiresAtMs });
+}
+
+/** Whether the token is for no more than the source says. A server that ignores the narrowing must not widen a binding. */
+function isNarrowed({ repositories, permissions }: SourceOf<'github_app'>, token: z.infer<typeof issued>): boolean {
+  const names = new Set(repositories?.map((name) => name.toLowerCase()));
+  const hasOnly = (token.repositories ?? []).every(({ name }) => names.has(name.toLowerCase()));
+  if (repositories !== undefined && (token.repositories === undefined || !hasOnly)) return false;
+  // Every installation may read metadata.
+  const granted = Object.entries(token.permissions ?? {}).filter(([name]) => name !== 'metadata');
+  return (
+    permissions === undefined ||
+    granted.every(
+      ([name, level]) => permissions[name] === level || (level === 'read' && permissions[name] !== undefined),
+    )
+  );
+}
+
+function failed(message: string): Result<never, MintFailure> {
+  return err({ reason: 'failed', message });
+}

@@ -1,0 +1,233 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { type SecretSource, secretSource } from '../../../shared/wire/secret_sources.ts';
+import { ownerName } from '../../kernel/caller.ts';
+import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import {
+  BACKOFF,
+  BACKOFF_MS,
+  isRenewalDue,
+  isUsable,
+  type Renewal,
+  renewedValue,
+} from '../../kernel/leased_renewal.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import { nowText, timeAfter, type ServiceContext } from '../../kernel/service_context.ts';
+import type { SealPlace } from '../../kernel/vault.ts';
+import {
+  changeSource,
+  findSource,
+  type SourcedSecret,
+  type SourceRow,
+  takeSourceLease,
+} from '../../store/sources/secret_sources.ts';
+import type { SecretRow } from '../../store/secrets.ts';
+import { openRow } from '../vault/secrets.ts';
+import type { Minted, MintFailure } from './source_port.ts';
+import { configured } from './source_table.ts';
+
+/** The value behind a vault reference, with its end if it has one. */
+export interface CurrentValue {
+  readonly secret: Secret;
+  readonly expiresAt: string | null;
+}
+
+type Value = Result<CurrentValue, ApiError>;
+
+/**
+ * The current value of a secret: the stored one, or one that its source mints. A minted value is renewed a minute before its
+ * end, by one worker for all requests, and is never given out at its end. Refuses with `credential_unavailable`.
+ */
+export async function currentValue(context: ServiceContext, row: SecretRow): Promise<Value> {
+  const first = await findSource(context.database, row.id);
+  if (first === null) {
+    const secret = await openRow(context, row);
+    // Only the row of a source that was removed since it was read has no value.
+    return isEmpty(secret) ? err(changedError(row)) : ok({ secret, expiresAt: null });
+  }
+  const isSame = ({ secret }: SourcedSecret) => secret.version === row.version;
+  return renewedValue(context, async () => {
+    const read = await findSource(context.database, row.id);
+    if (read === null || !isSame(read)) return { answer: err(changedError(row)) };
+    return { renewal: await renewalOf(context, read) };
+  });
+}
+
+async function renewalOf(context: ServiceContext, read: SourcedSecret): Promise<Renewal<CurrentValue>> {
+  const usable = await usableValue(context, read);
+  const { mintedAt: storedAt, expiresAt } = read.source;
+  return {
+    row: read.source,
+    usable,
+    isDue: storedAt === null || isRenewalDue(context.clock.now(), { storedAt, expiresAt }),
+    takeLease: (lease) => takeSourceLease(context.database, read, lease),
+    renew: () => renew(context, read, usable),
+    notInTime: () => unavailable(read, read.source.failure ?? 'its provider has not answered yet'),
+  };
+}
+
+async function usableValue(context: ServiceContext, read: SourcedSecret): Promise<CurrentValue | null> {
+  const { sealedValue, mintedAt: storedAt, expiresAt } = read.source;
+  if (sealedValue === null || storedAt === null || expiresAt === null) return null;
+  if (!isUsable(context.clock.now(), { storedAt, expiresAt })) return null;
+  return { secret: await openSealed(context, valuePlace(read), sealedValue), expiresAt };
+}
+
+async function renew(
+  context: ServiceContext,
+  read: SourcedSecret,
+  usable: CurrentValue | null,
+): Promise<Value | 'wait'> {
+  const minting = mint(context, read);
+  context.defer('the value that a source mints', () => minting);
+  const minted = await minting;
+  const stored = minted.ok
+    ? await store(context, read, minted.value)
+    : await recordFailure(context, read, minted.error);
+  if (!stored) return 'wait';
+  if (!minted.ok) return usable === null ? err(unavailable(read, minted.error.message)) : ok(usable);
+  const expiresAt = new Date(minted.value.expiresAtMs).toISOString();
+  return ok({ secret: minted.value.value, expiresAt });
+}
+
+/** The longest life of a minted value. A provider that says more is asked again. */
+const LONGEST_MS = 24 * 3_600_000;
+/** A value with a shorter life is of no use: it would end on its way. */
+const SHORTEST_MS = 5_000;
+
+/** Mints a value now, whatever is held. */
+export async function mint(context: ServiceContext, read: SourcedSecret): Promise<Result<Minted, MintFailure>> {
+  const source = sourceOf(read.source);
+  const key = await openSealed(context, keyPlace(read.secret), read.source.sealedMaterial);
+  const nowMs = context.clock.now();
+  const minted = await configured(source).mint({ key, outbound: context.outbound, nowMs });
+  if (!minted.ok) return minted;
+  const expiresAtMs = Math.min(minted.value.expiresAtMs, nowMs + LONGEST_MS);
+  if (expiresAtMs < context.clock.now() + SHORTEST_MS) {
+    return err({ reason: 'failed', message: 'its provider issued a value that has already ended, or ends at once' });
+  }
+  return ok({ ...minted.value, expiresAtMs });
+}
+
+/** False if the source was changed meanwhile: then the value is discarded. */
+async function store(context: ServiceContext, read: SourcedSecret, { value, expiresAtMs }: Minted): Promise<boolean> {
+  const mintedFor = mintedForOf(read);
+  const expiresAt = new Date(expiresAtMs).toISOString();
+  const now = nowText(context);
+  return change(context, read, {
+    set: async () => ({
+      sealedValue: await context.vault.seal(valuePlace(read), value),
+      mintedFor,
+      mintedAt: now,
+      expiresAt,
+      failure: null,
+      failedAt: null,
+      lease: null,
+      leaseUntil: null,
+    }),
+    events: [
+      mintEvent('control.secret.minted', read, { 'svc.control.minted_for': mintedFor, 'svc.control.until': expiresAt }),
+    ],
+  });
+}
+
+/** A failure that is the same as the last one is in the audit log once. */
+async function recordFailure(context: ServiceContext, read: SourcedSecret, { message }: MintFailure): Promise<boolean> {
+  const isNew = read.source.failure !== message;
+  return change(context, read, {
+    set: async () => ({
+      failure: message,
+      failedAt: nowText(context),
+      lease: BACKOFF,
+      leaseUntil: context.clock.now() + BACKOFF_MS,
+    }),
+    events: isNew ? [mintEvent('control.secret.mint_failed', read, { 'svc.proxy.reason': message })] : [],
+  });
+}
+
+interface SourceChange {
+  readonly set: () => Promise<Partial<SourceRow>>;
+  readonly events: readonly AuditDraft[];
+}
+
+async function change(context: ServiceContext, read: SourcedSecret, { set, events }: SourceChange): Promise<boolean> {
+  const changed = await commit(context, controlChain(read.secret), async () => {
+    const now = await findSource(context.database, read.secret.id);
+    const isSame = now?.source.updatedAt === read.source.updatedAt && now.secret.version === read.secret.version;
+    if (!isSame) return ok({ statements: [], events: [], value: false });
+    const updatedAt = timeAfter(nowText(context), read.source.updatedAt);
+    return ok({
+      statements: changeSource(context.database, now, { ...(await set()), updatedAt }),
+      events,
+      value: true,
+    });
+  });
+  return changed.ok && changed.value;
+}
+
+/** The longest description in the audit log. */
+const MAX_DESCRIPTION = 500;
+
+export function mintedForOf({ source: row }: SourcedSecret): string {
+  const source = sourceOf(row);
+  const text = configured(source).describe();
+  return text.length <= MAX_DESCRIPTION ? text : `${text.slice(0, MAX_DESCRIPTION)}…`;
+}
+
+export function sourceOf({ config }: Pick<SourceRow, 'config'>): SecretSource {
+  return secretSource.parse(JSON.parse(config));
+}
+
+type Placed = Pick<SourcedSecret['secret'], 'ownerId' | 'path' | 'version'>;
+
+/** Where the key of a source is sealed. A vault path has no "#". */
+export function keyPlace({ ownerId, path, version }: Placed): SealPlace {
+  return { owner: ownerId, path: `${path}#key`, version };
+}
+
+export function valuePlace({ secret: { ownerId, path, version } }: { readonly secret: Placed }): SealPlace {
+  return { owner: ownerId, path: `${path}#value`, version };
+}
+
+async function openSealed(context: ServiceContext, place: SealPlace, sealed: string): Promise<Secret> {
+  const secret = await context.vault.open(place, sealed);
+  if (secret !== null) return secret;
+  throw Object.assign(new Error(`the vault cannot open ${place.path}`), { code: 'vault_entry_damaged' });
+}
+
+function unavailable({ secret: { path } }: SourcedSecret, why: string): ApiError {
+  const reference = formatVaultReference(path);
+  const message = `the source of ${reference} gives no value: ${why}; try it with "svc secret source test ${path}"`;
+  return apiError('credential_unavailable', message, { ref: reference });
+}
+
+function isEmpty(secret: Secret): boolean {
+  return secret.reveal() === '';
+}
+
+function changedError({ path }: Pick<SecretRow, 'path'>): ApiError {
+  const reference = formatVaultReference(path);
+  return apiError('credential_unavailable', `${reference} was changed or deleted just now: try again`, {
+    ref: reference,
+  });
+}
+
+export function mintEvent(
+  type: AuditDraft['type'],
+  { secret, source }: SourcedSecret,
+  about: AuditDraft['data'],
+): AuditDraft {
+  return {
+    type,
+    actor: null,
+    data: {
+      'svc.control.resource': secret.id,
+      'svc.control.credential_ref': formatVaultReference(secret.path),
+      'svc.control.owner': ownerName(secret.ownerId),
+      'svc.control.source': source.kind,
+      ...about,
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { type CryptoKey, importPKCS8, SignJWT } from 'jose';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { Secret } from '../../../shared/model/secret.ts';
+import { toBase64 } from '../../kernel/encoding.ts';
+import type { MintFailure } from './source_port.ts';
+
+export type SigningAlgorithm = 'RS256' | 'PS256' | 'ES256' | 'EdDSA';
+
+interface Assertion {
+  readonly algorithm: SigningAlgorithm;
+  readonly keyId?: string | undefined;
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
+/** Signs a JWT with a private key. Refuses with `invalid_key`. */
+export async function signJwt(
+  key: Secret,
+  { algorithm, keyId, claims }: Assertion,
+): Promise<Result<Secret, MintFailure>> {
+  const imported = await importPrivateKey(key, algorithm);
+  if (!imported.ok) return imported;
+  const header = { alg: algorithm, typ: 'JWT', ...(keyId !== undefined && { kid: keyId }) };
+  return ok(new Secret(await new SignJWT({ ...claims }).setProtectedHeader(header).sign(imported.value)));
+}
+
+/** Reads a private key in PEM: PKCS#8, or PKCS#1 as GitHub gives it. Refuses with `invalid_key`. */
+export async function importPrivateKey(
+  key: Secret,
+  algorithm: SigningAlgorithm,
+): Promise<Result<CryptoKey, MintFailure>> {
+  try {
+    return ok(await importPKCS8(asPkcs8(key.reveal().trim()), algorithm));
+  } catch {
+    // The library's errors differ by runtime, and may quote the text.
+    const message = `the private key is no key for ${algorithm}: give it in PEM, as "-----BEGIN PRIVATE KEY-----" or, for RSA, "-----BEGIN RSA PRIVATE KEY-----", without a passphrase`;
+    return err({ reason: 'invalid_key', message });
+  }
+}
+
+const PKCS1 = /^-----BEGIN RSA PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END RSA PRIVATE KEY-----$/;
+/** Version 0 and the algorithm rsaEncryption with no parameters (RFC 5958 section 2, RFC 8017 appendix C). */
+const RSA_PREFIX = [
+  0x02, 0x01, 0x00, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
+];
+
+function asPkcs8(pem: string): string {
+  const inner = PKCS1.exec(pem)?.[1];
+  if (inner === undefined) return pem;
+  const key = Uint8Array.from(atob(inner.replaceAll(/\s/g, '')), (letter) => letter.charCodeAt(0));
+  const info = derOf(0x30, [...RSA_PREFIX, ...derOf(0x04, key)]);
+  return `-----BEGIN PRIVATE KEY-----\n${toBase64(Uint8Array.from(info))}\n-----END PRIVATE KEY-----`;
+}
+
+/** A DER element of a length below 64 KiB. */
+function derOf(tag: number, content: ArrayLike<number>): number[] {
+  const { length } = content;
+  const size = length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  return [tag, ...size, ...Array.from(content)];
+}

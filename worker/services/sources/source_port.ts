@@ -1,0 +1,39 @@
+import type { Failure } from '../../../shared/model/failure.ts';
+import type { Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
+import type { SourceKind } from '../../../shared/model/source_kind.ts';
+import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import type { Outbound } from '../../kernel/outbound.ts';
+
+/** A value that a provider issued. */
+export interface Minted {
+  readonly value: Secret;
+  /** Milliseconds since the epoch, by this machine's clock. */
+  readonly expiresAtMs: number;
+}
+
+/** Why there is none. The message never contains a key, an assertion or a value, and no text of the provider but a code. */
+export type MintFailure = Failure<'invalid_key' | 'failed'>;
+
+export interface Minting<K extends SourceKind> {
+  readonly source: SourceOf<K>;
+  /** The client secret or the private key. */
+  readonly key: Secret;
+  readonly outbound: Outbound;
+  readonly nowMs: number;
+}
+
+/**
+ * A kind of source that runs in the control plane. What a value is narrowed to is part of the source, so that a binding that may do
+ * less names a secret of its own. None of these providers but GitHub can revoke a value: they end.
+ */
+export interface MintingSource<K extends SourceKind> {
+  /** What its values are for, in words without secrets, for people and the audit log. */
+  describe(source: SourceOf<K>): string;
+  /** Whether the key can be used; asked before it is stored. Null if it can. */
+  checkKey(source: SourceOf<K>, key: Secret): Promise<MintFailure | null>;
+  mint(minting: Minting<K>): Promise<Result<Minted, MintFailure>>;
+}
+
+/** The life of a value whose provider states no end. */
+export const UNTOLD_SECONDS = 300;

@@ -1,0 +1,32 @@
+import type { Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
+import type { SourceKind } from '../../../shared/model/source_kind.ts';
+import type { SecretSource, SourceOf } from '../../../shared/wire/secret_sources.ts';
+import { CLIENT_CREDENTIALS } from './kinds/client_credentials.ts';
+import { GITHUB_APP } from './kinds/github_app.ts';
+import { GOOGLE_SERVICE_ACCOUNT } from './kinds/google_service_account.ts';
+import { JWT_BEARER } from './kinds/jwt_bearer.ts';
+import type { Minted, MintFailure, Minting, MintingSource } from './source_port.ts';
+
+/** A source with the implementation of its kind. */
+interface ConfiguredSource {
+  readonly describe: () => string;
+  readonly checkKey: (key: Secret) => Promise<MintFailure | null>;
+  readonly mint: (how: Omit<Minting<SourceKind>, 'source'>) => Promise<Result<Minted, MintFailure>>;
+}
+
+/** One line for each kind, checked by the compiler. */
+export function configured(source: SecretSource): ConfiguredSource {
+  if (source.kind === 'client_credentials') return configure(CLIENT_CREDENTIALS, source);
+  if (source.kind === 'jwt_bearer') return configure(JWT_BEARER, source);
+  if (source.kind === 'google_service_account') return configure(GOOGLE_SERVICE_ACCOUNT, source);
+  return configure(GITHUB_APP, source);
+}
+
+function configure<K extends SourceKind>(kind: MintingSource<K>, source: SourceOf<K>): ConfiguredSource {
+  return {
+    describe: () => kind.describe(source),
+    checkKey: (key) => kind.checkKey(source, key),
+    mint: (how) => kind.mint({ ...how, source }),
+  };
+}

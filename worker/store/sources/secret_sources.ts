@@ -1,0 +1,132 @@
+import { and, asc, eq, gt, inArray, isNotNull, lte, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from '../database.ts';
+import type { RowPage } from '../sealed_rows.ts';
+import type { VaultPlace } from '../secrets.ts';
+import { secrets, secretSources } from '../tables.ts';
+
+export type SourceRow = typeof secretSources.$inferSelect;
+/** A source with the secret whose value it mints. */
+export interface SourcedSecret {
+  readonly source: SourceRow;
+  readonly secret: {
+    readonly id: string;
+    readonly enterpriseId: string;
+    readonly ownerId: string;
+    readonly path: string;
+    readonly description: string | null;
+    readonly version: number;
+    readonly createdAt: string;
+  };
+}
+
+function selectSources(database: Database) {
+  return database.read
+    .select({
+      source: secretSources,
+      secret: {
+        id: secrets.id,
+        enterpriseId: secrets.enterpriseId,
+        ownerId: secrets.ownerId,
+        path: secrets.path,
+        description: secrets.description,
+        version: secrets.version,
+        createdAt: secrets.createdAt,
+      },
+    })
+    .from(secretSources)
+    .innerJoin(secrets, eq(secrets.id, secretSources.secretId))
+    .$dynamic();
+}
+
+/** The source of a secret; null if its value is stored. */
+export async function findSource(database: Database, secretId: string): Promise<SourcedSecret | null> {
+  const rows = await selectSources(database).where(eq(secretSources.secretId, secretId));
+  return rows[0] ?? null;
+}
+
+export async function findSourceAt(database: Database, { ownerId, path }: VaultPlace): Promise<SourcedSecret | null> {
+  const rows = await selectSources(database).where(and(eq(secrets.ownerId, ownerId), eq(secrets.path, path)));
+  return rows[0] ?? null;
+}
+
+/** The ids of these owners' secrets that have a source. */
+export async function listMintedIds(database: Database, ownerIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await database.read
+    .select({ id: secrets.id })
+    .from(secretSources)
+    .innerJoin(secrets, eq(secrets.id, secretSources.secretId))
+    .where(inArray(secrets.ownerId, [...ownerIds]));
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** The most sources that are listed. */
+const MAX_LISTED = 1_000;
+
+/** The sources of these owners, in the order of owner and path. */
+export async function listSources(database: Database, ownerIds: readonly string[]): Promise<SourcedSecret[]> {
+  return selectSources(database)
+    .where(inArray(secrets.ownerId, [...ownerIds]))
+    .orderBy(asc(secrets.ownerId), asc(secrets.path))
+    .limit(MAX_LISTED);
+}
+
+/** Stores the source of a secret, after the secret: the new version has deleted an earlier source. */
+export function insertSource(database: Database, row: SourceRow): Statement {
+  return database.read.insert(secretSources).values(row);
+}
+
+/** Changes a source, if neither it nor its secret was changed since it was read. */
+export function changeSource(database: Database, { source, secret }: SourcedSecret, change: Partial<SourceRow>) {
+  return [
+    ...guard(unchanged({ source, secret })),
+    database.read.update(secretSources).set(change).where(eq(secretSources.secretId, source.secretId)),
+  ];
+}
+
+/** Takes the lease of a source, if nobody holds it and nothing was changed since it was read. */
+export function takeSourceLease(
+  database: Database,
+  read: SourcedSecret,
+  lease: { readonly id: string; readonly until: number; readonly now: number },
+): Statement[] {
+  const free = sql`SELECT 1 FROM secret_sources WHERE secret_id = ${read.source.secretId}
+    AND (lease IS NULL OR lease_until <= ${lease.now})`;
+  return [
+    ...guard(sql`EXISTS (${free})`),
+    ...changeSource(database, read, { lease: lease.id, leaseUntil: lease.until }),
+  ];
+}
+
+function unchanged({ source, secret }: SourcedSecret) {
+  return sql`EXISTS (SELECT 1 FROM secret_sources JOIN secrets ON secrets.id = secret_id WHERE secret_id = ${source.secretId}
+    AND secret_sources.updated_at = ${source.updatedAt} AND version = ${secret.version})`;
+}
+
+/** Forgets the values whose end has come. */
+export function forgetEndedValues(database: Database, now: string): Statement {
+  return database.read
+    .update(secretSources)
+    .set({ sealedValue: null })
+    .where(and(isNotNull(secretSources.sealedValue), lte(secretSources.expiresAt, now)));
+}
+
+/** Sources in the order of their secrets' ids, for a change of the master key. */
+export function listSealedSources(database: Database, { after, limit }: RowPage): Promise<SourcedSecret[]> {
+  return selectSources(database)
+    .where(gt(secretSources.secretId, after))
+    .orderBy(asc(secretSources.secretId))
+    .limit(limit);
+}
+
+/** Replaces a sealed text, if it was not changed since it was read. */
+export function resealSource(
+  database: Database,
+  { secretId }: SourceRow,
+  column: 'sealedMaterial' | 'sealedValue',
+  { before, after }: { readonly before: string; readonly after: string },
+): Statement {
+  return database.read
+    .update(secretSources)
+    .set({ [column]: after })
+    .where(and(eq(secretSources.secretId, secretId), eq(secretSources[column], before)));
+}
