@@ -36,7 +36,8 @@ export const MAY_REVEAL = {
   'worker/services/sinks/sink_target.ts': 'reads the URL and the signing secret of a sink, opened from the vault',
   'worker/services/mcp/served/open_server.ts':
     "writes a remote server's credentials onto its requests, and masks them in what it says",
-  'worker/services/sources/minted_value.ts': 'tells the row of a source, which has no value, from that of a stored secret',
+  'worker/services/sources/minted_value.ts':
+    'tells the row of a source, which has no value, from that of a stored secret',
   'worker/services/sources/sign_jwt.ts': 'imports the private key of a source, opened from the vault',
   'worker/services/sources/kinds/github_app.ts': 'sends the assertion of an app to the API that it was signed for',
   'worker/services/vault/secrets.ts': 'refuses to store the placeholder of a binding as a credential',
