@@ -21,6 +21,8 @@ import { HTTP2_MUTATIONS } from './mutations/http2.ts';
 import { WARM_UPSTREAM_MUTATIONS } from './mutations/warm_upstreams.ts';
 import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
+import { SINK_MUTATIONS } from './mutations/sinks.ts';
+import { SOURCE_MUTATIONS } from './mutations/sources.ts';
 import { SHOWN_MUTATIONS } from './mutations/shown.ts';
 import { SEAL_MUTATIONS } from './mutations/seal.ts';
 import { UPSTREAM_PROXY_MUTATIONS } from './mutations/upstream_proxy.ts';
@@ -1220,6 +1222,8 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ACCOUNT_MUTATIONS,
   ...SANDBOX_MUTATIONS,
   ...SESSION_MUTATIONS,
+  ...SINK_MUTATIONS,
+  ...SOURCE_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...MCP_CLIENT_MUTATIONS,

@@ -28,10 +28,10 @@ requires a credential. The program has no credential, and the service receives t
 \`svc run\` sets the variables below, and every other variable from which a known client reads its root certificates. \`HTTPS_PROXY\` stands for
 \`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`, in upper and lower case.
 
-Rows with HTTP/2 have a service that speaks nothing else. Where svc itself reaches the services through a [company proxy](guides/company_proxy.md) with a
+In rows with HTTP/2, the service speaks nothing else. Where svc itself reaches the services through a [company proxy](guides/company_proxy.md) with a
 password (squid, tinyproxy), \`npm test\` tries these again through one of them, and \`npm run test:full\` every row through both: ${BEHIND_A_PROXY.join('; ')}.
 
-Google's clients on npm (\`google-gax\` and the packages \`@google-cloud/*\` on it) call with \`@grpc/grpc-js\`, which has a row. They have no row of their own: they would add 60
+Google's clients on npm (\`google-gax\` and the packages \`@google-cloud/*\` on it) call with \`@grpc/grpc-js\`, which has a row. They have no row of their own, because they would add 60
 packages to every installation of the tests. Tried by hand on 26 November 2026, \`IamClient\` of google-gax 6.17 works with a bound host and a client object without a token.`;
 
 const CLOSING = `## With \`--relay\`

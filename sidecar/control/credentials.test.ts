@@ -207,6 +207,23 @@ describe('a reply that a snapshot overtakes', () => {
   });
 });
 
+describe('the end of a value', () => {
+  it.each([
+    ['the wall clock is set back', -3_600_000, 120_000],
+    ['the monotonic clock stood still while the machine slept', 120_000, 0],
+  ])('is not moved when %s', async (_, wallMs, monotonicMs) => {
+    let monotonic = 1_000;
+    const monotonicNow = () => monotonic;
+    cache = new CredentialCache({ channel, link, clock, credentialCacheSeconds: 300, monotonicNow });
+    cache.useVersions([versionOf(DEMO, '1')]);
+    channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);
+    expect([await valueOf(DEMO), isHit(DEMO)]).toEqual(['token', true]);
+    clock.advance(wallMs);
+    monotonic += monotonicMs;
+    expect(isHit(DEMO)).toBe(false);
+  });
+});
+
 describe('an access token', () => {
   it('is returned until it expires and never after, even if no other one is available', async () => {
     channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);

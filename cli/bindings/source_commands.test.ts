@@ -1,0 +1,89 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+
+let home: TestHome;
+let key: string;
+beforeEach(() => {
+  home = new TestHome();
+  key = join(home.path, 'key');
+  writeFileSync(key, 'planted-key', { mode: 0o600 });
+});
+afterEach(() => home.remove());
+
+const RECORD = {
+  id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
+  path: 'ci/build',
+  ref: 'vault://ci/build',
+  owner: 'personal',
+  description: null,
+  version: 1,
+  source: {
+    kind: 'client_credentials',
+    token_url: 'https://id.example.test/token',
+    client_id: 'build',
+    client_authentication: 'basic',
+    scopes: ['a', 'b'],
+  },
+  minted: null,
+  failure: { message: 'id.example.test refused (invalid_client)', at: '2026-01-01T11:59:00.000Z' },
+  updated_at: '2026-01-01T11:59:00.000Z',
+};
+
+const control: Answer = ({ method, url }) => {
+  if (url.pathname === '/v1/secret-sources/test') {
+    return { status: 200, body: { minted_for: 'the scope a', until: '2026-01-01T12:59:00.000Z' } };
+  }
+  return method === 'POST' ? { status: 201, body: RECORD } : { status: 200, body: { items: [RECORD] } };
+};
+
+const FIELDS = ['--set', 'client_id=build', '--set', 'token_url=https://id.example.test/token'];
+const add = (...more: readonly string[]) =>
+  runCli(home, ['secret', 'source', 'add', 'ci/build', 'client_credentials', '--file', key, ...more], {
+    answer: control,
+  });
+
+test('adds a source with its key, which is in no output', async () => {
+  const run = await add(...FIELDS, '--set', 'scopes=a,b');
+  expect(run).toMatchObject({ code: 0, stdout: 'vault://ci/build\n', stderr: '' });
+  expect(run.calls.at(-1)?.body).toMatchObject({
+    path: 'ci/build',
+    owner: 'personal',
+    key: 'planted-key',
+    source: { kind: 'client_credentials', client_id: 'build', scopes: ['a', 'b'] },
+  });
+});
+
+test.each([
+  [['--set', 'client_id=build'], 'the field token_url of the source: '],
+  [['--set', 'planted-key'], 'a value of --set names no field of client_credentials: write FIELD=VALUE with one of '],
+  [[...FIELDS, '--value', 'planted-key'], 'the key of a source cannot be given on the command line: '],
+  [['planted-key', ...FIELDS], 'the key of a source cannot be given on the command line: '],
+])('refuses %j before anything is sent, and quotes no value', async (more, problem) => {
+  const run = await add(...more);
+  expect([run.code, run.calls]).toEqual([2, []]);
+  expect(run.stderr).toContain(`svc: ${problem}`);
+  expect(run.stderr).not.toContain('planted-key');
+});
+
+test('refuses an unknown kind, and names those that exist', async () => {
+  const run = await runCli(home, ['secret', 'source', 'add', 'ci/build', 'vault', '--file', key], { answer: control });
+  expect([run.code, run.calls]).toEqual([2, []]);
+  expect(run.stderr).toMatch(/"vault" is no kind of source: write one of .*github_app/);
+});
+
+test('shows a source with its last failure, and says which path has none', async () => {
+  const shown = await runCli(home, ['secret', 'source', 'show', 'ci/build'], { answer: control });
+  expect(shown.stdout).toContain('last failure: id.example.test refused (invalid_client)');
+  const listed = await runCli(home, ['secret', 'source', 'list'], { answer: control });
+  expect(listed.stdout).toContain('vault://ci/build');
+  const none = await runCli(home, ['secret', 'source', 'show', 'ci/other'], { answer: control });
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('vault://ci/other has no source')]);
+});
+
+test('a test says what would be minted, and until when', async () => {
+  const run = await runCli(home, ['secret', 'source', 'test', 'ci/build'], { answer: control });
+  expect(run.stdout).toBe('a value for the scope a, until 2026-01-01T12:59:00.000Z; it was discarded\n');
+  expect(run.calls.at(-1)?.body).toEqual({ path: 'ci/build', owner: 'personal' });
+});
