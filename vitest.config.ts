@@ -8,6 +8,9 @@ const CONTAINERS = [
   'e2e/mcp/{gateway_container,in_container,sealed_container}.test.ts',
 ];
 
+/** Only with `npm run test:full`: they build and start images of a release. */
+const ONLY_FULL = process.env['SVC_TEST_FULL'] === '1' ? [] : ['e2e/images/release_images.test.ts'];
+
 /** They measure what they test (memory, long tasks, the time to the first paint). One at a time, after the others. */
 const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts'];
 
@@ -85,6 +88,7 @@ export default defineConfig({
         test: {
           name: 'containers',
           include: CONTAINERS,
+          exclude: ONLY_FULL,
           ...END_TO_END,
           globalSetup: [PACKAGE, 'e2e/containers/global_setup.ts'],
         },

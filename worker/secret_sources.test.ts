@@ -234,6 +234,18 @@ describe('a minted secret', () => {
     expect(rows).toEqual([]);
   });
 
+  test('that was being minted while its source changed is discarded', async () => {
+    await ready();
+    answer = async (_, count) => {
+      answer = (_request, later) => token(later);
+      expect((await put({ ...CLIENT, scopes: ['other'] })).status).toBe(200);
+      return token(count);
+    };
+    expect((await release()).credentials).toEqual([]);
+    expect((await released())?.value).toBe('minted-2-secret');
+    expect(asked).toHaveLength(2);
+  });
+
   test('is minted anew after its source changed, and its version tells sidecars to drop the old value', async () => {
     await ready();
     const first = await released();
@@ -260,6 +272,18 @@ describe('a minted secret', () => {
 });
 
 describe('a source', () => {
+  test.each([
+    'https://169.254.169.254/token',
+    'https://10.0.0.7/token',
+    'https://idp.example.com:8443/token',
+    'http://idp.example.com/token',
+  ])('with the URL %s is refused, and nothing is stored or called', async (url) => {
+    const reply = await put({ ...CLIENT, token_url: url });
+    expect(reply.status).toBe(400);
+    expect(await reply.text()).toContain('token_url');
+    expect([await list(), asked]).toEqual([[], []]);
+  });
+
   test('shows what it is, never its key or a value', async () => {
     const stored = await parseReply(sourceRecord, put());
     expect(stored).toMatchObject({ ref: 'vault://ci/token', source: CLIENT, minted: null, failure: null });

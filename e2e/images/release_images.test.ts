@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exportSPKI, generateKeyPair, SignJWT } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { buildRelease } from '../../tools/package/build_release.ts';
 import { type Bench, describeContainers, openBench } from '../containers/container_world.ts';
-import { IS_FULL } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { ROOT } from '../support/program.ts';
 import { createTestCa } from '../support/test_ca.ts';
@@ -36,7 +35,7 @@ const LOCKED = ['--read-only', '--tmpfs=/tmp', '--cap-drop=ALL', '--security-opt
 
 const name = (what: string): string => `svc-e2e-${what}-${randomBytes(4).toString('hex')}`;
 
-(IS_FULL ? describeContainers : describe.skip)('the images of a release', () => {
+describeContainers('the images of a release', () => {
   let bench: Bench;
   let folder: string;
   const made: string[] = [];

@@ -40,14 +40,6 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Minted secrets',
-    holds: 'the URLs of a source are checked before it is stored',
-    file: STORED,
-    text: 'const problem = urlProblem(input.source, context.local !== null) ?? (await findKeyProblem(input));',
-    replacement: 'const problem = (void urlProblem, await findKeyProblem(input));',
-    tests: [SOURCES],
-  },
-  {
-    row: 'Minted secrets',
     holds: 'the key of a source is sealed',
     file: STORED,
     text: 'sealedMaterial: await context.vault.seal(keyPlace(secret), key),',
