@@ -339,8 +339,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '2 Contract: 429 `request_limit_reached`',
     holds: 'an interval that has only begun to leave the span counts',
     file: 'sidecar/exchange/rolling_count.ts',
-    text: 'if (interval >= current - this.#intervals && interval <= current) continue;',
-    replacement: 'if (interval > current - this.#intervals && interval <= current) continue;',
+    text: 'if (interval >= current - this.#intervals) break;',
+    replacement: 'if (interval > current - this.#intervals) break;',
     tests: ['sidecar/exchange/rolling_count.test.ts'],
   },
   {

@@ -93,7 +93,7 @@ export function toReference(text: string): string {
 }
 
 /** A number where it is one, for the validation to judge. */
-function toCount(text: string | undefined): number | string | undefined {
+export function toCount(text: string | undefined): number | string | undefined {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
 }
 

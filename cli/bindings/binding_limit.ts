@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
+import { listRequestLimits } from '../../shared/model/request_limits.ts';
 import { hostBindingInput, type HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { changeBinding } from './binding_change.ts';
+import { toCount } from './binding_input.ts';
 import { findBinding } from './find_binding.ts';
 
 interface LimitOptions {
@@ -38,16 +40,13 @@ async function limitBinding(call: Call<LimitOptions>): Promise<undefined> {
 /** The limit; undefined for `off`. */
 function countOf(option: string, text: string): number | undefined {
   if (text === 'off') return undefined;
-  const parsed = hostBindingInput.shape.requests_per_minute.safeParse(/^\d+$/.test(text) ? Number(text) : text);
+  const parsed = hostBindingInput.shape.requests_per_minute.safeParse(toCount(text));
   if (parsed.success && parsed.data !== undefined) return parsed.data;
   const problem = parsed.error?.issues[0]?.message ?? 'is missing';
   throw new CliError(EXIT.usage, `${option} ${problem}`, ['To remove the limit: off']);
 }
 
-function limitsOf({ requests_per_minute: perMinute, requests_per_day: perDay }: HostBindingRecord): string {
-  const limits = [
-    ...(perMinute === undefined ? [] : [`${perMinute} requests a minute`]),
-    ...(perDay === undefined ? [] : [`${perDay} requests a day`]),
-  ];
+function limitsOf({ requests_per_minute: minute, requests_per_day: day }: HostBindingRecord): string {
+  const limits = listRequestLimits({ minute, day }, ' requests');
   return limits.length === 0 ? 'no limit of requests' : `at most ${limits.join(' and ')}, on each machine`;
 }

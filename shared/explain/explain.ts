@@ -32,6 +32,7 @@ import {
   type ExplainedOperation,
 } from './explain_operation.ts';
 import type { FieldProblem } from '../model/problem.ts';
+import { listRequestLimits } from '../model/request_limits.ts';
 import { toSentence } from '../model/sentence.ts';
 
 /** A binding in an explanation; `credential_ref` names the vault entry, never its value. */
@@ -433,11 +434,8 @@ function issuedSentence(issued: string): string {
   return `Its reply may contain ${issued}, which the agent can then use: only the added credential is masked, and the log records the kinds of what the agent receives.`;
 }
 
-function limitSentences({ requestsPerMinute, requestsPerDay }: HostBinding): string[] {
-  const limits = [
-    requestsPerMinute === undefined ? null : `${requestsPerMinute} a minute`,
-    requestsPerDay === undefined ? null : `${requestsPerDay} a day`,
-  ].filter((limit) => limit !== null);
+function limitSentences({ requestsPerMinute: minute, requestsPerDay: day }: HostBinding): string[] {
+  const limits = listRequestLimits({ minute, day });
   return limits.length === 0
     ? []
     : [

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { SourceKind } from '../model/source_kind.ts';
 import { providerUrl } from './connectors/connector_credentials.ts';
-import { id, line, owner, time } from './primitives.ts';
-import { secretValue, vaultPath } from './secrets.ts';
+import { line, owner, time } from './primitives.ts';
+import { secretFacts, secretValue, vaultPath } from './secrets.ts';
 
 const word = z
   .string()
@@ -157,13 +157,7 @@ export const sourceInput = z
 /** A source as the API shows it: never its key or a value. */
 export const sourceRecord = z
   .object({
-    id: id('sec'),
-    path: z.string(),
-    /** The reference for a binding: `vault://<path>`. */
-    ref: z.string(),
-    owner,
-    description: z.string().nullable(),
-    version: z.number().int(),
+    ...secretFacts,
     source: secretSource,
     /** The value that is held now; null if none is. */
     minted: z.object({ for: z.string(), at: time, until: time }).nullable(),

@@ -36,17 +36,22 @@ export const secretInput = z
   })
   .meta({ id: 'SecretInput' });
 
+/** What the API shows of every secret. */
+export const secretFacts = {
+  id: id('sec'),
+  path: z.string(),
+  /** The reference for a binding: `vault://<path>`. */
+  ref: z.string(),
+  owner,
+  description: z.string().nullable(),
+  /** Grows with each stored value. */
+  version: z.number().int(),
+};
+
 /** A stored secret as shown by the API: never its value. */
 export const secretRecord = z
   .object({
-    id: id('sec'),
-    path: z.string(),
-    /** The reference for a binding: `vault://<path>`. */
-    ref: z.string(),
-    owner,
-    description: z.string().nullable(),
-    /** Grows with each stored value. */
-    version: z.number().int(),
+    ...secretFacts,
     created_at: time,
     updated_at: time,
   })

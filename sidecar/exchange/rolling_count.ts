@@ -11,6 +11,7 @@ export class RollingCount {
   /** In the order of time. */
   readonly #counts = new Map<number, number>();
   #total = 0;
+  #newest = 0;
 
   /** The span is `intervals` times `intervalMs`. `entries` are those of an earlier count. */
   constructor(intervalMs: number, intervals: number, entries: CountEntries = []) {
@@ -47,18 +48,31 @@ export class RollingCount {
   /** The interval of this moment, after what has left the span is dropped. If the clock was set back, later counts count as of now. */
   #current(now: number): number {
     const current = Math.floor(now / this.#intervalMs);
-    let later = 0;
     for (const [interval, count] of this.#counts) {
-      if (interval >= current - this.#intervals && interval <= current) continue;
-      this.#counts.delete(interval);
-      this.#total -= count;
-      if (interval > current) later += count;
+      if (interval >= current - this.#intervals) break;
+      this.#remove(interval, count);
     }
-    if (later > 0) this.#put(current, later);
+    if (this.#newest > current) this.#countAsOf(current);
     return current;
   }
 
+  #countAsOf(current: number): void {
+    const later = [...this.#counts].filter(([interval]) => interval > current);
+    for (const [interval, count] of later) this.#remove(interval, count);
+    this.#newest = current;
+    this.#put(
+      current,
+      later.reduce((sum, [, count]) => sum + count, 0),
+    );
+  }
+
+  #remove(interval: number, count: number): void {
+    this.#counts.delete(interval);
+    this.#total -= count;
+  }
+
   #put(interval: number, count: number): void {
+    this.#newest = Math.max(this.#newest, interval);
     this.#counts.set(interval, (this.#counts.get(interval) ?? 0) + count);
     this.#total += count;
   }

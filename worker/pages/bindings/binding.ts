@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { listRequestLimits } from '../../../shared/model/request_limits.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';
 import { BINDINGS_PAGE } from './binding_form.ts';
@@ -120,13 +121,9 @@ function writtenSection(binding: HostBindingRecord): Html {
   </section>`;
 }
 
-function requestLimits({ requests_per_minute: perMinute, requests_per_day: perDay }: HostBindingRecord): string | null {
-  if (perMinute === undefined && perDay === undefined) return null;
-  const limits = [
-    perMinute === undefined ? '' : `${perMinute} a minute`,
-    perDay === undefined ? '' : `${perDay} a day`,
-  ];
-  return `${limits.filter((limit) => limit !== '').join(', ')}; on each machine`;
+function requestLimits({ requests_per_minute: minute, requests_per_day: day }: HostBindingRecord): string | null {
+  const limits = listRequestLimits({ minute, day });
+  return limits.length === 0 ? null : `${limits.join(', ')}; on each machine`;
 }
 
 function changeSection({ binding, lastChange }: BindingDetails, nowMs: number): Html {

@@ -65,12 +65,8 @@ interface BindingFormView {
   readonly isAdmin: boolean;
 }
 
-const COMMON = [
-  'owner',
-  'host',
-  'credential_ref',
-  'scheme',
-  'effect',
+/** The fields that are rarely used. */
+const MORE = [
   'allowed_hosts',
   'description',
   'sentinel_value',
@@ -80,6 +76,8 @@ const COMMON = [
   'requests_per_minute',
   'requests_per_day',
 ];
+
+const COMMON = ['owner', 'host', 'credential_ref', 'scheme', 'effect', ...MORE];
 
 /** The form of a binding for one scheme. */
 export function newBindingPage({ form, scheme, references, templates, isAdmin }: BindingFormView): Page {
@@ -181,17 +179,7 @@ function effectChoices() {
 }
 
 function moreFields(form: FormState): Html {
-  const names = [
-    'allowed_hosts',
-    'description',
-    'sentinel_value',
-    'sentinel_env',
-    'body',
-    'keep_cookies',
-    'requests_per_minute',
-    'requests_per_day',
-  ];
-  const isUsed = names.some((name) => (form.values[name] ?? '') !== '');
+  const isUsed = MORE.some((name) => (form.values[name] ?? '') !== '');
   return html`<details class="more" ${isUsed ? 'open' : ''}>
     <summary>
       Allowed hosts, limits, a stand-in for the agent, the request's body, cookies of replies, description

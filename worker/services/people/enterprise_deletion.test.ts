@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC } from '../../../e2e/runtimes/connector_samples.ts';
 import {
   callAs,
-  hostedUser,
   type HostedUser,
   outcome,
+  ownerWithMember,
   signInBrowser,
   startHosted,
 } from '../../../e2e/runtimes/hosted_users.ts';
@@ -22,9 +22,8 @@ let member: HostedUser;
 let stranger: HostedUser;
 beforeEach(async () => {
   control = await startHosted();
-  [owner, stranger] = [await hostedUser(control), await hostedUser(control)];
-  member = await hostedUser(control, owner.caller.enterpriseId);
-  await run(`UPDATE users SET role = 'owner' WHERE id IN ('${owner.caller.userId}', '${stranger.caller.userId}')`);
+  ({ owner, member } = await ownerWithMember(control));
+  ({ owner: stranger } = await ownerWithMember(control));
 });
 afterEach(() => control.stop());
 
