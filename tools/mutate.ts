@@ -106,19 +106,12 @@ function keyOf({ row, holds }: Mutation): string {
 function writeTable(tried: ReadonlyMap<string, string>): void {
   const document = readFileSync(DOCUMENT, 'utf8');
   const start = document.indexOf('| Invariant or refusal');
-  const old = document.slice(start).split('\n').map(removeIndent);
+  const old = document.slice(start).split('\n');
   const rows = MUTATIONS.map((mutation) => {
     const key = keyOf(mutation);
     return tried.get(key) ?? old.filter((line) => line.startsWith(key)).map((line) => `${line}\n`)[0] ?? '';
   });
   writeFileSync(DOCUMENT, `${document.slice(0, start)}${TABLE_HEAD}${rows.join('')}`);
-  const formatted = spawnSync('npx', ['oxfmt', DOCUMENT], { encoding: 'utf8' });
-  if (formatted.status !== 0) throw new Error(`${DOCUMENT} could not be formatted: ${formatted.stderr}`);
-}
-
-/** A row without the padding of its cells. */
-function removeIndent(line: string): string {
-  return line.replaceAll(/ +\| */g, ' | ').trim();
 }
 
 const { values } = parseArgs({

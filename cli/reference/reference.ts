@@ -21,16 +21,15 @@ export function renderCommandTable(program: Command): string {
   return `${table(['Command', 'What it does'], rows)}\n${table(['Exit code', 'Meaning'], codes)}`;
 }
 
-/** The table rows between a document's markers, without alignment spaces; null if a marker is missing. */
+/** The table rows between a document's markers; null if a marker is missing. */
 export function tableRows(markdown: string, name: string): readonly string[] | null {
   const place = findSection(markdown, name);
   return place === null ? null : rowsOf(markdown.slice(place.from, place.to));
 }
 
-/** Every row of a table's text, in the form of {@link tableRows}. */
+/** Every row of a table's text. */
 export function rowsOf(text: string): readonly string[] {
-  const rows = text.split('\n').filter((line) => line.trim() !== '');
-  return rows.map((row) => row.replace(/ *\| */g, '|').replace(/-{3,}/g, '---'));
+  return text.split('\n').filter((line) => line.startsWith('|'));
 }
 
 /** The document with the table between the markers replaced. */
@@ -68,8 +67,9 @@ function argumentText(argument: Command['registeredArguments'][number]): string 
   return argument.required ? name : `[${name}]`;
 }
 
+/** The comment keeps the formatter from aligning the cells, so that a new row changes one line. */
 function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  return [headings, headings.map(() => '---'), ...rows].map(tableRow).join('');
+  return `<!-- prettier-ignore -->\n${[headings, headings.map(() => '---'), ...rows].map(tableRow).join('')}`;
 }
 
 function tableRow(cells: readonly string[]): string {
