@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import type { LearnTools } from '../gateway/trial/learn_tools.ts';
 import type { Npm } from '../gateway/packages/npm_program.ts';
 import { parseSettings, type Settings } from '../shared/model/settings.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -31,6 +32,8 @@ export interface CliContext {
   readonly fetch: ApiCall;
   /** npm; by default the one on the PATH. */
   readonly npm?: Npm;
+  /** Starts a server once for its tools; by default in a container or a sandbox of this machine. */
+  readonly learnTools?: LearnTools;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Waits; resolves immediately if the signal is aborted. */

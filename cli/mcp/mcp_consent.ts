@@ -8,6 +8,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { hostsToConsent } from './mcp_isolation.ts';
 import { imageNews, offerImage } from './mcp_image.ts';
+import { learnToolsHere } from './mcp_learn.ts';
 import { installOffered, offerPackage, type PackageOffer } from './mcp_package.ts';
 import { addScripts, requireScriptsOptions } from './mcp_scripts.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
@@ -116,6 +117,7 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
   }
   // Before the consent: a gateway starts the server as soon as it has the consent.
   await installOffered(call, server.name, offer);
+  await learnToolsHere(call, known, offer);
   const shown = { server, isToldUnchecked: true, hosts: isolation.hosts, image: image.value };
   await giveConsent(sidecarClient(context, options), shown);
   print.note(`${server.name}: consent given; gateways start it when a client uses it`);

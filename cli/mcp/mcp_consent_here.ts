@@ -7,6 +7,7 @@ import { CliError } from '../exit_codes.ts';
 import { giveConsent } from './mcp_consent.ts';
 import { type ConsentedHosts, hostsToConsent } from './mcp_isolation.ts';
 import { typedImage } from './mcp_image.ts';
+import { learnToolsHere } from './mcp_learn.ts';
 import { installOffered, offerPackage } from './mcp_package.ts';
 import { type MachineServer, serversAfterChange, serversOfMachine } from './mcp_machine.ts';
 
@@ -32,6 +33,7 @@ export async function giveConsentHere(
   const offer = await offerPackage(call, typed, isolation.hosts);
   if (offer !== null && offer.plan !== null) call.print.note(toPrintable(`installs ${offer.text}`));
   await installOffered(call, typed.name, offer);
+  if (known.consent !== 'given') await learnToolsHere(call, known, offer);
   try {
     return known.consent === 'given' || (await consentTyped(call, { ...known, server: typed }, isolation));
   } catch (error) {

@@ -1,6 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { mcpReference } from '../../shared/mcp/references.ts';
+import type { LearnedTools, LearnTools, TrialStart } from '../../gateway/trial/learn_tools.ts';
 import type { Npm } from '../../gateway/packages/npm_program.ts';
 import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
@@ -12,6 +15,7 @@ import { ME } from '../testing/me_sample.ts';
 const HASH = `sha512-${'A'.repeat(86)}==`;
 const TIME = '2026-01-01T12:00:00.000Z';
 const server = localServer();
+const KEY = mcpReference(SERVER_ID, 'KEY');
 
 let home: TestHome;
 let npmCalls: string[];
@@ -43,7 +47,13 @@ const npm: Npm = (args, folder) => {
 
 const gone: Npm = () => Promise.resolve({ ok: false, error: 'no \u001b[2Jregistry' });
 
-function answering(consent: 'needed' | 'given', seen: string[], of = server, last: object | null = null): Answer {
+function answering(
+  consent: 'needed' | 'given',
+  seen: string[],
+  of = server,
+  last: object | null = null,
+  reviewed: readonly string[] | null = null,
+): Answer {
   const health = { state: 'stopped', last_error: null, checked_at: TIME, restarts: null, tools: null, gateways: 0 };
   const item = {
     server: snapshotRecord({ server: of, authorization: null }),
@@ -52,6 +62,7 @@ function answering(consent: 'needed' | 'given', seen: string[], of = server, las
     last_consent: last,
     missing: [],
     credentials: '',
+    reviewed,
     health,
   };
   return ({ url, method }) => {
@@ -147,6 +158,54 @@ describe('a consent to a server from a package', () => {
     const done = await runCli(home, ['mcp', 'consent', '--yes'], { answer, npm });
     expect([done.code, npmCalls]).toEqual([1, []]);
     expect(done.stderr).toContain('svc never runs');
+  });
+});
+
+const tool = (name: string) => ({ name, inputSchema: { type: 'object' as const }, _meta: { build: 7 } });
+
+describe('the tools of a server whose package is installed', () => {
+  const learned = ok({ tools: [tool('read'), tool('write')], place: 'sandbox' as const });
+  let told: unknown[];
+  let starts: TrialStart[];
+  beforeEach(() => {
+    told = [];
+    starts = [];
+  });
+
+  const consentWith = (result: Result<LearnedTools, string>, of = server, isRefused = false) => {
+    const plain = answering('needed', seen, of, null, ['a'.repeat(64)]);
+    const answer: Answer = (call) => {
+      if (!call.url.pathname.endsWith('/v1/mcp/tools')) return plain(call);
+      told.push(...seen, call.body);
+      return isRefused
+        ? { status: 503, body: { error: { code: 'unavailable', message: 'no control plane' } } }
+        : { status: 204 };
+    };
+    const learnTools: LearnTools = (start) => {
+      starts.push(start);
+      return Promise.resolve(result);
+    };
+    return runCli(home, ['mcp', 'consent', '--yes'], { answer, npm, learnTools });
+  };
+
+  test('are learned before the consent, and told to the control plane', async () => {
+    const done = await consentWith(learned);
+    const members = ['read', 'write'].map((name) => ({ name, inputSchema: { type: 'object' } }));
+    expect([done.code, told, seen]).toEqual([0, [{ server_id: SERVER_ID, tools: members }], ['consent, 2 entries']]);
+    expect(starts[0]?.command[0]).toMatch(/\/demo-mcp$/);
+    expect(done.stderr).toContain('demo lists 2 tools in a sandbox without network: read, write\n');
+  });
+
+  test.each([
+    ['the server does not start there', err('it ended \u001b[2J'), server, false],
+    ['they cannot be stored', learned, server, true],
+    ['an argument holds a credential', learned, localServer({ command: [...server.command, KEY] }), false],
+  ])('are learned at the first start if %s, which is said', async (_, result, of, isRefused) => {
+    const done = await consentWith(result, of, isRefused);
+    expect([done.code, seen]).toEqual([0, ['consent, 2 entries']]);
+    expect(done.stderr).toContain('the tools of demo are learned at its first start: ');
+    expect(done.stderr).not.toContain('\u001b');
+    expect(starts).toHaveLength(of === server ? 1 : 0);
   });
 });
 

@@ -3,7 +3,7 @@ import { MARK_WORDS } from '../../shared/mcp/tools/text_marks.ts';
 import { toolDifferences } from '../../shared/mcp/tools/tool_difference.ts';
 import { withChoice } from '../../shared/mcp/tool_policy.ts';
 import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
-import { showHidden, toPrintable } from '../../shared/model/shown_text.ts';
+import { showHidden, toPrintable, toShownLine } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type McpToolRecord, mcpToolsReply, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
 import { controlClient } from '../clients.ts';
@@ -124,7 +124,18 @@ async function acceptTools(
 function toolLine(tool: McpToolRecord): string {
   const { kind, state, choice, destructive } = tool;
   const words = state === 'waiting' ? 'waits for a look' : kind === 'tool' ? choice : 'accepted';
-  return `  ${toPrintable(nameOfRecord(tool))}: ${words}${destructive ? ' (the server calls it destructive)' : ''}\n`;
+  const line = `  ${toPrintable(nameOfRecord(tool))}: ${words}${destructive ? ' (the server calls it destructive)' : ''}\n`;
+  // What waits is shown whole below.
+  return state === 'waiting' ? line : `${line}    ${summaryOf(tool)}\n`;
+}
+
+const HASH_CHARACTERS = 12;
+const MOST_DESCRIPTION = 120;
+
+/** The beginning of its hash and of its description. */
+function summaryOf({ hash, definition: { description } }: McpToolRecord): string {
+  const text = typeof description === 'string' ? toShownLine(description, MOST_DESCRIPTION) : '';
+  return `${hash.slice(0, HASH_CHARACTERS)} ${text}`.trimEnd();
 }
 
 /**

@@ -46,6 +46,7 @@ export interface RunOptions {
   readonly userHome?: string;
   readonly env?: CliContext['env'];
   readonly npm?: CliContext['npm'];
+  readonly learnTools?: CliContext['learnTools'];
   readonly terminal?: boolean;
 }
 
@@ -109,6 +110,7 @@ export function testContext(home: TestHome, options: RunOptions = {}): TestConte
     version: '4.0.0',
     compileCache: join(home.path, 'cache'),
     fetch: createAnswering(calls, options.answer),
+    learnTools: options.learnTools ?? (() => Promise.resolve({ ok: false, error: 'it starts nothing in this test' })),
     npm: options.npm ?? (() => Promise.resolve({ ok: false, error: 'no npm in this test' })),
     pause: () => Promise.resolve(),
     now: () => Date.parse('2026-01-01T12:00:00Z'),

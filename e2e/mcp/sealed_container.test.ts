@@ -109,6 +109,7 @@ describeContainers('a new server', { timeout: HANGS_MS }, () => {
     const box = ['npx', '-y', '@acme/box@1.0.0'];
     const added = await done('mcp', 'add', 'box', '--allow', API, '--env', 'TOKEN', '--', ...box);
     expect(added.stderr).toContain('installed @acme/box@1.0.0 (2 packages');
+    expect(added.stderr).toMatch(/box lists \d+ tools in a container without network: /);
     await world.svc.cli(['mcp', 'credential', 'set', 'box', 'TOKEN', '--stdin'], { input: OWN });
     expect(await statusOf('box')).toMatchObject({ isolation: 'container', allowed_hosts: [API], refused_hosts: [] });
     await done('mcp', 'consent', 'box', '--withdraw');

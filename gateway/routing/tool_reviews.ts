@@ -137,17 +137,12 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
   /** The unknown tools of a list, as many as one report may have. */
   #newsOf(supervised: ReviewedServer, tools: readonly T[]): readonly T[] {
     const now = this.#options.ports.clock.now();
-    const news: T[] = [];
-    let room = MAX_REPORT_BYTES;
-    for (const tool of tools) {
-      if (this.#hashOf(tool) === null || this.isReviewed(supervised, tool)) continue;
+    const news = tools.filter((tool) => {
+      if (this.#hashOf(tool) === null || this.isReviewed(supervised, tool)) return false;
       const reportedAt = this.#reportedAt.get(this.#keyOf(supervised, tool));
-      if (reportedAt !== undefined && now - reportedAt < REPORT_AGAIN_MS) continue;
-      room -= Buffer.byteLength(JSON.stringify(readMembers(tool)));
-      if (room < 0 || news.length >= MAX_TOOLS_OF_SERVER) break;
-      news.push(tool);
-    }
-    return news;
+      return reportedAt === undefined || now - reportedAt >= REPORT_AGAIN_MS;
+    });
+    return news.slice(0, countForReport(news));
   }
 
   /** Each report is an event in the audit log, and a server can name new tools as often as it likes. */
@@ -177,6 +172,13 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
     this.#waiting.set(serverId, count);
     this.#options.onWaiting();
   }
+}
+
+/** How many of these, from the first, one report may have. */
+export function countForReport(tools: readonly (Tool | Prompt)[]): number {
+  let room = MAX_REPORT_BYTES;
+  const past = tools.findIndex((tool) => (room -= Buffer.byteLength(JSON.stringify(readMembers(tool)))) < 0);
+  return Math.min(past < 0 ? tools.length : past, MAX_TOOLS_OF_SERVER);
 }
 
 /** How much text of a result is searched. */

@@ -22,7 +22,7 @@ import type { FilledBearer } from './current_mask.ts';
 
 interface LauncherOptions {
   readonly ports: Pick<GatewayPorts, 'release' | 'clock'>;
-  readonly local: LocalLaunch;
+  readonly local: Pick<LocalLaunch, 'start' | 'explainFailure' | 'findTrial' | 'keepStarted' | 'goBack'>;
   readonly limits: GatewayLimits;
   /** The version of this program, sent to servers. */
   readonly version: string;

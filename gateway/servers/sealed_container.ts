@@ -1,17 +1,19 @@
-import { join, relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AGENT_HARDENING } from '../../sandbox/engine/agent_hardening.ts';
 import { containerLabels } from '../../sandbox/engine/container_labels.ts';
-import type { BindMount, ContainerRuntime, ContainerSpec } from '../../sandbox/engine/container_runtime.ts';
+import type { ContainerRuntime, ContainerSpec } from '../../sandbox/engine/container_runtime.ts';
 import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
 import { isReadByDocker } from '../../sandbox/engine/engine_cli.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ServerSession, ServerSessions } from '../gateway_ports.ts';
-import { makeReadableByAll } from '../packages/package_folder.ts';
-import { CONTAINER_HOME, type ContainerMarks, CONTAINER_VARIABLES, containerLabelsOf } from './container_command.ts';
-import type { ProgramCommand } from './container_command.ts';
+import { confinedSpec } from './confined_container.ts';
+import {
+  type ContainerMarks,
+  CONTAINER_VARIABLES,
+  containerLabelsOf,
+  type ProgramCommand,
+} from './container_command.ts';
 
 /** What one run of a server in a container with a closed network consists of (decision 0080). */
 export interface SealedRun {
@@ -37,28 +39,9 @@ interface SealedContainer {
   end(): Promise<void>;
 }
 
-const PACKAGE_FOLDER = '/opt/svc/package';
 const BUNDLE = '/etc/svc/proxy/bundle.pem';
-const USER = '65532:65532';
 const POLL_MS = 20;
 const START_MS = 30_000;
-
-const CONFINEMENT = {
-  memory: '1g',
-  cpus: '2',
-  tmpfs: [
-    '/tmp:rw,nosuid,nodev,mode=1777,size=512m',
-    // Package runners execute files below the home directory.
-    `${CONTAINER_HOME}:rw,nosuid,nodev,exec,mode=0700,uid=65532,gid=65532,size=1g`,
-  ],
-} as const;
-
-/**
- * Waits for a line, which the gateway writes before every message of the protocol, so that the program finds the proxy open.
- * A shell reads a pipe byte by byte, so the messages after the line are the program's. The package's programs are last on the
- * PATH: none takes the place of one of the image.
- */
-const WAIT = 'read -r _ || exit 1; [ -z "$1" ] || PATH="$PATH:$1"; shift; exec "$@"';
 
 /** Creates the session and the container of a run. After a failure nothing is left. Errors are for a person. */
 export async function createSealedContainer(
@@ -116,38 +99,15 @@ async function begin(
 }
 
 function specOf(run: SealedRun, session: ServerSession, imageId: string): ContainerSpec {
-  const { command, packageFolder, marks, home } = run;
-  const programs = packageFolder === null ? '' : `${PACKAGE_FOLDER}/node_modules/.bin`;
-  return {
-    image: imageId,
-    name: null,
-    labels: { ...containerLabelsOf(marks), ...containerLabels(home, session.sessionId) },
-    env: environmentOf(run, session),
-    mounts: [{ source: session.caBundlePath, target: BUNDLE, readOnly: true }, ...packageMount(packageFolder)],
-    workdir: CONTAINER_HOME,
-    user: USER,
-    entrypoint: '/bin/sh',
-    command: ['-c', WAIT, 'svc-mcp', programs, ...command.map((word) => placeOf(word, packageFolder))],
-    tty: false,
-    stdin: true,
-    network: 'none',
-    hardening: { ...AGENT_HARDENING, capabilities: [], pidsLimit: 256 },
-    confinement: CONFINEMENT,
-    removedAtEnd: true,
-    enginesProxies: 'left_out',
-  };
-}
-
-/** The store is closed to other users by the directory above, so its files may be readable for the container's user. */
-function packageMount(folder: string | null): readonly BindMount[] {
-  if (folder === null) return [];
-  makeReadableByAll(folder);
-  return [{ source: folder, target: PACKAGE_FOLDER, readOnly: true }];
-}
-
-/** Where the container finds a path of the package. */
-function placeOf(word: string, folder: string | null): string {
-  return folder !== null && word.startsWith(`${folder}/`) ? join(PACKAGE_FOLDER, relative(folder, word)) : word;
+  const { marks, home } = run;
+  return confinedSpec(
+    { ...run, image: imageId },
+    {
+      labels: { ...containerLabelsOf(marks), ...containerLabels(home, session.sessionId) },
+      env: environmentOf(run, session),
+      mounts: [{ source: session.caBundlePath, target: BUNDLE, readOnly: true }],
+    },
+  );
 }
 
 /**

@@ -92,12 +92,20 @@ function reviewedPanel(view: McpToolsView, tools: readonly McpToolRecord[]): Htm
     <div class="panel-head"><h2 id="reviewed-title">Accepted</h2></div>
     ${
       tools.length === 0
-        ? emptyState({ title: 'No tool yet', next: 'A gateway reports the tools when a client first lists them.' })
+        ? emptyState({
+            title: 'No tool yet',
+            next: 'They are learned at the install of a package, or when a client first lists them.',
+          })
         : dataTable<McpToolRecord>({
             caption: 'Accepted tools and prompts',
             rows: tools,
             columns: [
-              { title: 'Name', cell: (tool) => html`<code>${foreignText(nameOfRecord(tool))}</code>` },
+              {
+                title: 'Name',
+                cell: (tool) =>
+                  html`<code>${foreignText(nameOfRecord(tool))}</code>
+                    <span class="sub"><span title="SHA-256 of its definition">${tool.hash.slice(0, 12)}</span></span>`,
+              },
               { title: 'Description', cell: ({ definition }) => foreignText(descriptionOf(definition)) },
               {
                 title: 'Calls',
