@@ -1,22 +1,29 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { Provider } from 'oidc-provider';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { plantSecret, searchFiles } from './support/planted_secret.ts';
 import { connectThroughProxy } from './support/raw_client.ts';
+import { verifySigV4 } from './support/sigv4_verifier.ts';
+import { StsStub } from './support/sts_stub.ts';
 import { listen } from './support/tls_upstream.ts';
 import { startWorld, type World } from './support/world.ts';
 
 // A secret that an OpenID provider mints, from the command that adds its source to the request that has its value.
 
 const HOST = 'minted.example.test';
+const AWS_HOST = 's3.minted.example.test';
+const CALLER = 'AKIAE2EMINTED0000001';
 const KEY = plantSecret();
 let world: World;
 let server: Server;
 let origin: string;
 let minted: number;
+let sts: StsStub;
 
 beforeAll(async () => {
-  world = await startWorld([HOST]);
+  world = await startWorld([HOST, AWS_HOST]);
+  sts = new StsStub({ callers: new Map([[CALLER, KEY]]), now: Date.now });
   server = createServer();
   origin = `http://127.0.0.1:${await listen(server)}`;
   const provider = new Provider(origin, {
@@ -37,7 +44,8 @@ beforeAll(async () => {
   const answer = provider.callback();
   server.on('request', (request, response) => {
     if (request.url === '/token') minted += 1;
-    answer(request, response);
+    if (request.url !== '/sts') return answer(request, response);
+    return void answerSts(request).then(({ status, body }) => response.writeHead(status).end(body));
   });
 });
 afterAll(async () => {
@@ -46,16 +54,21 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
+async function answerSts(request: IncomingMessage) {
+  const headers = (name: string) => request.headersDistinct[name] ?? [];
+  return sts.answer({ method: 'POST', target: '/sts', headers, body: await buffer(request) });
+}
+
 async function cli(args: readonly string[], input = ''): Promise<string> {
   const { code, stdout, stderr } = await world.svc.cli(args, { input });
   expect([code, stderr]).toEqual([0, '']);
   return stdout;
 }
 
-async function send(): Promise<number> {
+async function send(host = HOST, lines = ''): Promise<number> {
   const session = await world.svc.session();
-  const client = await connectThroughProxy(session, HOST);
-  const { status } = await client.exchange(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+  const client = await connectThroughProxy(session, host);
+  const { status } = await client.exchange(`GET / HTTP/1.1\r\nHost: ${host}\r\n${lines}\r\n`);
   client.close();
   await session.end();
   return status;
@@ -69,7 +82,7 @@ it('a minted secret is in the requests of its binding, in the audit log by its p
     /^a value for the scope repo:read at 127\.0\.0\.1:\d+ for the client build, until .*Z; it was discarded\n$/,
   );
   await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://ci/build' });
-  expect(await Promise.all(Array.from({ length: 5 }, send))).toEqual([200, 200, 200, 200, 200]);
+  expect(await Promise.all(Array.from({ length: 5 }, () => send()))).toEqual([200, 200, 200, 200, 200]);
   expect(minted).toBe(2);
   const sent = new Set(world.upstream.requests.map((request) => request.header('authorization')));
   expect(sent.size).toBe(1);
@@ -84,6 +97,32 @@ it('a minted secret is in the requests of its binding, in the audit log by its p
   for (const secret of [token, KEY]) {
     expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
     expect(JSON.stringify(events)).not.toContain(secret);
+  }
+});
+
+it('a role of AWS is in the signatures of its binding: the three parts of one key set, and in no file', async () => {
+  world.upstream.reset();
+  const role = ['role_arn=arn:aws:iam::123456789012:role/deploy', 'region=eu-north-1', `sts_url=${origin}/sts`];
+  const set = [...role, `access_key_id=${CALLER}`, 'tags=Project=svc'].flatMap((field) => ['--set', field]);
+  await cli(['secret', 'source', 'add', 'aws/deploy', 'aws_assume_role', '--stdin', ...set], KEY);
+  const bind = ['binding', 'add', AWS_HOST, '--scheme', 'sigv4-resign', '--credential', 'vault://aws/deploy'];
+  await cli([...bind, '--access-key-id', 'minted', '--region', 'eu-north-1', '--service', 's3']);
+  const placeholder = `Authorization: AWS4-HMAC-SHA256 Credential=minted/20200101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=${'0'.repeat(64)}\r\n`;
+  expect(await Promise.all([send(AWS_HOST), send(AWS_HOST, placeholder), send(AWS_HOST)])).toEqual([200, 200, 200]);
+  expect(sts.issued.size).toBe(1);
+  const secrets = new Map([...sts.issued].map(([id, { secret }]) => [id, secret]));
+  for (const { method, target, body, ...request } of world.upstream.requests) {
+    const headers = (name: string) => request.headers(name);
+    const verdict = verifySigV4({ method, target, headers, body: body.data }, secrets, Date.now());
+    expect(verdict).toMatchObject({ ok: true, region: 'eu-north-1', service: 's3' });
+    const tokens = verdict.ok ? [sts.issued.get(verdict.accessKeyId)?.token] : [];
+    expect(request.headers('x-amz-security-token')).toEqual(tokens);
+  }
+  const events = JSON.stringify(await world.svc.events());
+  expect(events).toContain('the role arn:aws:iam::123456789012:role/deploy as svc');
+  for (const secret of [...sts.issued.values()].flatMap(({ secret: key, token }) => [key, token])) {
+    expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
+    expect(events).not.toContain(secret);
   }
 });
 

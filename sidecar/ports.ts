@@ -31,6 +31,8 @@ export interface ReleasedCredential {
   readonly version: string;
   /** For an access token: it must not be used from this time on. Milliseconds since the epoch. */
   readonly expiresAt?: number;
+  /** The rest of a key set of AWS, of which `secret` is the secret access key. All three are of one mint. */
+  readonly signedAs?: { readonly accessKeyId: string; readonly sessionToken: Secret };
 }
 
 /**

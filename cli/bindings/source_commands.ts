@@ -16,6 +16,7 @@ import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { type OwnerOption, ownerFilter, ownerOption, withSecretSource } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSecret, requireSource, type SecretSource as KeyInput } from '../terminal/read_secret.ts';
+import { toCount } from './binding_input.ts';
 import { removeSecret } from './remove_secret.ts';
 
 type AddOptions = KeyInput &
@@ -119,6 +120,7 @@ function readField(kind: SourceKind, text: string): [string, unknown] {
     );
   }
   if (form === 'text') return [name, value];
+  if (form === 'number') return [name, toCount(value)];
   const items = value.split(/[\s,]+/).filter((item) => item !== '');
   return [name, form === 'list' ? items : Object.fromEntries(items.map((item) => splitPair(item)))];
 }

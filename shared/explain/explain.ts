@@ -13,6 +13,7 @@ import type {
 } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
+import { MINTED_KEY_ID } from '../model/source_kind.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
@@ -408,7 +409,7 @@ const PLACES: { readonly [S in InjectionScheme]: (injection: Extract<Injection, 
   'header-template': ({ header }) => `the header ${header}, by its template`,
   'query-param': ({ queryParam }) => `the query parameter ${queryParam}`,
   'sigv4-resign': ({ accessKeyId, region, service }) =>
-    `an AWS version-4 signature for ${service} in ${region} by ${accessKeyId}`,
+    `an AWS version-4 signature for ${service} in ${region} by ${accessKeyId === MINTED_KEY_ID ? 'the minted key' : accessKeyId}`,
 };
 
 function placeWords<S extends InjectionScheme>(injection: Extract<Injection, { scheme: S }>): string {

@@ -7,7 +7,10 @@ import type { Presented } from './scheme_adapter.ts';
  * What the client itself put in the place of `binding`'s credential. Looks only there: a sentinel or credential anywhere
  * else is ignored and stays unchanged.
  */
-export function findPresentedCredential(binding: HostBinding, request: OutgoingRequest): Presented {
+export function findPresentedCredential(
+  binding: Pick<HostBinding, 'injection' | 'emit'>,
+  request: OutgoingRequest,
+): Presented {
   const sentinel = binding.emit.mechanism === 'sentinel-swap' ? binding.emit.sentinel : null;
   return adapterOf(binding.injection).findPresented(binding.injection, request, sentinel);
 }

@@ -5,7 +5,8 @@ import type { HostBinding, Injection } from '../model/host_binding.ts';
 import { Secret } from '../model/secret.ts';
 import { inject } from './inject.ts';
 import { findPresentedCredential } from './find_presented.ts';
-import { linesOf, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
+import { linesOf, schemeBinding, sampleRequest } from './testing/sample_requests.ts';
+import { WebHash } from './web_hash.ts';
 
 const BEARER: Injection = { scheme: 'bearer' };
 const BASIC: Injection = { scheme: 'basic', username: 'x-access-token' };

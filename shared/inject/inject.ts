@@ -10,10 +10,12 @@ import { findPresentedCredential } from './find_presented.ts';
 import { adapterOf } from './schemes.ts';
 
 interface InjectInput {
-  readonly binding: HostBinding;
+  readonly binding: Pick<HostBinding, 'injection' | 'emit'>;
   readonly request: OutgoingRequest;
   readonly credential: Secret;
   readonly sessionToken?: Secret;
+  /** In place of the binding's: that of the key set to which the credential belongs. */
+  readonly accessKeyId?: string;
   readonly body: PayloadBody;
   readonly now: Date;
   readonly hash: HashPort;
@@ -43,6 +45,7 @@ export function inject(
     request,
     credential,
     sessionToken,
+    accessKeyId: input.accessKeyId ?? null,
     sentinel: findPresentedSentinel(binding, request),
     body,
     now,
@@ -56,7 +59,7 @@ const NOMINATED_AWAY = refusal(
   'The Connection header names the header that carries the credential: send the request without that name in Connection.',
 );
 
-function findPresentedSentinel(binding: HostBinding, request: OutgoingRequest): string | null {
+function findPresentedSentinel(binding: InjectInput['binding'], request: OutgoingRequest): string | null {
   if (binding.emit.mechanism !== 'sentinel-swap') return null;
   return findPresentedCredential(binding, request) === 'sentinel' ? binding.emit.sentinel : null;
 }

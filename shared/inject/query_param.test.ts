@@ -4,7 +4,8 @@ import { Secret } from '../model/secret.ts';
 import type { InjectedRequest } from './outgoing_request.ts';
 import { inject } from './inject.ts';
 import { findPresentedCredential } from './find_presented.ts';
-import { schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
+import { schemeBinding, sampleRequest } from './testing/sample_requests.ts';
+import { WebHash } from './web_hash.ts';
 
 const INJECT = schemeBinding({ scheme: 'query-param', queryParam: 'api_key' });
 const SWAP = schemeBinding(

@@ -18,6 +18,8 @@ export interface WriteInput {
   readonly sentinel: string | null;
   readonly credential: string;
   readonly sessionToken: string | null;
+  /** Not a secret. Null: the injection has it. */
+  readonly accessKeyId: string | null;
   readonly body: PayloadBody;
   readonly now: Date;
   readonly hash: HashPort;

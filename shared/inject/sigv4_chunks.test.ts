@@ -5,7 +5,9 @@ import { fieldValues } from '../net/http/http1_head.ts';
 import { latin1Bytes, latin1Text } from './byte_text.ts';
 import { inject } from './inject.ts';
 import type { BodyTransform, InjectedRequest } from './outgoing_request.ts';
-import { joinBytes, PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
+import { PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest } from './testing/sample_requests.ts';
+import { joinBytes } from './join_bytes.ts';
+import { WebHash } from './web_hash.ts';
 import { MAX_SIGNED_CHUNK_BYTES } from './sigv4_chunks.ts';
 
 /** The example of the S3 documentation, "Signature calculations for the Authorization header: chunked upload". */

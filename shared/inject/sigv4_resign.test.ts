@@ -9,7 +9,8 @@ import { emitDecision } from './emit_decision.ts';
 import { inject } from './inject.ts';
 import type { PayloadBody } from './outgoing_request.ts';
 import { findPresentedCredential } from './find_presented.ts';
-import { linesOf, PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
+import { linesOf, PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest } from './testing/sample_requests.ts';
+import { WebHash } from './web_hash.ts';
 
 const KEY_ID = 'AKIAIOSFODNN7EXAMPLE';
 const S3 = { scheme: 'sigv4-resign', accessKeyId: KEY_ID, region: 'us-east-1', service: 's3' } as const;
@@ -26,17 +27,19 @@ interface Call {
   readonly body?: PayloadBody;
   readonly binding?: HostBinding;
   readonly sessionToken?: string;
+  readonly accessKeyId?: string;
   readonly secretKey?: string;
 }
 
 function resultOf(call: Call) {
-  const { method = 'GET', target = '/test.txt', lines = [], sessionToken } = call;
+  const { method = 'GET', target = '/test.txt', lines = [], sessionToken, accessKeyId } = call;
   return Promise.resolve(
     inject({
       binding: call.binding ?? INJECT,
       request: sampleRequest(target, ['Host: examplebucket.s3.amazonaws.com', ...lines], method),
       credential: new Secret(call.secretKey ?? SECRET_KEY),
       ...(sessionToken === undefined ? {} : { sessionToken: new Secret(sessionToken) }),
+      ...(accessKeyId !== undefined && { accessKeyId }),
       body: call.body ?? { kind: 'none' },
       now: new Date('2013-05-24T00:00:00Z'),
       hash: WebHash,
@@ -181,6 +184,15 @@ describe('sigv4-resign: headers', () => {
   it('sends and signs the session token', async () => {
     expect(await header('x-amz-security-token', { sessionToken: 'TOKEN' })).toBe('TOKEN');
     expect(await header('authorization', { sessionToken: 'TOKEN' })).toContain('x-amz-date;x-amz-security-token,');
+  });
+
+  it('names the access key id of the key set, not that of the binding', async () => {
+    expect(await header('authorization', { accessKeyId: 'ASIAMINTED' })).toMatch(
+      /^AWS4-HMAC-SHA256 Credential=ASIAMINTED\//,
+    );
+    const presigned =
+      '/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2Fx&X-Amz-Signature=00';
+    expect((await sign({ target: presigned, accessKeyId: 'ASIAMINTED' })).target).toContain('Credential=ASIAMINTED%2F');
   });
 
   it('does not sign a header that a hop may change, even if the client did', async () => {

@@ -26,9 +26,10 @@ export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
   deriveSecrets: () => [],
   findPresented: findPresentedSignature,
   async write(injection, input) {
-    const { request, credential, now, hash } = input;
+    const { request, credential, accessKeyId, now, hash } = input;
     if (!request.target.startsWith('/') || request.target.includes('#')) return err(NOT_SIGNABLE);
-    const signer = new Signer({ injection, secretAccessKey: credential, now, hash });
+    const signedAs = accessKeyId === null ? injection : { ...injection, accessKeyId };
+    const signer = new Signer({ injection: signedAs, secretAccessKey: credential, now, hash });
     const resign = isPresigned(request.target) ? resignPresigned : signAuthorization;
     const signed = await resign(injection, signer, input);
     if (!signed.ok) return signed;

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { byteTextOf } from './byte_text.ts';
 import { inject } from './inject.ts';
-import { PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest, WebHash } from './testing/sample_requests.ts';
+import { PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest } from './testing/sample_requests.ts';
+import { WebHash } from './web_hash.ts';
 import { Secret } from '../model/secret.ts';
 
 /** A case of AWS's published signing test suite. */

@@ -1,3 +1,26 @@
 /** The kinds of sources that mint the value of a secret. A secret without a source has a stored value. */
-export const SOURCE_KINDS = ['client_credentials', 'jwt_bearer', 'google_service_account', 'github_app'] as const;
+export const SOURCE_KINDS = [
+  'client_credentials',
+  'jwt_bearer',
+  'google_service_account',
+  'github_app',
+  'aws_assume_role',
+  'aws_web_identity',
+] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
+
+/**
+ * Whether a mint gives a key set of AWS: a secret access key with its access key id and session token. The three are one value, so
+ * that nobody combines those of two mints.
+ */
+export function mintsKeySet(kind: string): boolean {
+  return kind === 'aws_assume_role' || kind === 'aws_web_identity';
+}
+
+/** The `access_key_id` of a `sigv4-resign` binding whose credential is a key set: each mint has an id of its own. */
+export const MINTED_KEY_ID = 'minted';
+
+/** Why a key set cannot be used as one value. */
+export function keySetProblem(reference: string): string {
+  return `${reference} is a key set of AWS: only a binding with the scheme "sigv4-resign" and access_key_id "${MINTED_KEY_ID}" can use it`;
+}

@@ -174,7 +174,12 @@ export const credentialsPayload = z.object({
     .default([]),
 });
 export type CredentialsPayload = z.infer<typeof credentialsPayload>;
-export const sealedCredential = z.strictObject({ value: z.string() });
+export const sealedCredential = z.strictObject({
+  value: z.string(),
+  /** Of a key set of AWS, whose secret access key is the value. A sidecar that does not know the field refuses the credential. */
+  signed_as: z.strictObject({ access_key_id: z.string(), session_token: z.string() }).optional(),
+});
+export type SealedCredential = z.infer<typeof sealedCredential>;
 
 const MAX_EVENTS_PER_CALL = 1_000;
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { INJECTION_SCHEMES, type InjectionScheme } from '../model/host_binding.ts';
+import { MINTED_KEY_ID } from '../model/source_kind.ts';
 import { didYouMean } from '../model/near_match.ts';
 import { portOfHost } from '../net/host_port.ts';
 
@@ -20,7 +21,7 @@ const PARAMETER_FIX: Readonly<Record<string, string>> = {
   header: 'the name of the header',
   template: 'the value of the header with {token} where the credential goes',
   query_param: 'the name of the query-string parameter',
-  access_key_id: 'the access key id that belongs to the secret key',
+  access_key_id: `the access key id that belongs to the secret key, or "${MINTED_KEY_ID}" for a key set that AWS mints`,
   region: 'the region the signature is for; it is never guessed from the host',
   service: 'the service the signature is for; it is never guessed from the host',
 };
@@ -37,6 +38,7 @@ export function checkBinding(value: unknown, context: z.core.$RefinementCtx): vo
   const binding: Fields = { ...value };
   const report: Report = (field, message) => context.addIssue({ code: 'custom', path: [field], message });
   checkSchemeParameters(binding, report);
+  checkKeySet(binding, report);
   checkEmit(binding, report);
   checkBody(binding, report);
   checkPorts(binding, report);
@@ -62,6 +64,12 @@ function checkSchemeParameters(binding: Fields, report: Report): void {
       report(field, `belongs to scheme "${other}", and the scheme is "${scheme}": remove it or change the scheme`);
     }
   }
+}
+
+/** A key set has its session token; another one would be of another mint. */
+function checkKeySet(binding: Fields, report: Report): void {
+  if (binding['access_key_id'] !== MINTED_KEY_ID || binding['session_token_ref'] === undefined) return;
+  report('session_token_ref', `is part of the key set that is minted: remove it, or write the access key id`);
 }
 
 function checkEmit(binding: Fields, report: Report): void {

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { parseJson } from '../model/json.ts';
 import type { SourceKind } from '../model/source_kind.ts';
 import { providerUrl } from './connectors/connector_credentials.ts';
+import { accessKeyIdText } from './host_binding_fields.ts';
 import { line, owner, time } from './primitives.ts';
 import { secretFacts, secretValue, vaultPath } from './secrets.ts';
 
@@ -73,7 +75,74 @@ const githubApp = z.strictObject({
   permissions: z.record(z.string().regex(/^[a-z_]{1,60}$/), z.enum(['read', 'write', 'admin'])).optional(),
 });
 
-const SOURCES = [clientCredentials, jwtBearer, googleServiceAccount, githubApp] as const;
+const awsArn = z.string().max(2048);
+/** The longest session policy of AWS. */
+const MAX_POLICY_CHARACTERS = 2048;
+/** A role of AWS, and what its session may do at most. */
+const awsRole = {
+  role_arn: awsArn.regex(
+    /^arn:aws[a-z-]*:iam::\d{12}:role\/[\w+=,.@/-]{1,576}$/,
+    'is not the ARN of a role, such as arn:aws:iam::123456789012:role/deploy',
+  ),
+  /** What the logs of AWS show. */
+  session_name: z
+    .string()
+    .regex(/^[\w+=,.@-]{2,64}$/, 'is not a session name: 2 to 64 letters, digits and +=,.@-_')
+    .default('svc'),
+  /** The region whose STS is asked, and for which the call is signed. */
+  region: z.string().regex(/^[a-z]{2,8}(?:-[a-z]{1,12}){1,3}-\d{1,2}$/, 'is not a region, such as eu-central-1'),
+  duration_seconds: z.number().int().min(900).max(43_200).default(3600),
+  /** A session policy, in JSON: the session may do what both it and the role allow. */
+  policy: z
+    .string()
+    .max(MAX_POLICY_CHARACTERS)
+    .refine(isJsonObject, 'is not a JSON object, such as {"Version":"2012-10-17","Statement":[...]}')
+    .optional(),
+  /** Managed policies that narrow the session in the same way. */
+  policy_arns: z
+    .array(awsArn.regex(/^arn:aws[a-z-]*:iam::(?:\d{12}|aws):policy\/[\w+=,.@/-]+$/, 'is not the ARN of a policy'))
+    .min(1)
+    .max(10)
+    .optional(),
+  /** Default: the STS of the region. */
+  sts_url: providerUrl.optional(),
+};
+const tagText = (longest: number) =>
+  z
+    .string()
+    .regex(new RegExp(`^[\\p{L}\\p{N} _.:/=+\\-@]{0,${longest}}$`, 'u'), 'has a character that no tag may have');
+
+const awsAssumeRole = z.strictObject({
+  kind: z.literal('aws_assume_role'),
+  /** Of the caller, whose secret access key is the key of the source. */
+  access_key_id: accessKeyIdText,
+  ...awsRole,
+  external_id: z
+    .string()
+    .regex(/^[\w+=,.@:/-]{2,1224}$/, 'is not an external id')
+    .optional(),
+  tags: z.record(tagText(128).min(1), tagText(256)).optional(),
+  /** The tags that stay when the session assumes another role. */
+  transitive_tag_keys: z.array(tagText(128).min(1)).max(50).optional(),
+});
+
+const awsWebIdentity = z.strictObject({
+  kind: z.literal('aws_web_identity'),
+  ...awsRole,
+  /** The OpenID provider in IAM, at whose URL AWS finds the public key. */
+  issuer: z.string().regex(/^https:\/\/[\x21-\x7e]{1,250}$/, 'is not an https URL'),
+  subject: word,
+  audience: word.default('sts.amazonaws.com'),
+  algorithm: z.enum(['RS256', 'ES256']).default('RS256'),
+  key_id: word.optional(),
+});
+
+function isJsonObject(text: string): boolean {
+  const value = parseJson(text);
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const SOURCES = [clientCredentials, jwtBearer, googleServiceAccount, githubApp, awsAssumeRole, awsWebIdentity] as const;
 
 /** What a source of each kind is made of, apart from its key. None of it is secret. */
 export const secretSource = z
@@ -90,13 +159,24 @@ export type SecretSource = z.output<typeof secretSource>;
 export type SourceOf<K extends SourceKind> = Extract<SecretSource, { kind: K }>;
 
 /** What the key of a source is called. */
-export function sourceKeyName(source: SecretSource): 'client secret' | 'private key' {
+export function sourceKeyName(source: SecretSource): 'client secret' | 'private key' | 'secret access key' {
+  if (source.kind === 'aws_assume_role') return 'secret access key';
   const isShared = source.kind === 'client_credentials' && source.client_authentication !== 'private_key_jwt';
   return isShared ? 'client secret' : 'private key';
 }
 
-/** How a field of a source is written at a command line: `text`, a list with commas, or pairs `name=value` with commas. */
-type FieldForm = 'text' | 'list' | 'pairs';
+/** How a field of a source is written at a command line: `text`, a number, a list with commas, or pairs `name=value` with commas. */
+type FieldForm = 'text' | 'number' | 'list' | 'pairs';
+
+const ROLE_FIELDS = {
+  role_arn: 'text',
+  session_name: 'text',
+  region: 'text',
+  duration_seconds: 'number',
+  policy: 'text',
+  policy_arns: 'list',
+  sts_url: 'text',
+} as const;
 
 /** The fields of each kind, in the order in which people are shown them. */
 export const SOURCE_FIELDS: {
@@ -137,6 +217,21 @@ export const SOURCE_FIELDS: {
     permissions: 'pairs',
     api_url: 'text',
   },
+  aws_assume_role: {
+    access_key_id: 'text',
+    ...ROLE_FIELDS,
+    external_id: 'text',
+    tags: 'pairs',
+    transitive_tag_keys: 'list',
+  },
+  aws_web_identity: {
+    ...ROLE_FIELDS,
+    issuer: 'text',
+    subject: 'text',
+    audience: 'text',
+    algorithm: 'text',
+    key_id: 'text',
+  },
 };
 
 /**
@@ -149,7 +244,7 @@ export const sourceInput = z
     owner: owner.default('personal'),
     description: line(500).optional(),
     source: secretSource,
-    /** The client secret, or the private key in PEM (PKCS#8; for RSA also PKCS#1). */
+    /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), or the secret access key of an AWS caller. */
     key: secretValue,
   })
   .meta({ id: 'SecretSourceInput' });

@@ -211,18 +211,21 @@ async function openReleased(
   reply: Pick<CredentialsPayload, 'expires_at'>,
   now: number,
 ): Promise<ReleasedCredential> {
-  const secret = await unseal(identity, sealed);
-  if (end === undefined) return { secret, version };
+  const opened = { ...(await unseal(identity, sealed)), version };
+  if (end === undefined) return opened;
   const answeredAt = Date.parse(reply.expires_at) - CREDENTIALS_REPLY_SECONDS * 1000;
-  return { secret, version, expiresAt: Math.min(Date.parse(end), now + Date.parse(end) - answeredAt) };
+  return { ...opened, expiresAt: Math.min(Date.parse(end), now + Date.parse(end) - answeredAt) };
 }
 
-async function unseal(identity: Identity, sealed: string): Promise<Secret> {
+async function unseal(identity: Identity, sealed: string): Promise<Pick<ReleasedCredential, 'secret' | 'signedAs'>> {
   const { plaintext } = await compactDecrypt(sealed, identity.receivingKey, {
     keyManagementAlgorithms: ['ECDH-ES'],
     contentEncryptionAlgorithms: ['A256GCM'],
   });
-  return new Secret(sealedCredential.parse(JSON.parse(decoder.decode(plaintext))).value);
+  const { value, signed_as: signedAs } = sealedCredential.parse(JSON.parse(decoder.decode(plaintext)));
+  if (signedAs === undefined) return { secret: new Secret(value) };
+  const { access_key_id: accessKeyId, session_token: token } = signedAs;
+  return { secret: new Secret(value), signedAs: { accessKeyId, sessionToken: new Secret(token) } };
 }
 
 function isMine(

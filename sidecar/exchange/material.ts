@@ -3,16 +3,20 @@ import { SEARCH_KEY_WORDS } from '../../shared/inject/scrub/block_search.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubSecrets } from '../../shared/inject/scrub/scrub_secrets.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
-import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { ok } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
+import { keySetProblem, MINTED_KEY_ID } from '../../shared/model/source_kind.ts';
+import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
 
 /** The vault values that a binding's request needs, and the patterns to mask in its reply. */
 export interface CredentialMaterial {
   readonly credential: Secret;
   readonly sessionToken: Secret | null;
+  /** Of a key set; else the binding has it. */
+  readonly accessKeyId: string | null;
   readonly scrub: ScrubPatterns;
 }
 
@@ -80,9 +84,31 @@ function materialOf(
 ): Result<CredentialMaterial, Refusal> {
   if (!released.ok) return released;
   if (!token.ok) return token;
-  const credential = released.value.secret;
-  const sessionToken = token.value?.secret ?? null;
-  return ok({ credential, sessionToken, scrub: cache.patternsFor(binding, credential, sessionToken) });
+  const refused = refuseKeySet(binding, released.value, token.value);
+  if (refused !== null) return err(refused);
+  const { secret: credential, signedAs } = released.value;
+  const sessionToken = signedAs?.sessionToken ?? token.value?.secret ?? null;
+  const scrub = cache.patternsFor(binding, credential, sessionToken);
+  return ok({ credential, sessionToken, accessKeyId: signedAs?.accessKeyId ?? null, scrub });
+}
+
+/** A key set is used whole, by a binding that says so; a part of it as any other credential would reach a host that may keep it. */
+function refuseKeySet(
+  { credential: { path }, injection }: HostBinding,
+  released: ReleasedCredential,
+  token: ReleasedCredential | null,
+): Refusal | null {
+  const wantsKeySet = injection.scheme === 'sigv4-resign' && injection.accessKeyId === MINTED_KEY_ID;
+  const hasKeySet = released.signedAs !== undefined;
+  if (hasKeySet !== wantsKeySet) {
+    const reference = formatVaultReference(path);
+    const message = hasKeySet
+      ? `${keySetProblem(reference)}.`
+      : `${reference} is no key set of AWS, and its binding has the access_key_id "${MINTED_KEY_ID}": write the access key id there, or have the secret minted by AWS.`;
+    return refusal('credential_unavailable', message);
+  }
+  if (token?.signedAs === undefined) return null;
+  return refusal('credential_unavailable', `The session token of the binding cannot be used: it is a key set of AWS.`);
 }
 
 function sessionTokenRef({ injection }: HostBinding): CredentialRef | undefined {

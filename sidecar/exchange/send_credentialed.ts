@@ -75,15 +75,16 @@ export async function sendCredentialed(
 /** The outgoing request with the credential written onto it. Synchronous if the scheme is. */
 function injectCredential(
   admitted: Admitted,
-  { credential, sessionToken, scrub }: CredentialMaterial,
+  { credential, sessionToken, accessKeyId, scrub }: CredentialMaterial,
   { clock, hash }: ExchangePorts,
 ): Result<Outgoing, Refusal> | Promise<Result<Outgoing, Refusal>> {
   const { request, incoming, binding } = admitted;
   const { buffered } = admitted.body;
   const framed = buffered === null ? request : { ...request, fields: reframe(request.fields, buffered.bytes) };
   const body = payloadOf(incoming, buffered);
-  const input = { binding, request: framed, credential, body, now: new Date(clock.now()), hash };
-  const done = inject(sessionToken === null ? input : { ...input, sessionToken });
+  const session = { ...(sessionToken !== null && { sessionToken }), ...(accessKeyId !== null && { accessKeyId }) };
+  const input = { binding, request: framed, credential, ...session, body, now: new Date(clock.now()), hash };
+  const done = inject(input);
   // Beside a session token, the patterns stand for the pair.
   const released = sessionToken === null ? credential : scrub;
   const finish = (written: Result<InjectedRequest, Refusal>): Result<Outgoing, Refusal> =>

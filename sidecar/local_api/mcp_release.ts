@@ -4,6 +4,8 @@ import type { Owner } from '../../shared/model/host_binding.ts';
 import { mcpOAuthRef } from '../../shared/model/mcp_server.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { keySetProblem } from '../../shared/model/source_kind.ts';
+import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import type { z } from 'zod';
 import type { KnownServer } from '../mcp/server_directory.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
@@ -69,7 +71,11 @@ async function valuesOf(
   const values: Record<string, string> = {};
   for (const [index, value] of resolved.entries()) {
     if (!value.ok) return err(notReleasedError(value.error));
-    values[paths[index] ?? ''] = value.value.secret.reveal();
+    const path = paths[index] ?? '';
+    if (value.value.signedAs !== undefined) {
+      return err(localError('credential_unavailable', `${keySetProblem(formatVaultReference(path))}.`));
+    }
+    values[path] = value.value.secret.reveal();
   }
   return ok(values);
 }

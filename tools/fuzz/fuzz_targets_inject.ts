@@ -42,6 +42,7 @@ function writeCredential(
     sentinel,
     credential: CREDENTIAL,
     sessionToken: null,
+    accessKeyId: null,
     body: { kind: 'none' },
     now: new Date(0),
     hash: HASH,

@@ -1,6 +1,7 @@
 import type { Mutation } from '../mutation.ts';
 
 const SOURCES = 'worker/secret_sources.test.ts';
+const AWS = 'worker/aws_sources.test.ts';
 const MINTED = 'worker/services/sources/minted_value.ts';
 const STORED = 'worker/services/sources/secret_sources.ts';
 
@@ -37,6 +38,46 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     text: 'if (!isNarrowed(source, data)) return',
     replacement: "if (!isNarrowed(source, data) && source.app_id === '') return",
     tests: [SOURCES],
+  },
+  {
+    row: 'Minted secrets',
+    holds: 'a key set of another session of AWS is discarded',
+    file: 'worker/services/sources/aws_sts.ts',
+    text: "if (textOf(xml, 'Arn') !== sessionArn(source))",
+    replacement: "if (textOf(xml, 'Arn') === '')",
+    tests: [AWS],
+  },
+  {
+    row: 'Minted secrets',
+    holds: 'a key set of AWS without its session policy is discarded',
+    file: 'worker/services/sources/aws_sts.ts',
+    text: "if (isNarrowed(source) && textOf(xml, 'PackedPolicySize') === null)",
+    replacement: 'if (isNarrowed(source) && xml === "")',
+    tests: [AWS],
+  },
+  {
+    row: 'Minted secrets',
+    holds: 'a key set of AWS is not one text for a connector, an MCP server or a program',
+    file: MINTED,
+    text: 'if (!current.ok || current.value.signedAs === undefined) return current;',
+    replacement: 'return current;',
+    tests: [AWS],
+  },
+  {
+    row: 'Minted secrets',
+    holds: 'a binding that does not say so cannot name a key set of AWS',
+    file: 'worker/services/bindings/host_bindings.ts',
+    text: 'if (isKeySet && !wantsKeySet) {',
+    replacement: 'if (isKeySet && !wantsKeySet && path === "") {',
+    tests: [AWS],
+  },
+  {
+    row: 'Minted secrets',
+    holds: 'a sidecar gives a key set of AWS to no other binding',
+    file: 'sidecar/exchange/material.ts',
+    text: 'if (hasKeySet !== wantsKeySet) {',
+    replacement: 'if (!hasKeySet && wantsKeySet) {',
+    tests: ['sidecar/exchange/material.test.ts'],
   },
   {
     row: 'Minted secrets',

@@ -3,7 +3,8 @@ import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { latin1Bytes, latin1Text, percentEncode } from '../byte_text.ts';
-import { joinBytes, SAMPLE_SEARCH_KEY } from '../testing/sample_requests.ts';
+import { SAMPLE_SEARCH_KEY } from '../testing/sample_requests.ts';
+import { joinBytes } from '../join_bytes.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { StreamScrubber } from './stream_scrubber.ts';
 

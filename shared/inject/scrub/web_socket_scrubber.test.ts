@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { latin1Bytes, latin1Text } from '../byte_text.ts';
-import { joinBytes, SAMPLE_SEARCH_KEY } from '../testing/sample_requests.ts';
+import { SAMPLE_SEARCH_KEY } from '../testing/sample_requests.ts';
+import { joinBytes } from '../join_bytes.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { WebSocketScrubber } from './web_socket_scrubber.ts';
 

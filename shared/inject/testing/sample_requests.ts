@@ -1,7 +1,7 @@
 import type { Emit, HostBinding, Injection } from '../../model/host_binding.ts';
 import { parseRequestHead } from '../../net/http/http1_head.ts';
 import { sampleBinding } from '../../model/testing/sample_binding.ts';
-import type { HashPort, OutgoingRequest } from '../outgoing_request.ts';
+import type { OutgoingRequest } from '../outgoing_request.ts';
 
 /** Valid objects for the tests of this folder; each test changes one field. */
 
@@ -26,43 +26,4 @@ export function sampleRequest(target: string, lines: readonly string[] = [], met
 /** The header lines of a request, without its Host line. */
 export function linesOf(request: OutgoingRequest): string[] {
   return request.fields.filter((field) => field.name !== 'host').map((field) => field.line);
-}
-
-/** SHA-256 and HMAC-SHA-256 from Web Crypto, which every runtime has. */
-export const WebHash: HashPort = class {
-  readonly #secret: Uint8Array<ArrayBuffer> | null;
-  readonly #parts: Uint8Array[] = [];
-
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#secret = secret === undefined ? null : joinBytes([bytesOf(secret)]);
-  }
-
-  update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#parts.push(bytesOf(data));
-  }
-
-  async digest(): Promise<Uint8Array> {
-    const data = joinBytes(this.#parts);
-    if (this.#secret === null) return new Uint8Array(await crypto.subtle.digest('SHA-256', data));
-    const algorithm = { name: 'HMAC', hash: 'SHA-256' };
-    const key = await crypto.subtle.importKey('raw', this.#secret, algorithm, false, ['sign']);
-    return new Uint8Array(await crypto.subtle.sign('HMAC', key, data));
-  }
-};
-
-function bytesOf(data: string | ArrayBuffer | ArrayBufferView): Uint8Array {
-  if (typeof data === 'string') return new TextEncoder().encode(data);
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-}
-
-/** All parts in one new array. */
-export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(parts.reduce((total, part) => total + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

@@ -33,7 +33,7 @@ const PARAMETERS: Readonly<Record<string, Parameter>> = {
   header: { label: 'Header', placeholder: 'X-Api-Key' },
   template: { label: 'Template', placeholder: '{token}' },
   query_param: { label: 'Query parameter', placeholder: 'key' },
-  access_key_id: { label: 'Access key id', placeholder: 'AKIAIOSFODNN7EXAMPLE' },
+  access_key_id: { label: 'Access key id (minted, if AWS mints the secret)', placeholder: 'AKIAIOSFODNN7EXAMPLE' },
   region: { label: 'Region', placeholder: 'eu-central-1' },
   service: { label: 'Service', placeholder: 's3' },
   session_token_ref: { label: 'Session token (optional)', placeholder: 'vault://user/aws-session-token' },

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { connectorOfVaultPath } from '../../../shared/model/connector.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { parseBindingReference } from '../../../shared/model/vault_path.ts';
+import { keySetProblem, MINTED_KEY_ID, mintsKeySet } from '../../../shared/model/source_kind.ts';
+import { formatVaultReference, parseBindingReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { HostBindingRecord, ValidHostBinding } from '../../../shared/wire/host_binding.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
@@ -17,6 +18,8 @@ import {
   listHostBindings,
   replaceHostBinding,
 } from '../../store/host_bindings.ts';
+import { findSealedSecret } from '../../store/secrets.ts';
+import { findSource } from '../../store/sources/secret_sources.ts';
 import { findConnectorsNamed } from '../../store/connectors.ts';
 import { parseStoredSpec } from '../connectors/connector_records.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
@@ -45,7 +48,7 @@ export async function createHostBinding(
     updatedAt: now,
   });
   return commitPolicy(context, caller, async () => {
-    const refused = await refuseConnectorCredential(context, row.ownerId, input);
+    const refused = await refuseCredential(context, row.ownerId, input);
     if (refused !== null) return err(refused);
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicateError(twin));
@@ -71,7 +74,7 @@ export async function putHostBinding(
     if (revision !== null && revision !== before.value.updatedAt) return err(changedSinceError(before.value));
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
     const row = toRow(input, { ...before.value, updatedAt: timeAfter(nowText(context), before.value.updatedAt) });
-    const refused = await refuseConnectorCredential(context, row.ownerId, input);
+    const refused = await refuseCredential(context, row.ownerId, input);
     if (refused !== null) return err(refused);
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicateError(twin));
@@ -170,6 +173,41 @@ export function credentialPaths(input: Pick<ValidHostBinding, 'credential_ref' |
     if (!path.ok) throw new Error('a binding was stored without being validated');
     return path.value;
   });
+}
+
+async function refuseCredential(
+  context: ServiceContext,
+  ownerId: string,
+  input: ValidHostBinding,
+): Promise<ApiError | null> {
+  const ofConnector = await refuseConnectorCredential(context, ownerId, input);
+  return ofConnector ?? refuseKeySet(context, ownerId, input);
+}
+
+/** Tells early what the sidecar would refuse: a key set is used whole, by a binding that says so. */
+async function refuseKeySet(
+  context: ServiceContext,
+  ownerId: string,
+  input: ValidHostBinding,
+): Promise<ApiError | null> {
+  const wantsKeySet = input.access_key_id === MINTED_KEY_ID;
+  for (const [index, path] of credentialPaths(input).entries()) {
+    const secret = await findSealedSecret(context.database, { ownerId, path });
+    if (secret === null) continue;
+    const reference = formatVaultReference(path);
+    const isKeySet = mintsKeySet((await findSource(context.database, secret.id))?.source.kind ?? 'stored');
+    if (isKeySet && !wantsKeySet) {
+      const field = index === 0 ? 'credential_ref' : 'session_token_ref';
+      return fieldError(field, `cannot be used so: ${keySetProblem(reference)}`);
+    }
+    if (wantsKeySet && !isKeySet) {
+      return fieldError(
+        'access_key_id',
+        `is "${MINTED_KEY_ID}", but AWS does not mint ${reference}: write the access key id`,
+      );
+    }
+  }
+  return null;
 }
 
 /**

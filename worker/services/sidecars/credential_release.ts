@@ -9,6 +9,7 @@ import {
   CREDENTIALS_TYP,
   type CredentialsPayload,
   type CredentialsRequest,
+  type SealedCredential,
   type UnsealedRequest,
 } from '../../../shared/wire/channel.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
@@ -24,7 +25,7 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 import { importReceivingKey, sealTo } from './sidecar_keys.ts';
-import { type CurrentValue, currentValue } from '../sources/minted_value.ts';
+import { type CurrentValue, currentCredential, currentValue } from '../sources/minted_value.ts';
 import { credentialVersion } from './snapshot.ts';
 import { errorCode } from '../../../shared/model/error_code.ts';
 
@@ -63,7 +64,7 @@ async function find(context: ServiceContext, caller: SidecarCaller, ref: Credent
   // What is stored there is the connector's whole bundle, with its refresh token.
   const row = connectorOfVaultPath(ref.path) !== null ? null : await findReferredSecret(context.database, place);
   if (row === null) return { ref, stored: null };
-  return encryptValue(caller, row, ref, await currentValue(context, row));
+  return encryptValue(caller, row, ref, await currentCredential(context, row));
 }
 
 /**
@@ -126,8 +127,8 @@ async function encryptValue(
   current: Result<CurrentValue, ApiError>,
 ): Promise<Found> {
   if (current.ok) {
-    const { secret, expiresAt } = current.value;
-    return { ref, stored: { row, sealed: await reseal(caller, secret), expiresAt } };
+    const { expiresAt } = current.value;
+    return { ref, stored: { row, sealed: await reseal(caller, current.value), expiresAt } };
   }
   const { message } = current.error;
   return { ref, stored: null, unavailable: { ...ref, reason: 'credential_unavailable', message } };
@@ -143,7 +144,7 @@ async function encryptAccess(
   if (access.ok) {
     const { token, expiresAt, secret } = access.value;
     const row = { ...secret, ...place };
-    return { ref, stored: { row, sealed: await reseal(caller, token), expiresAt } };
+    return { ref, stored: { row, sealed: await reseal(caller, { secret: token }), expiresAt } };
   }
   const isRevoked = access.error.code === 'reauthorisation_required';
   const reason = isRevoked ? ('reauthorisation_required' as const) : ('credential_unavailable' as const);
@@ -197,9 +198,16 @@ function credentialInText(): ApiError {
 }
 
 /** Decrypts with the vault and encrypts to the sidecar; the plaintext exists only in memory in between. */
-async function reseal(caller: SidecarCaller, secret: Secret): Promise<string> {
+async function reseal(
+  caller: SidecarCaller,
+  { secret, signedAs }: Pick<CurrentValue, 'secret' | 'signedAs'>,
+): Promise<string> {
   const key = await importReceivingKey(caller.receivingKey);
-  return sealTo(key, JSON.stringify({ value: secret.reveal() }));
+  const sealed: SealedCredential = { value: secret.reveal() };
+  if (signedAs === undefined) return sealTo(key, JSON.stringify(sealed));
+  const { accessKeyId, sessionToken } = signedAs;
+  const named = { access_key_id: accessKeyId, session_token: sessionToken.reveal() };
+  return sealTo(key, JSON.stringify({ ...sealed, signed_as: named }));
 }
 
 function toReleased(row: Place, sealed: string, expiresAt: string | null): Released {

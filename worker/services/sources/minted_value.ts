@@ -1,5 +1,6 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
+import { keySetProblem } from '../../../shared/model/source_kind.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { type SecretSource, secretSource } from '../../../shared/wire/secret_sources.ts';
@@ -25,22 +26,33 @@ import {
 } from '../../store/sources/secret_sources.ts';
 import type { SecretRow } from '../../store/secrets.ts';
 import { openRow } from '../vault/secrets.ts';
-import type { Minted, MintFailure } from './source_port.ts';
+import { fromSealedText, toSealedText } from './sealed_value.ts';
+import type { Minted, MintFailure, SignedAs } from './source_port.ts';
 import { configured } from './source_table.ts';
 
 /** The value behind a vault reference, with its end if it has one. */
 export interface CurrentValue {
   readonly secret: Secret;
+  /** The rest of a key set, whose secret access key is `secret`. */
+  readonly signedAs?: SignedAs;
   readonly expiresAt: string | null;
 }
 
 type Value = Result<CurrentValue, ApiError>;
 
+/** The current value of a secret for a use of one text, which a key set has not. Refuses like {@link currentCredential}. */
+export async function currentValue(context: ServiceContext, row: SecretRow): Promise<Value> {
+  const current = await currentCredential(context, row);
+  if (!current.ok || current.value.signedAs === undefined) return current;
+  const reference = formatVaultReference(row.path);
+  return err(apiError('credential_unavailable', keySetProblem(reference), { ref: reference }));
+}
+
 /**
  * The current value of a secret: the stored one, or one that its source mints. A minted value is renewed a minute before its
  * end, by one worker for all requests, and is never given out at its end. Refuses with `credential_unavailable`.
  */
-export async function currentValue(context: ServiceContext, row: SecretRow): Promise<Value> {
+export async function currentCredential(context: ServiceContext, row: SecretRow): Promise<Value> {
   const first = await findSource(context.database, row.id);
   if (first === null) {
     const secret = await openRow(context, row);
@@ -72,7 +84,11 @@ async function usableValue(context: ServiceContext, read: SourcedSecret): Promis
   const { sealedValue, mintedAt: storedAt, expiresAt } = read.source;
   if (sealedValue === null || storedAt === null || expiresAt === null) return null;
   if (!isUsable(context.clock.now(), { storedAt, expiresAt })) return null;
-  return { secret: await openSealed(context, valuePlace(read), sealedValue), expiresAt };
+  const { value: secret, ...more } = fromSealedText(
+    read.source,
+    await openSealed(context, valuePlace(read), sealedValue),
+  );
+  return { secret, ...more, expiresAt };
 }
 
 async function renew(
@@ -88,8 +104,8 @@ async function renew(
     : await recordFailure(context, read, minted.error);
   if (!stored) return 'wait';
   if (!minted.ok) return usable === null ? err(unavailable(read, minted.error.message)) : ok(usable);
-  const expiresAt = new Date(minted.value.expiresAtMs).toISOString();
-  return ok({ secret: minted.value.value, expiresAt });
+  const { value: secret, expiresAtMs, ...more } = minted.value;
+  return ok({ secret, ...more, expiresAt: new Date(expiresAtMs).toISOString() });
 }
 
 /** The longest life of a minted value. A provider that says more is asked again. */
@@ -112,13 +128,13 @@ export async function mint(context: ServiceContext, read: SourcedSecret): Promis
 }
 
 /** False if the source was changed meanwhile: then the value is discarded. */
-async function store(context: ServiceContext, read: SourcedSecret, { value, expiresAtMs }: Minted): Promise<boolean> {
+async function store(context: ServiceContext, read: SourcedSecret, minted: Minted): Promise<boolean> {
   const mintedFor = mintedForOf(read);
-  const expiresAt = new Date(expiresAtMs).toISOString();
+  const expiresAt = new Date(minted.expiresAtMs).toISOString();
   const now = nowText(context);
   return change(context, read, {
     set: async () => ({
-      sealedValue: await context.vault.seal(valuePlace(read), value),
+      sealedValue: await context.vault.seal(valuePlace(read), toSealedText(minted)),
       mintedFor,
       mintedAt: now,
       expiresAt,

@@ -5,9 +5,18 @@ import type { SourceKind } from '../../../shared/model/source_kind.ts';
 import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 
+/** What a signature by a key set's secret access key names beside it. */
+export interface SignedAs {
+  readonly accessKeyId: string;
+  readonly sessionToken: Secret;
+}
+
 /** A value that a provider issued. */
 export interface Minted {
+  /** Of a key set: its secret access key. */
   readonly value: Secret;
+  /** The rest of a key set, of the same mint. */
+  readonly signedAs?: SignedAs;
   /** Milliseconds since the epoch, by this machine's clock. */
   readonly expiresAtMs: number;
 }
@@ -17,7 +26,7 @@ export type MintFailure = Failure<'invalid_key' | 'failed'>;
 
 export interface Minting<K extends SourceKind> {
   readonly source: SourceOf<K>;
-  /** The client secret or the private key. */
+  /** The client secret, the private key, or the secret access key of the caller. */
   readonly key: Secret;
   readonly outbound: Outbound;
   readonly nowMs: number;

@@ -2,6 +2,8 @@ import type { Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
 import type { SourceKind } from '../../../shared/model/source_kind.ts';
 import type { SecretSource, SourceOf } from '../../../shared/wire/secret_sources.ts';
+import { AWS_ASSUME_ROLE } from './kinds/aws_assume_role.ts';
+import { AWS_WEB_IDENTITY } from './kinds/aws_web_identity.ts';
 import { CLIENT_CREDENTIALS } from './kinds/client_credentials.ts';
 import { GITHUB_APP } from './kinds/github_app.ts';
 import { GOOGLE_SERVICE_ACCOUNT } from './kinds/google_service_account.ts';
@@ -20,6 +22,8 @@ export function configured(source: SecretSource): ConfiguredSource {
   if (source.kind === 'client_credentials') return configure(CLIENT_CREDENTIALS, source);
   if (source.kind === 'jwt_bearer') return configure(JWT_BEARER, source);
   if (source.kind === 'google_service_account') return configure(GOOGLE_SERVICE_ACCOUNT, source);
+  if (source.kind === 'aws_assume_role') return configure(AWS_ASSUME_ROLE, source);
+  if (source.kind === 'aws_web_identity') return configure(AWS_WEB_IDENTITY, source);
   return configure(GITHUB_APP, source);
 }
 

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { Secret } from '../../../shared/model/secret.ts';
+import { mintsKeySet } from '../../../shared/model/source_kind.ts';
+import type { Minted } from './source_port.ts';
+
+type MintedValue = Pick<Minted, 'value' | 'signedAs'>;
+
+const keySet = z.strictObject({ secret_access_key: z.string(), access_key_id: z.string(), session_token: z.string() });
+
+/** The one text of a value that the vault seals. The three parts of a key set are in it together. */
+export function toSealedText({ value, signedAs }: MintedValue): Secret {
+  if (signedAs === undefined) return value;
+  const parts: z.input<typeof keySet> = {
+    secret_access_key: value.reveal(),
+    access_key_id: signedAs.accessKeyId,
+    session_token: signedAs.sessionToken.reveal(),
+  };
+  return new Secret(JSON.stringify(parts));
+}
+
+/** The value of such a text, by the kind of its source. */
+export function fromSealedText({ kind }: { readonly kind: string }, text: Secret): MintedValue {
+  if (!mintsKeySet(kind)) return { value: text };
+  const parts = keySet.parse(JSON.parse(text.reveal()));
+  const signedAs = { accessKeyId: parts.access_key_id, sessionToken: new Secret(parts.session_token) };
+  return { value: new Secret(parts.secret_access_key), signedAs };
+}
