@@ -203,7 +203,8 @@ test('a head that waits for an upstream that does not read is not sent once its 
   dials.stopReading();
   const flood = session.request(fieldsOf('POST', '/flood'), { endStream: false });
   flood.on('error', () => undefined);
-  const more = (): void => void flood.write(Buffer.alloc(65_536), () => setImmediate(more));
+  const chunk = Buffer.alloc(65_536);
+  const more = (): void => void flood.write(chunk, () => setImmediate(more));
   more();
   // What the proxy takes from the client shrinks this window, and what it has passed on opens it again.
   const isStill = (): Promise<boolean> => stillAfter(1_000, () => session.state.remoteWindowSize);
