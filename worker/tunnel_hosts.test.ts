@@ -39,12 +39,19 @@ test('a listed host is in the list in canonical form, once, until it is removed,
   expect(events).toContain('"svc.control.host":"pinned.example.test"');
 });
 
-test.each(['*', '*.com', 'a b', '10.0.0.1', '[::1]', 'host:8443', 'https://a.example.test'])(
-  '%s is not a host for the list',
-  async (host) => {
-    expect((await add(host)).status).toBe(400);
-  },
-);
+test.each([
+  '*',
+  '*.com',
+  'a b',
+  '10.0.0.1',
+  '[::1]',
+  'host:8443',
+  'localhost',
+  '*.localhost',
+  'https://a.example.test',
+])('%s is not a host for the list', async (host) => {
+  expect((await add(host)).status).toBe(400);
+});
 
 test('a host that has a binding or a connector is refused with what to do, and a wildcard above it is not', async () => {
   const binding = { scheme: 'bearer', credential_ref: 'vault://user/demo' };

@@ -5,6 +5,7 @@ import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES } from '../../shared/model/
 import { hostBindingRecord, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { credentialsIssuedBy } from '../../shared/net/credential_issuer.ts';
+import { isLocalhost } from '../../shared/net/host.ts';
 import { inputOf } from './binding_file.ts';
 import { changeBinding } from './binding_change.ts';
 import { addLimitCommand } from './binding_limit.ts';
@@ -111,7 +112,7 @@ async function addBinding(call: Call<AddOptions>): Promise<undefined> {
 
 /** Warns about a loopback host: clients do not send its requests through the proxy, and the proxy refuses them. */
 function warnOfLoopback({ host }: HostBindingRecord, print: Call['print']): void {
-  if (host !== 'localhost' && !host.endsWith('.localhost')) return;
+  if (!isLocalhost(host)) return;
   print.warn(`${host} is this machine: requests to it do not use the proxy, so they get no credential`);
 }
 

@@ -141,3 +141,8 @@ function isAscii(text: string): boolean {
 function invalidHost(problem: string): Result<never, Problem<HostProblemReason>> {
   return err({ reason: 'invalid_host', message: problem });
 }
+
+/** Whether it is a name of this machine (RFC 6761, section 6.3), or a pattern of such names. */
+export function isLocalhost(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost');
+}

@@ -1,3 +1,4 @@
+import { isLocalhost } from './host.ts';
 import { isIpLiteral } from './ip_literal.ts';
 import { covers, formatHostPattern, parseHostPattern } from './host_pattern.ts';
 import { HTTPS_PORT, portOfHost } from './host_port.ts';
@@ -5,7 +6,8 @@ import { err, ok, type Result } from '../model/result.ts';
 
 /**
  * A host, or a pattern such as `*.example.com`, that is not to be intercepted, in canonical form. An address is refused: a
- * TLS client names no address, and a tunnel needs the name. Messages are predicates for the field's name.
+ * TLS client names no address, and a tunnel needs the name. So is this machine, which programs reach without the proxy.
+ * Messages are predicates for the field's name.
  */
 export function parseTunnelHost(text: string): Result<string, string> {
   const pattern = parseHostPattern(text);
@@ -13,6 +15,7 @@ export function parseTunnelHost(text: string): Result<string, string> {
   const host = formatHostPattern(pattern.value);
   if (portOfHost(host) !== HTTPS_PORT)
     return err(`is ${JSON.stringify(text)}, which has a port: other ports than 443 are always intercepted`);
+  if (isLocalhost(host)) return err(`is ${host}, this machine: requests to it do not use the proxy, so leave it out`);
   if (!isIpLiteral(host)) return ok(host);
   return err(
     `is ${host}, an IP address: give a host name, because the proxy compares it with the name in the TLS handshake`,
