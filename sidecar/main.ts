@@ -35,7 +35,7 @@ import { jsonLog } from './log.ts';
 import { type SidecarMcp, openSidecarMcp } from './mcp/sidecar_mcp.ts';
 import type { Clock } from '../shared/model/clock.ts';
 import type { SessionDirectory } from './ports.ts';
-import { namespaceRights, rightsFacts } from './reach/namespace_rights.ts';
+import { namespaceRightsAt } from '../sandbox/engine/namespace_rights.ts';
 import { type ListenerKind, SessionListeners } from './reach/session_listeners.ts';
 import { systemRootsPem } from './session/ca_bundle.ts';
 import type { Session } from './session/session.ts';
@@ -176,10 +176,12 @@ async function serve(
     makeListener: (kind) => containerListener(kind, tunnelPorts, apiOptions),
     engineAt,
     kernelRelease: release(),
-    rightsAt: (endpoint) => namespaceRights(rightsFacts(endpoint)),
+    rightsAt: namespaceRightsAt,
     sandboxes: join(config.home, SANDBOXES),
     ownPort: () => own.port,
     execArgv: process.execArgv,
+    homeLabel: homeLabelOf(config.home),
+    user: `${process.geteuid?.() ?? 0}:${process.getegid?.() ?? 0}`,
   });
   const mcp = openSidecarMcp({
     ...parts,

@@ -10,7 +10,6 @@ import {
   connectorFindings,
   controlFindings,
   credentialFindings,
-  engineFinding,
   homeFindings,
   portFindings,
   settingFindings,
@@ -94,12 +93,6 @@ describe('svc doctor', () => {
     server.close();
     await once(server, 'close');
     expect(await portFindings([[port, '--proxy-port']])).toMatchObject([{ level: 'ok' }]);
-  });
-
-  test('says whether containers can be started', () => {
-    expect(engineFinding({ ok: true, value: { endpoint: 'unix:///run/docker.sock' } })).toMatchObject({ level: 'ok' });
-    const error = { reason: 'engine_missing', message: 'docker is not installed', fixes: ['Install it.'] } as const;
-    expect(engineFinding({ ok: false, error })).toMatchObject({ level: 'warning', fix: 'Install it.' });
   });
 
   test('reports a key that others can read', () => {

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
+import { release } from 'node:os';
 import { join } from 'node:path';
 import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseSettings, SETTINGS } from '../../shared/model/settings.ts';
 import { programOfLogin } from '../../shared/model/connector.ts';
-import type { Result } from '../../shared/model/result.ts';
 import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
 import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
 import type { ConnectorSummary } from '../../shared/wire/connectors/connectors.ts';
@@ -26,8 +26,9 @@ import { requireFreePort } from './up_programs.ts';
 import type { Finding } from './finding.ts';
 import { proxyFindings } from './proxy_findings.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
-import type { ContainerRuntime, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
+import { engineFinding } from './engine_finding.ts';
 import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { namespaceRightsAt } from '../../sandbox/engine/namespace_rights.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 
 /** Every check of `svc doctor`. A check comes after those that it depends on. */
@@ -41,7 +42,8 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
     if (!control.ok && !sidecar.ok) findings.push(...(await portFindings()));
     findings.push(...(await proxyFindings(call, sidecar)));
   }
-  findings.push(engineFinding(await openDockerRuntime(call.context.env)));
+  const machine = { kernelRelease: release(), rightsAt: namespaceRightsAt };
+  findings.push(await engineFinding(await openDockerRuntime(call.context.env), machine));
   findings.push(...(await credentialFindings(call.context, await placeholdersIfKnown(call))));
   return findings;
 }
@@ -317,15 +319,6 @@ export async function portFindings(
   }
   if (findings.length > 0) return findings;
   return [{ check, level: 'ok', text: `${ports.map(([port]) => port).join(' and ')} are free` }];
-}
-
-/** Says whether `svc launch` can start containers. Everything else works without an engine. */
-export function engineFinding(engine: Result<Pick<ContainerRuntime, 'endpoint'>, RuntimeFailure>): Finding {
-  const check = 'container engine';
-  if (engine.ok) return { check, level: 'ok', text: `answers at ${engine.value.endpoint}` };
-  const { message, fixes } = engine.error;
-  const fix = fixes[0] ?? 'start Docker';
-  return { check, level: 'warning', text: `${message}; svc launch and svc plan run need it`, fix };
 }
 
 /** None while the control plane does not answer, which other checks report. */

@@ -11,10 +11,13 @@ import { ACCESS_FOLDER, OWN_FOLDER, type SandboxPlan } from './plan_sandbox.ts';
 export const SANDBOX_PORT = 7421;
 
 const INIT_FILE = fileURLToPath(new URL('sandbox_init.cjs', import.meta.url));
+const CARRY_FILE = fileURLToPath(new URL('../carrier/carry.cjs', import.meta.url));
 /** The carrier that `bin/svc mcp gateway` runs in a sandbox: the one of images. */
 const CARRIER_FOLDER = fileURLToPath(new URL('../image/mcp', import.meta.url));
 const NODE = `${OWN_FOLDER}/node`;
-const INIT = `${OWN_FOLDER}/sandbox_init.cjs`;
+/** The first program finds the other file beside its folder, as in the checkout. */
+const INIT = `${OWN_FOLDER}/bubblewrap/sandbox_init.cjs`;
+const CARRY = `${OWN_FOLDER}/carrier/carry.cjs`;
 const CARRIER = `${OWN_FOLDER}/mcp`;
 const SESSION_FOLDER = `${OWN_FOLDER}/session`;
 /** The file with the session's roots, where the sandbox sees it. */
@@ -39,6 +42,7 @@ export function ownFiles(sessionFolder: string): readonly { readonly source: str
   return [
     { source: process.execPath, target: NODE },
     { source: INIT_FILE, target: INIT },
+    { source: CARRY_FILE, target: CARRY },
     { source: CARRIER_FOLDER, target: CARRIER },
     { source: sessionFolder, target: SESSION_FOLDER },
   ];

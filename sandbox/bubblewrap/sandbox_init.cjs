@@ -8,8 +8,9 @@
 // says that it runs.
 const { spawn } = require('node:child_process');
 const { closeSync, writeFileSync, writeSync } = require('node:fs');
-const { connect, createServer, Socket } = require('node:net');
+const { Socket } = require('node:net');
 const { constants } = require('node:os');
+const { carry } = require('../carrier/carry.cjs');
 
 const ORDERS = 3;
 const STATUS = 4;
@@ -22,22 +23,6 @@ const OF_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGTERM', 'SIGUSR1', 'S
 const [port, socket, access, command, ...args] = process.argv.slice(2);
 
 for (const name of OF_THE_TERMINAL) process.on(name, () => undefined);
-
-function carry() {
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
-    const far = connect({ path: socket, allowHalfOpen: true });
-    near.on('error', () => far.destroy());
-    far.on('error', () => near.destroy());
-    near.on('close', () => far.destroy());
-    far.on('close', () => near.destroy());
-    near.pipe(far);
-    far.pipe(near);
-  });
-  return new Promise((resolve, reject) => {
-    server.on('error', reject);
-    server.listen(Number(port), '127.0.0.1', resolve);
-  });
-}
 
 // For `svc mcp gateway`: most MCP clients start it with few variables of their own environment.
 function giveAccess({ SVC_TOKEN: token }) {
@@ -57,7 +42,7 @@ function run(env) {
 }
 
 async function main() {
-  await carry();
+  await carry(port, socket);
   writeSync(STATUS, 'runs\n');
   closeSync(STATUS);
   let text = '';

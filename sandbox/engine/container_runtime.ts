@@ -89,8 +89,8 @@ export interface ContainerSpec {
   readonly command: readonly string[];
   readonly tty: boolean;
   readonly stdin: boolean;
-  /** Null: the engine's default network. */
-  readonly network: 'none' | null;
+  /** Null: the engine's default network. A container's id: the network of that container, which has to run at the start. */
+  readonly network: 'none' | { readonly container: string } | null;
   /** Null: the engine's defaults. */
   readonly hardening: Hardening | null;
   readonly confinement?: Confinement;
@@ -145,6 +145,8 @@ export interface ContainerRuntime {
   /** The engine's endpoint, such as `unix:///var/run/docker.sock`; every call uses it. */
   readonly endpoint: string;
   inspectImage(image: string): Promise<Result<ImageConfig, RuntimeFailure>>;
+  /** Makes an image without a single file, for programs that are mounted. An image of that name is replaced. */
+  makeEmptyImage(name: string): Promise<Result<void, RuntimeFailure>>;
   /** Creates a container without starting it; returns its id. Does not pull a missing image. */
   create(spec: ContainerSpec): Promise<Result<string, RuntimeFailure>>;
   /**

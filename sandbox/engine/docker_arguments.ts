@@ -20,7 +20,7 @@ export function createArguments(spec: ContainerSpec): string[] {
     ...(spec.volumes ?? []).flatMap((volume) => ['--mount', volumeArgument(volume)]),
     ...option('--workdir', spec.workdir),
     ...option('--user', spec.user),
-    ...option('--network', spec.network),
+    ...option('--network', networkOf(spec)),
     ...option('--entrypoint', spec.entrypoint),
     ...(spec.stdin ? ['--interactive'] : []),
     ...(spec.tty ? ['--tty'] : []),
@@ -96,6 +96,10 @@ function hardeningArguments(hardening: Hardening): string[] {
 function confinementArguments({ memory, cpus, tmpfs }: Confinement): string[] {
   const limits = ['--read-only', '--memory', memory, '--memory-swap', memory, '--cpus', cpus];
   return [...limits, ...tmpfs.flatMap((directory) => ['--tmpfs', directory])];
+}
+
+function networkOf({ network }: ContainerSpec): string | null {
+  return network === null || network === 'none' ? network : `container:${network.container}`;
 }
 
 /** The value of `--mount`: comma-separated fields, quoted as in CSV if a path contains a comma, a quote or a line break. */

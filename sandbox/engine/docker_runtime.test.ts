@@ -97,6 +97,16 @@ describe('a container', () => {
     expect(use?.env).toMatchObject({ SVC_TOKEN: 'planted-token', TWO: 'a\nb' });
   });
 
+  test('shares the network of another by its id', async () => {
+    await runtime.create({ ...SPEC, network: { container: CONTAINER_ID } });
+    expect(docker.commands()[0]?.join(' ')).toContain(` --network container:${CONTAINER_ID} `);
+  });
+
+  test('of no image runs in an empty one', async () => {
+    await runtime.makeEmptyImage('x:empty');
+    expect(docker.commands()).toEqual([['import', '-', 'x:empty']]);
+  });
+
   test("gets the proxy variables of the user's engine settings only without the proxy", async () => {
     await runtime.create(SPEC);
     await runtime.create({ ...SPEC, enginesProxies: 'kept' });

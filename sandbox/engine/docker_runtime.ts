@@ -38,6 +38,8 @@ function runtimeOf(program: string, endpoint: string, docker: EngineProgram): Co
     program,
     endpoint,
     inspectImage: (image) => inspectImage(docker, image),
+    // Of an archive without a byte.
+    makeEmptyImage: (name) => docker.read(['import', '-', name], { parse: doNothing }),
     create: (spec) =>
       docker.read(createArguments(spec), {
         add: spec.env,

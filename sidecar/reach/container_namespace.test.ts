@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkContainerProcess, namesContainer, openContainerNamespace } from './container_namespace.ts';
 import { listenInNamespace } from './namespace_listener.ts';
-import { namespaceRights } from './namespace_rights.ts';
+import { namespaceRights } from '../../sandbox/engine/namespace_rights.ts';
 
 const ID = 'a'.repeat(64);
 const OTHER = 'b'.repeat(64);

@@ -27,7 +27,7 @@ const handedOver = z.object({ port: z.int() });
 const failure = z.object({ code: z.string() });
 
 /** A server and the port it listens on. */
-interface WantedListener {
+export interface WantedListener {
   readonly server: Server;
   readonly port: number;
 }

@@ -8,7 +8,7 @@ import { sessionDirectory, Sessions, sharedDirectory } from '../session/sessions
 import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
-import type { NamespaceRights } from './namespace_rights.ts';
+import type { NamespaceRights } from '../../sandbox/engine/namespace_rights.ts';
 import { type ListenerKind, SessionListeners } from './session_listeners.ts';
 import { SAMPLE_SANDBOX } from '../testing/sample_sandbox.ts';
 
@@ -43,6 +43,8 @@ beforeEach(() => {
     sandboxes: join(home, 'sandboxes'),
     ownPort: () => ownPort,
     execArgv: [],
+    homeLabel: 'home',
+    user: '1000:1000',
   });
   sessions = new Sessions({
     directory: join(home, 'sessions'),
@@ -59,8 +61,9 @@ afterEach(async () => {
   rmSync(home, { recursive: true });
 });
 
-async function launchSession(): Promise<Session> {
-  const { session } = await sessions.create({ name: null, ttlSeconds: 60, sandbox: SAMPLE_SANDBOX });
+async function launchSession(change: Partial<typeof SAMPLE_SANDBOX> = {}): Promise<Session> {
+  const sandbox = { ...SAMPLE_SANDBOX, ...change };
+  const { session } = await sessions.create({ name: null, ttlSeconds: 60, sandbox });
   session.containerId = CONTAINER;
   return session;
 }
@@ -120,16 +123,16 @@ describe("the proxy's address for a container", () => {
     await new Promise((resolve) => taken.close(resolve));
   });
 
-  it('does not exist for sealed egress if the sidecar may not enter the network', async () => {
-    expect(await listeners.planFor({ ...SAMPLE_SANDBOX, egress: 'sealed' })).toMatchObject({
-      ok: false,
-      error: {
-        reason: 'egress_unavailable',
-        message: expect.stringMatching(/root or with a rootless engine.*--egress=open/),
-      },
-    });
-    expect(kinds).toEqual([]);
-  });
+  it.each(['sealed', 'sealed,public'] as const)(
+    'is inside its own network for %s, if the sidecar may not enter that network',
+    async (egress) => {
+      expect(await listeners.planFor({ ...SAMPLE_SANDBOX, egress })).toEqual({
+        ok: true,
+        value: { listener: 'namespace', address: '127.0.0.1', port: 7421 },
+      });
+      expect(kinds).toEqual([]);
+    },
+  );
 
   it('does not exist if the engine does not answer or has no bridge; the next attempt asks again', async () => {
     engine.down = true;
@@ -169,6 +172,41 @@ describe("opening a container's listener", () => {
     engine.pids.set(CONTAINER, process.pid);
     expect(await listeners.open(session, process.pid, true)).toMatchObject({ error: { reason: 'egress_unavailable' } });
     expect(session.container).toBeNull();
+  });
+
+  it('without the right to enter a sealed one starts a companion, with a socket for each kind of client', async () => {
+    const session = await launchSession({ egress: 'sealed' });
+    engine.pids.set(CONTAINER, process.pid);
+    expect(await listeners.open(session, process.pid, true)).toMatchObject({ ok: true });
+    expect(kinds.map(({ kind }) => kind)).toEqual(['session', 'relay']);
+    expect(await readGreeting(join(session.directory, 'companion', '7422.sock'))).toBe('here');
+    expect(engine.created).toMatchObject([
+      { network: { container: CONTAINER }, labels: { 'svc.session': session.id, 'svc.home': 'home' } },
+    ]);
+    // After a restart of the sidecar the same one serves on.
+    for (const server of servers.splice(0)) server.close();
+    session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: true };
+    expect(await listeners.reopen(session)).toEqual({ ok: true, value: undefined });
+    expect(engine.created).toHaveLength(1);
+    await sessions.end(session.id);
+    expect(servers.filter(({ listening }) => listening)).toEqual([]);
+  });
+
+  it('starts no companion for a process that the engine does not name', async () => {
+    const session = await launchSession({ egress: 'sealed' });
+    engine.pids.set(CONTAINER, 1);
+    expect(await listeners.open(session, process.pid, false)).toMatchObject({ error: { reason: 'not_the_container' } });
+    expect([engine.created, kinds]).toEqual([[], []]);
+  });
+
+  it('removes the companion of a session that has ended meanwhile', async () => {
+    const session = await launchSession({ egress: 'sealed' });
+    engine.pids.set(CONTAINER, process.pid);
+    const opening = listeners.open(session, process.pid, false);
+    await sessions.end(session.id);
+    await opening;
+    expect(engine.containers).toEqual([]);
+    expect(servers.filter(({ listening }) => listening)).toEqual([]);
   });
 
   it("is refused in the host's own network, and nothing listens", async () => {

@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { listen } from '../../machine/connection/listen.ts';
 import { PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { companionName } from '../../sandbox/carrier/companion_container.ts';
+import type { NamespaceRights } from '../../sandbox/engine/namespace_rights.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { Session } from '../session/session.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';
 import { checkContainerProcess, type ContainerProcess, openContainerNamespace } from './container_namespace.ts';
-import { listenInNamespace } from './namespace_listener.ts';
-import type { NamespaceRights } from './namespace_rights.ts';
+import { listenByCompanion } from './companion_listener.ts';
+import { listenInNamespace, type WantedListener } from './namespace_listener.ts';
 import { listenInFolder } from './listen_in_folder.ts';
 import { reachFailure } from './reach_failure.ts';
 import type { Failure } from '../../shared/model/failure.ts';
@@ -41,6 +43,10 @@ interface SessionListenersOptions {
   /** The sidecar's own port; a gateway's listener uses the same port if it is free. */
   readonly ownPort: () => number;
   readonly execArgv: readonly string[];
+  /** The value of the label `svc.home` of this state directory. */
+  readonly homeLabel: string;
+  /** This process's user and group, `uid:gid`. */
+  readonly user: string;
 }
 
 /** Inside a container's network namespace. */
@@ -64,10 +70,9 @@ export class SessionListeners {
   async planFor(sandbox: Sandbox): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { endpoint } = sandbox.runtime;
     if (await this.#runsElsewhere(sandbox)) return err(engineElsewhereFailure());
-    if (this.#options.rightsAt(endpoint) !== 'none') {
+    if (this.#options.rightsAt(endpoint) !== 'none' || sandbox.egress !== 'open') {
       return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
     }
-    if (sandbox.egress !== 'open') return err(sealedUnavailableFailure());
     const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
     if (!gateway.ok) return err(reachFailure('engine_unavailable', gateway.error.message));
     if (gateway.value === null) return err(reachFailure('egress_unavailable', 'The engine has no default bridge.'));
@@ -89,11 +94,13 @@ export class SessionListeners {
     const wanted = { pid, containerId, pidOf: () => this.#pidOf(sandbox, containerId) };
     const listener = await this.planFor(sandbox);
     if (!listener.ok) return listener;
-    if (relay && rights === 'none') return err(relayUnavailableFailure());
-    const opened =
+    const isGateway = listener.value.listener === 'gateway';
+    if (relay && isGateway) return err(relayUnavailableFailure());
+    const openOnLoopback = (): ReturnType<typeof checkContainerProcess> =>
       rights === 'none'
-        ? await checkContainerProcess(wanted)
-        : await this.#openInNamespace(session, wanted, { relay, enterUser: rights === 'rootless' });
+        ? this.#openByCompanion(session, wanted, { relay, engine: this.#options.engineAt(sandbox.runtime) })
+        : this.#openInNamespace(session, wanted, { relay, enterUser: rights === 'rootless' });
+    const opened = await (isGateway ? checkContainerProcess(wanted) : openOnLoopback());
     if (!opened.ok) return opened;
     session.container = opened.value;
     return listener;
@@ -143,9 +150,8 @@ export class SessionListeners {
     const opened = await openContainerNamespace(container);
     if (!opened.ok) return opened;
     const namespace = opened.value;
-    const { makeListener, execArgv } = this.#options;
-    const wanted = [{ server: makeListener({ kind: 'session', session }), port: NAMESPACE_PORT }];
-    if (relay) wanted.push({ server: makeListener({ kind: 'relay', session }), port: RELAY_PORT });
+    const { execArgv } = this.#options;
+    const wanted = this.#makeListeners(session, relay);
     try {
       const listening = await listenInNamespace(wanted, { namespace, enterUser, execArgv });
       if (!listening.ok) return listening;
@@ -154,6 +160,33 @@ export class SessionListeners {
     } finally {
       await namespace.close();
     }
+  }
+
+  /** Without the right to enter the container's network: a companion container that shares it has the session's sockets mounted. */
+  async #openByCompanion(
+    session: Session,
+    container: ContainerProcess,
+    { relay, engine }: { readonly relay: boolean; readonly engine: ContainerEngine },
+  ): ReturnType<typeof checkContainerProcess> {
+    const checked = await checkContainerProcess(container);
+    if (!checked.ok) return checked;
+    const { homeLabel, user } = this.#options;
+    const { id: sessionId, directory } = session;
+    const wanted = this.#makeListeners(session, relay);
+    const own = { engine, sessionId, containerId: container.containerId, directory, homeLabel, user };
+    const listening = await listenByCompanion(wanted, own);
+    if (!listening.ok) return listening;
+    for (const { server } of wanted) session.onEnd(createCloser(server));
+    session.companion = companionName(sessionId);
+    // The end of the session has looked for its containers before this one was there.
+    if (session.ended) await engine.remove(session.companion);
+    return checked;
+  }
+
+  #makeListeners(session: Session, relay: boolean): readonly WantedListener[] {
+    const { makeListener } = this.#options;
+    const own = { server: makeListener({ kind: 'session', session }), port: NAMESPACE_PORT };
+    return relay ? [own, { server: makeListener({ kind: 'relay', session }), port: RELAY_PORT }] : [own];
   }
 
   /** Containers in a virtual machine have no process and no bridge here. An engine that does not say is taken as one of this machine. */
@@ -206,12 +239,6 @@ function createCloser(server: Server): () => void {
   };
 }
 
-function sealedUnavailableFailure(): Failure<ReachFailureReason> {
-  const message =
-    'Sealed egress needs the sidecar to run as root or with a rootless engine, so that it can listen inside the container. Start svc that way, or launch with --egress=open.';
-  return reachFailure('egress_unavailable', message);
-}
-
 function engineElsewhereFailure(): Failure<ReachFailureReason> {
   const message =
     'This engine runs its containers in a virtual machine (as Docker Desktop and colima do), where the proxy cannot listen. Start the agent with svc run, on Linux with --sandbox, or use an engine that runs on this machine itself.';
@@ -220,6 +247,6 @@ function engineElsewhereFailure(): Failure<ReachFailureReason> {
 
 function relayUnavailableFailure(): Failure<ReachFailureReason> {
   const message =
-    'A relay needs the sidecar to run as root or with a rootless engine: on a bridge it would act for every container. Leave it out.';
+    'A relay with open egress needs the sidecar to run as root or with a rootless engine: on a bridge it would act for every container. Leave it out, or launch with --egress=sealed.';
   return reachFailure('egress_unavailable', message);
 }

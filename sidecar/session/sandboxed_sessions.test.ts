@@ -102,6 +102,17 @@ describe('a session with a container', () => {
     expect(sharedDirectory(sessions).authenticate(session.id, `${token}x`)).toBeNull();
   });
 
+  it("'s companion goes when its container ends, even while the container is kept", async () => {
+    const { session } = await launchSession();
+    engine.add('companion', session.id, HOME);
+    session.companion = 'companion';
+    gone.add(INIT.pid);
+    await sessions.sweep();
+    expect(engine.removed).toEqual(['companion']);
+    await sessions.end(session.id);
+    expect(engine.removed).toEqual(['companion', 'c1']);
+  });
+
   it('lives while its owner and its container run', async () => {
     const { session, token } = await launchSession();
     await sessions.sweep();

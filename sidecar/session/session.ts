@@ -100,6 +100,8 @@ export class Session implements LiveSession {
   container: ProcessIdentity | null = null;
   /** How the container reaches the proxy; null before its listener is open. */
   listener: ContainerListener | null = null;
+  /** The container that carries its connections to the proxy (decision 0127); null if it needs none. */
+  companion: string | null = null;
   /** Bindings that a person has to resume before the session may use them. */
   paused: readonly PausedUse[] = [];
   #expiresAt: number;

@@ -1,4 +1,5 @@
 import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels.ts';
+import type { CompanionEngine } from '../../sandbox/carrier/companion_container.ts';
 import type { ContainerRuntime, ListedContainer } from '../../sandbox/engine/container_runtime.ts';
 import { removeContainer } from '../../sandbox/engine/remove_container.ts';
 import type { EngineAddress } from './sandbox.ts';
@@ -7,7 +8,8 @@ import type { EngineAddress } from './sandbox.ts';
 export type ContainerEngine = Pick<
   ContainerRuntime,
   'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf' | 'kernelRelease'
->;
+> &
+  CompanionEngine;
 
 interface SessionContainersOptions {
   readonly engineAt: (address: EngineAddress) => ContainerEngine;
@@ -28,6 +30,12 @@ export class SessionContainers {
   /** Removes a session's container at its engine. False if that failed. */
   removeOf(sessionId: string, runtime: EngineAddress): Promise<boolean> {
     return this.#remove(runtime, [SESSION_LABEL, sessionId], (found) => found.session === sessionId);
+  }
+
+  /** Removes one container of a session whose others stay. */
+  async removeOne(container: string, runtime: EngineAddress): Promise<void> {
+    const removed = await removeContainer(this.#options.engineAt(runtime), container, this.#options.pause);
+    if (!removed.ok) this.#warnFailed('removed', removed.error.message);
   }
 
   /** Removes this state directory's containers at an engine, except those of live sessions. */

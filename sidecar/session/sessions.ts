@@ -30,7 +30,7 @@ interface SessionsOptions {
   /** PEM of the roots for a session's bundle. */
   readonly systemRoots: () => string;
   /** Null if no session has a container. */
-  readonly containers?: Pick<SessionContainers, 'removeOf' | 'removeOrphans'> | null;
+  readonly containers?: Pick<SessionContainers, 'removeOf' | 'removeOne' | 'removeOrphans'> | null;
   readonly isRunning?: (known: ProcessIdentity) => boolean;
   /** Saves sessions for the next run; null if they end with this one. */
   readonly keeper?: SessionKeeper | null;
@@ -290,7 +290,10 @@ export class Sessions {
   async #containerEnded(session: Session): Promise<void> {
     this.#live.delete(session.id);
     this.#kept.set(session.id, session);
-    await this.#close(session, () => removeAllBut(session.directory, CONTAINER_FILE));
+    await this.#close(session, async () => {
+      await removeAllBut(session.directory, CONTAINER_FILE);
+      await this.#removeCompanion(session);
+    });
   }
 
   /** Takes every step, whatever became of those before. Rejects if some of its files could not be removed. */
@@ -312,6 +315,13 @@ export class Sessions {
 
   #warn(message: string): void {
     this.#options.warn?.(message);
+  }
+
+  /** It would keep the network of a container that has ended. */
+  async #removeCompanion({ companion, sandbox }: Session): Promise<void> {
+    if (companion !== null && sandbox !== null) {
+      await this.#options.containers?.removeOne(companion, sandbox.runtime);
+    }
   }
 
   /** A folder whose container could not be removed keeps the container's record for the next start. */

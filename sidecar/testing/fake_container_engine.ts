@@ -1,5 +1,12 @@
+import { connect } from 'node:net';
+import { join } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ListedContainer, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
+import type {
+  ContainerSpec,
+  ContainerState,
+  ListedContainer,
+  RuntimeFailure,
+} from '../../sandbox/engine/container_runtime.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';
 
 /** An engine with given containers. While `down` it answers nothing. */
@@ -13,6 +20,11 @@ export class FakeContainerEngine implements ContainerEngine {
   containers: ListedContainer[] = [];
   readonly pids = new Map<string, number>();
   readonly removed: string[] = [];
+  /** The containers that were created, and the images that were made. */
+  readonly created: ContainerSpec[] = [];
+  readonly images = new Set<string>();
+  /** Companions that cannot reach the sidecar. */
+  isCutOff = false;
 
   add(id: string, session: string | null, home: string | null): void {
     this.containers.push({ id, name: id, running: true, session, home });
@@ -31,6 +43,44 @@ export class FakeContainerEngine implements ContainerEngine {
       this.removed.push(id);
       this.containers = this.containers.filter((one) => one.id !== id);
     });
+  }
+
+  makeEmptyImage(name: string): Promise<Result<void, RuntimeFailure>> {
+    return this.#answer(() => void this.images.add(name));
+  }
+
+  create(spec: ContainerSpec): Promise<Result<string, RuntimeFailure>> {
+    const { name, labels, image } = spec;
+    const id = name ?? '';
+    if (!this.images.has(image) || this.containers.some((one) => one.id === id)) {
+      return Promise.resolve(err({ reason: 'engine_refused', message: 'no such image, or a conflict', fixes: [] }));
+    }
+    return this.#answer(() => {
+      this.created.push(spec);
+      this.containers.push({
+        id,
+        name: id,
+        running: false,
+        session: labels['svc.session'] ?? null,
+        home: labels['svc.home'] ?? null,
+      });
+      return id;
+    });
+  }
+
+  /** A companion says that it is ready, as the real one does. */
+  startDetached(id: string): Promise<Result<void, RuntimeFailure>> {
+    const sockets = this.created.at(-1)?.mounts.find(({ target }) => target === '/run/svc/sockets')?.source;
+    if (sockets !== undefined && !this.isCutOff) connect(join(sockets, 'ready.sock')).on('error', () => undefined);
+    return this.#answer(() => {
+      this.containers = this.containers.map((one) => (one.id === id ? { ...one, running: true } : one));
+    });
+  }
+
+  inspect(id: string): Promise<Result<ContainerState | null, RuntimeFailure>> {
+    const found = this.containers.find((one) => one.id === id);
+    const rest = { labels: {}, pid: null, wasStarted: true, exitCode: 0, error: '' };
+    return this.#answer(() => (found === undefined ? null : { ...found, ...rest }));
   }
 
   listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeFailure>> {

@@ -25,6 +25,8 @@ const FILES = [
   'catalog',
   'package.json',
   'sandbox/bubblewrap/sandbox_init.cjs',
+  'sandbox/carrier/carry.cjs',
+  'sandbox/carrier/companion.cjs',
   'sandbox/engine/agent_seccomp.json',
   'sandbox/image',
   'worker/islands',

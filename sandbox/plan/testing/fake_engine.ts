@@ -53,6 +53,7 @@ export class FakeEngine {
       program: 'docker',
       endpoint: 'unix:///run/fake.sock',
       inspectImage: throwUnused,
+      makeEmptyImage: throwUnused,
       create: (spec) => {
         this.log.push('create');
         this.created.push(spec);

@@ -25,10 +25,10 @@ export function namespaceRights({ status, uid, socketOwner }: RightsFacts): Name
   return uid !== null && uid !== 0 && uid === socketOwner ? 'rootless' : 'none';
 }
 
-/** The facts of this process and of an engine at `unix:///...`. */
-export function rightsFacts(endpoint: string): RightsFacts {
+/** The rights of this process at an engine at `unix:///...`. */
+export function namespaceRightsAt(endpoint: string): NamespaceRights {
   const socket = statSync(endpoint.replace(/^unix:\/\//, ''), { throwIfNoEntry: false });
-  return { status: ownStatus(), uid: process.geteuid?.() ?? null, socketOwner: socket?.uid ?? null };
+  return namespaceRights({ status: ownStatus(), uid: process.geteuid?.() ?? null, socketOwner: socket?.uid ?? null });
 }
 
 function ownStatus(): string {
