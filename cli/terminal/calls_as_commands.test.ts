@@ -26,6 +26,14 @@ test.each([
   expect(callsAsCommands(message)).toBe(shown);
 });
 
+test.each([
+  ['use_secrets: no binding sends user/x', '--use: no binding sends user/x'],
+  ['mcp_servers.0: is too long', '--mcp: is too long'],
+  ['host: is not a host', 'host: is not a host'],
+])('%s begins with the flag for the field, if there is one', (message, shown) => {
+  expect(callsAsCommands(message)).toBe(shown);
+});
+
 const SOURCES = ['worker', 'sidecar', 'shared'].flatMap((room) =>
   readdirSync(join(import.meta.dirname, '../..', room), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))

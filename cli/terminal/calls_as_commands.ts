@@ -45,15 +45,34 @@ const LISTS: Readonly<Record<string, string>> = {
   tok: 'svc token list',
 };
 
+/** The fields of a session that a person chose by a flag. */
+const FLAGS: Readonly<Record<string, string>> = {
+  allowed_hosts: '--allow',
+  mcp_servers: '--mcp',
+  named_hosts: '--allow',
+  other_port_hosts: '--allow',
+  other_port_named: '--allow',
+  plain_http_hosts: '--plain-http',
+  plain_http_named: '--plain-http',
+  ttl_seconds: '--ttl',
+  use_secrets: '--use',
+};
+
+const FIRST_FIELD = /^(\w+)(?:\.[\w.]+)?(?=: )/;
+
 const WRONG_ID = /\bid is not an id of the form (\w+)_… \(26 characters\)/;
 
-/** A message of the API as a person at the command line can act on it: with a command in place of each call. */
+/**
+ * A message of the API as a person at the command line can act on it: with a command in place of each call, and a flag in
+ * place of the field that it begins with.
+ */
 export function callsAsCommands(message: string): string {
   const named = CALLS.reduce(
     (text, [call, command]) => text.replaceAll(call, command),
     message.replaceAll(OR_CALL, '$1'),
   );
   return named
+    .replace(FIRST_FIELD, (text, field: string) => FLAGS[field] ?? text)
     .replace(WRONG_ID, (text, prefix: string) => {
       const list = LISTS[prefix];
       return list === undefined ? text : `${text}: \`${list}\` shows the ids`;
