@@ -117,7 +117,7 @@ describe('a minted secret', () => {
     const [request] = asked;
     expect(request?.url).toBe(CLIENT.token_url);
     expect(request?.headers['authorization']).toBe(`Basic ${btoa('c%3Ai:the-client-secret')}`);
-    expect(Object.fromEntries(new URLSearchParams(new TextDecoder().decode(request?.body ?? undefined)))).toEqual({
+    expect(sent()).toEqual({
       grant_type: 'client_credentials',
       scope: 'repo:read',
       audience: 'https://api.example.com',
@@ -339,6 +339,9 @@ describe('a source', () => {
   });
 });
 
+/** The parameters that the provider was asked with first. */
+const sent = () => Object.fromEntries(new URLSearchParams(new TextDecoder().decode(asked[0]?.body ?? undefined)));
+
 /** The header and the claims of a JWT that the key of these tests signed. */
 function opened(jwt: string): { header: unknown; claims: unknown } {
   const [header = '', claims = '', signature = ''] = jwt.split('.');
@@ -430,9 +433,8 @@ describe('a Google service account (a stub by its reference)', () => {
     await put({ ...ACCOUNT, scopes: ['https://www.googleapis.com/auth/pubsub'], subject: 'ann@example.com' }, PKCS8);
     await bind();
     expect((await released())?.value).toBe('minted-1-secret');
-    const body = new URLSearchParams(new TextDecoder().decode(asked[0]?.body ?? undefined));
-    expect([...body.keys()].toSorted()).toEqual(['assertion', 'grant_type']);
-    const { header, claims } = opened(body.get('assertion') ?? '');
+    expect(Object.keys(sent()).toSorted()).toEqual(['assertion', 'grant_type']);
+    const { header, claims } = opened(sent()['assertion'] ?? '');
     expect(header).toEqual({ alg: 'RS256', typ: 'JWT', kid: 'k1' });
     expect(claims).toMatchObject({
       iss: ACCOUNT.client_email,
@@ -469,8 +471,88 @@ test('a JWT bearer source sends its assertion with its scope', async () => {
   await put(source, pem);
   await bind();
   expect((await released())?.value).toBe('minted-1-secret');
-  const body = new URLSearchParams(new TextDecoder().decode(asked[0]?.body ?? undefined));
-  expect([...body.keys()].toSorted()).toEqual(['assertion', 'grant_type', 'scope']);
+  expect(Object.keys(sent()).toSorted()).toEqual(['assertion', 'grant_type', 'scope']);
+});
+
+describe('a token exchange (RFC 8693)', () => {
+  const EXCHANGE = { kind: 'token_exchange', token_url: CLIENT.token_url, audience: 'pool', scopes: ['a'] };
+  const URN = 'urn:ietf:params:oauth:token-type';
+
+  test('sends a JWT that the source signs', async () => {
+    const assertion_audience = 'https://iam.example.com/pool';
+    await put({ ...EXCHANGE, issuer: 'https://id.example.com', subject: 'ci', assertion_audience }, PKCS8);
+    await bind();
+    expect((await released())?.value).toBe('minted-1-secret');
+    const { subject_token: jwt = '', ...rest } = sent();
+    expect(rest).toEqual({
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token_type: `${URN}:jwt`,
+      audience: 'pool',
+      scope: 'a',
+    });
+    expect(opened(jwt).claims).toMatchObject({ iss: 'https://id.example.com', sub: 'ci', aud: assertion_audience });
+    expect(asked[0]?.headers['authorization']).toBeUndefined();
+    expect((await list())[0]?.minted?.for).toBe('the scope a at idp.example.com of pool for ci');
+  });
+
+  test('sends the token that is its key, and names a client', async () => {
+    const more = { requested_token_type: `${URN}:id_token`, client_id: 'ci', resource: 'https://r.example.com' };
+    answer = () => json(200, { access_token: 'an-id-token', token_type: 'N_A', issued_token_type: `${URN}:id_token` });
+    await put({ ...EXCHANGE, ...more }, 'the-stored-token');
+    await bind();
+    expect((await released())?.value).toBe('an-id-token');
+    expect(sent()).toMatchObject({
+      ...more,
+      subject_token: 'the-stored-token',
+      subject_token_type: `${URN}:access_token`,
+    });
+  });
+
+  test.each([
+    ['another type', { issued_token_type: `${URN}:access_token` }, 'of another type'],
+    ['no token', { access_token: undefined }, 'not a token reply'],
+  ])('that answers with %s is not believed', async (_, more, message) => {
+    answer = () => json(200, { access_token: 'x-secret-value', token_type: 'Bearer', ...more });
+    await put({ ...EXCHANGE, requested_token_type: `${URN}:id_token` }, 'the-stored-token');
+    await bind();
+    expect((await release()).unavailable).toMatchObject([{ message: expect.stringContaining(message) }]);
+  });
+
+  test('is not stored with an issuer and no subject', async () => {
+    expect(await (await put({ ...EXCHANGE, issuer: 'i' }, PKCS8)).text()).toContain('source.subject');
+  });
+});
+
+describe('a client of Microsoft Entra ID (a stub by its reference)', () => {
+  const URL_OF_TENANT = 'https://login.microsoftonline.com/00000000-0000-0000-0000-000000000001/oauth2/v2.0/token';
+  const APP = { ...CLIENT, token_url: URL_OF_TENANT, scopes: ['https://graph.microsoft.com/.default'] };
+
+  test('sends its secret and one scope in the body', async () => {
+    await put({ ...APP, client_authentication: 'post' });
+    await bind();
+    await released();
+    expect([asked[0]?.url, sent()]).toEqual([
+      URL_OF_TENANT,
+      {
+        grant_type: 'client_credentials',
+        client_id: 'ci',
+        client_secret: 'the-client-secret',
+        scope: 'https://graph.microsoft.com/.default',
+      },
+    ]);
+  });
+
+  test.each([
+    ['SHA-1', 'x5t', '84:E0:5C:1D:98:BC:E3:A5:42:1D:22:5B:14:0B:36:E8:6A:3D:5D:53', 'hOBcHZi846VCHSJbFAs26Go9XVM'],
+    ['SHA-256', 'x5t#S256', '00'.repeat(31).concat('ff'), 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAP8'],
+  ])('names its certificate by %s', async (_, name, certificate_thumbprint, encoded) => {
+    await put({ ...APP, client_authentication: 'private_key_jwt', certificate_thumbprint }, PKCS8);
+    await bind();
+    await released();
+    const { header, claims } = opened(sent()['client_assertion'] ?? '');
+    expect(header).toEqual({ alg: 'RS256', typ: 'JWT', [name]: encoded });
+    expect(claims).toMatchObject({ iss: 'ci', sub: 'ci', aud: URL_OF_TENANT });
+  });
 });
 
 describe('a real OpenID provider', () => {

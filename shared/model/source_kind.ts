@@ -2,6 +2,7 @@
 export const SOURCE_KINDS = [
   'client_credentials',
   'jwt_bearer',
+  'token_exchange',
   'google_service_account',
   'github_app',
   'aws_assume_role',

@@ -33,6 +33,14 @@ const clientCredentials = z.strictObject({
   /** The audience of a client assertion; default: the token URL. */
   assertion_audience: word.optional(),
   ...signing,
+  /** Of the certificate with the public key, which Microsoft Entra ID wants in the assertion: SHA-1 or SHA-256, in hexadecimal. */
+  certificate_thumbprint: z
+    .string()
+    .regex(
+      /^(?:[\dA-Fa-f]{2}:?){19}[\dA-Fa-f]{2}$|^(?:[\dA-Fa-f]{2}:?){31}[\dA-Fa-f]{2}$/,
+      'is no thumbprint: give 40 or 64 hexadecimal digits, as "openssl x509 -fingerprint" and the portal show them',
+    )
+    .optional(),
 });
 
 const jwtBearer = z.strictObject({
@@ -44,6 +52,26 @@ const jwtBearer = z.strictObject({
   audience: word.optional(),
   scopes,
   ...signing,
+});
+
+const tokenType = word.regex(/^urn:/, 'is not a token type, such as urn:ietf:params:oauth:token-type:jwt');
+const tokenExchange = z.strictObject({
+  kind: z.literal('token_exchange'),
+  token_url: providerUrl,
+  /** For a JWT that the source signs. Without the two, the key of the source is itself the token that is exchanged. */
+  issuer: word.optional(),
+  subject: word.optional(),
+  /** The audience of that JWT; default: the token URL. */
+  assertion_audience: word.optional(),
+  ...signing,
+  /** Default: that of a JWT if the source signs one, or of an access token. */
+  subject_token_type: tokenType.optional(),
+  requested_token_type: tokenType.optional(),
+  /** Absent: no client is named. A client with a secret cannot be used. */
+  client_id: word.optional(),
+  scopes,
+  audience: word.optional(),
+  resource: providerUrl.optional(),
 });
 
 const googleServiceAccount = z.strictObject({
@@ -142,12 +170,28 @@ function isJsonObject(text: string): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const SOURCES = [clientCredentials, jwtBearer, googleServiceAccount, githubApp, awsAssumeRole, awsWebIdentity] as const;
+const SOURCES = [
+  clientCredentials,
+  jwtBearer,
+  tokenExchange,
+  googleServiceAccount,
+  githubApp,
+  awsAssumeRole,
+  awsWebIdentity,
+] as const;
 
 /** What a source of each kind is made of, apart from its key. None of it is secret. */
 export const secretSource = z
   .discriminatedUnion('kind', SOURCES)
   .superRefine((source, context) => {
+    if (source.kind === 'token_exchange' && (source.issuer === undefined) !== (source.subject === undefined)) {
+      const path = [source.issuer === undefined ? 'issuer' : 'subject'];
+      context.addIssue({
+        code: 'custom',
+        path,
+        message: 'is needed for a JWT that the source signs: give both or none',
+      });
+    }
     if (source.kind !== 'google_service_account' || (source.audience === undefined) !== (source.scopes.length === 0)) {
       return;
     }
@@ -159,7 +203,10 @@ export type SecretSource = z.output<typeof secretSource>;
 export type SourceOf<K extends SourceKind> = Extract<SecretSource, { kind: K }>;
 
 /** What the key of a source is called. */
-export function sourceKeyName(source: SecretSource): 'client secret' | 'private key' | 'secret access key' {
+export function sourceKeyName(
+  source: SecretSource,
+): 'client secret' | 'private key' | 'secret access key' | 'token to exchange' {
+  if (source.kind === 'token_exchange' && source.issuer === undefined) return 'token to exchange';
   if (source.kind === 'aws_assume_role') return 'secret access key';
   const isShared = source.kind === 'client_credentials' && source.client_authentication !== 'private_key_jwt';
   return isShared ? 'client secret' : 'private key';
@@ -192,6 +239,7 @@ export const SOURCE_FIELDS: {
     assertion_audience: 'text',
     algorithm: 'text',
     key_id: 'text',
+    certificate_thumbprint: 'text',
   },
   jwt_bearer: {
     token_url: 'text',
@@ -201,6 +249,20 @@ export const SOURCE_FIELDS: {
     scopes: 'list',
     algorithm: 'text',
     key_id: 'text',
+  },
+  token_exchange: {
+    token_url: 'text',
+    issuer: 'text',
+    subject: 'text',
+    assertion_audience: 'text',
+    algorithm: 'text',
+    key_id: 'text',
+    subject_token_type: 'text',
+    requested_token_type: 'text',
+    client_id: 'text',
+    scopes: 'list',
+    audience: 'text',
+    resource: 'text',
   },
   google_service_account: {
     client_email: 'text',
@@ -244,7 +306,7 @@ export const sourceInput = z
     owner: owner.default('personal'),
     description: line(500).optional(),
     source: secretSource,
-    /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), or the secret access key of an AWS caller. */
+    /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), the secret access key of an AWS caller, or a token to exchange. */
     key: secretValue,
   })
   .meta({ id: 'SecretSourceInput' });

@@ -81,6 +81,14 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Minted secrets',
+    holds: 'a token of another type than was asked for is discarded',
+    file: 'worker/services/sources/kinds/token_exchange.ts',
+    text: 'if (wanted !== undefined && issued !== undefined && issued !== wanted) {',
+    replacement: "if (wanted !== undefined && issued === '') {",
+    tests: [SOURCES],
+  },
+  {
+    row: 'Minted secrets',
     holds: 'the key of a source is sealed',
     file: STORED,
     text: 'sealedMaterial: await context.vault.seal(keyPlace(secret), key),',

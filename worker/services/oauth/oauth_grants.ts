@@ -34,6 +34,8 @@ export interface Tokens {
   readonly refreshToken: Secret | null;
   /** Seconds; null if the provider does not say. */
   readonly expiresIn: number | null;
+  /** Of an exchange (RFC 8693 section 2.2.1). */
+  readonly issuedTokenType?: string;
 }
 
 /**
@@ -81,9 +83,7 @@ export function deviceGrant(grantee: Grantee, deviceCode: Secret): Granted {
 
 /** Requests a token for the client itself (RFC 6749 section 4.4). */
 export function clientCredentialsGrant(grantee: Grantee, audience?: string): Granted {
-  const { resource } = grantee.client;
-  const named = { ...(audience !== undefined && { audience }), ...(resource !== undefined && { resource }) };
-  const parameters = { ...scopeOf(grantee.client), ...named };
+  const parameters = targetOf(grantee.client, audience);
   return tokensOf(grantee, (server, client, auth, options) =>
     clientCredentialsGrantRequest(server, client, auth, parameters, options),
   );
@@ -97,6 +97,41 @@ export function jwtBearerGrant(asked: Pick<Grantee, 'outbound' | 'client'>, asse
   return tokensOf(grantee, (server, client, auth, options) =>
     genericTokenEndpointRequest(server, client, auth, grant, parameters, options),
   );
+}
+
+/** What a token is exchanged for (RFC 8693 section 2.1). */
+interface Exchange {
+  readonly subjectToken: Secret;
+  readonly subjectTokenType: string;
+  readonly requestedTokenType?: string | undefined;
+  readonly audience?: string | undefined;
+}
+
+/** The type of a token that is not an access token, such as an id token (RFC 8693 section 2.2.1). */
+const NOT_AN_ACCESS_TOKEN = { n_a: () => undefined };
+
+/** Exchanges a token for another. */
+export function tokenExchangeGrant(grantee: Grantee, exchange: Exchange): Granted {
+  const { subjectToken, subjectTokenType, requestedTokenType } = exchange;
+  const parameters = {
+    ...targetOf(grantee.client, exchange.audience),
+    subject_token: subjectToken.reveal(),
+    subject_token_type: subjectTokenType,
+    ...(requestedTokenType !== undefined && { requested_token_type: requestedTokenType }),
+  };
+  const grant = 'urn:ietf:params:oauth:grant-type:token-exchange';
+  return tokensOf(
+    grantee,
+    (server, client, auth, options) => genericTokenEndpointRequest(server, client, auth, grant, parameters, options),
+    NOT_AN_ACCESS_TOKEN,
+  );
+}
+
+/** What a token is for: its scope, and the audience and resource that some providers need. */
+function targetOf(client: OAuthClient, audience: string | undefined): Record<string, string> {
+  const { resource } = client;
+  const named = { ...(audience !== undefined && { audience }), ...(resource !== undefined && { resource }) };
+  return { ...scopeOf(client), ...named };
 }
 
 function scopeOf({ scopes }: OAuthClient): Record<string, string> {
@@ -207,16 +242,19 @@ function tokensOf(
     auth: ClientAuth,
     options: Parts['options'],
   ) => Promise<Response>,
+  recognizedTokenTypes: Readonly<Record<string, () => undefined>> = {},
 ): Granted {
   const { server, client, auth, options } = partsOf(grantee);
   return attempt(grantee.client, async () => {
     const reply = await request(server, client, auth, options);
-    const tokens = await processGenericTokenEndpointResponse(server, client, reply);
+    const tokens = await processGenericTokenEndpointResponse(server, client, reply, { recognizedTokenTypes });
+    const { issued_token_type: issuedTokenType } = tokens;
     if (!isForResource(tokens.access_token, grantee.client.resource)) throw new ForeignToken();
     return {
       accessToken: new Secret(tokens.access_token),
       refreshToken: tokens.refresh_token === undefined ? null : new Secret(tokens.refresh_token),
       expiresIn: tokens.expires_in ?? null,
+      ...(typeof issuedTokenType === 'string' && { issuedTokenType }),
     };
   });
 }

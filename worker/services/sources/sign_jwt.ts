@@ -1,4 +1,4 @@
-import { type CryptoKey, importPKCS8, SignJWT } from 'jose';
+import { base64url, type CryptoKey, importPKCS8, SignJWT } from 'jose';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { toBase64 } from '../../kernel/encoding.ts';
@@ -9,18 +9,28 @@ export type SigningAlgorithm = 'RS256' | 'PS256' | 'ES256' | 'EdDSA';
 interface Assertion {
   readonly algorithm: SigningAlgorithm;
   readonly keyId?: string | undefined;
+  /** The SHA-1 or SHA-256 of a certificate, in hexadecimal. */
+  readonly thumbprint?: string | undefined;
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /** Signs a JWT with a private key. Refuses with `invalid_key`. */
 export async function signJwt(
   key: Secret,
-  { algorithm, keyId, claims }: Assertion,
+  { algorithm, keyId, thumbprint, claims }: Assertion,
 ): Promise<Result<Secret, MintFailure>> {
   const imported = await importPrivateKey(key, algorithm);
   if (!imported.ok) return imported;
-  const header = { alg: algorithm, typ: 'JWT', ...(keyId !== undefined && { kid: keyId }) };
+  const named = { ...(keyId !== undefined && { kid: keyId }), ...thumbprintHeader(thumbprint) };
+  const header = { alg: algorithm, typ: 'JWT', ...named };
   return ok(new Secret(await new SignJWT({ ...claims }).setProtectedHeader(header).sign(imported.value)));
+}
+
+/** RFC 7515 sections 4.1.7 and 4.1.8. */
+function thumbprintHeader(thumbprint = ''): Readonly<Record<string, string>> {
+  const bytes = thumbprint.match(/[\dA-Fa-f]{2}/g)?.map((pair) => Number.parseInt(pair, 16)) ?? [];
+  if (bytes.length === 0) return {};
+  return { [bytes.length === 20 ? 'x5t' : 'x5t#S256']: base64url.encode(Uint8Array.from(bytes)) };
 }
 
 /** Reads a private key in PEM: PKCS#8, or PKCS#1 as GitHub gives it. Refuses with `invalid_key`. */

@@ -26,7 +26,7 @@ export type MintFailure = Failure<'invalid_key' | 'failed'>;
 
 export interface Minting<K extends SourceKind> {
   readonly source: SourceOf<K>;
-  /** The client secret, the private key, or the secret access key of the caller. */
+  /** The client secret, the private key, the secret access key of the caller, or the token to exchange. */
   readonly key: Secret;
   readonly outbound: Outbound;
   readonly nowMs: number;

@@ -8,6 +8,7 @@ import { CLIENT_CREDENTIALS } from './kinds/client_credentials.ts';
 import { GITHUB_APP } from './kinds/github_app.ts';
 import { GOOGLE_SERVICE_ACCOUNT } from './kinds/google_service_account.ts';
 import { JWT_BEARER } from './kinds/jwt_bearer.ts';
+import { TOKEN_EXCHANGE } from './kinds/token_exchange.ts';
 import type { Minted, MintFailure, Minting, MintingSource } from './source_port.ts';
 
 /** A source with the implementation of its kind. */
@@ -21,6 +22,7 @@ interface ConfiguredSource {
 export function configured(source: SecretSource): ConfiguredSource {
   if (source.kind === 'client_credentials') return configure(CLIENT_CREDENTIALS, source);
   if (source.kind === 'jwt_bearer') return configure(JWT_BEARER, source);
+  if (source.kind === 'token_exchange') return configure(TOKEN_EXCHANGE, source);
   if (source.kind === 'google_service_account') return configure(GOOGLE_SERVICE_ACCOUNT, source);
   if (source.kind === 'aws_assume_role') return configure(AWS_ASSUME_ROLE, source);
   if (source.kind === 'aws_web_identity') return configure(AWS_WEB_IDENTITY, source);

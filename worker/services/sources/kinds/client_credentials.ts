@@ -36,6 +36,7 @@ async function proofOf({ source, key, nowMs }: Minting<'client_credentials'>): P
   const signed = await signJwt(key, {
     algorithm: source.algorithm,
     keyId: source.key_id,
+    thumbprint: source.certificate_thumbprint,
     claims: claimsOf(source, nowMs),
   });
   return signed.ok ? ok({ clientSecret: null, clientAssertion: signed.value }) : signed;

@@ -1,0 +1,49 @@
+import { err, ok, type Result } from '../../../../shared/model/result.ts';
+import type { Secret } from '../../../../shared/model/secret.ts';
+import { tokenExchangeGrant } from '../../oauth/oauth_grants.ts';
+import { signJwt } from '../sign_jwt.ts';
+import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
+import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt } from '../token_source.ts';
+
+const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
+
+/** A token in exchange for a JWT that the source signs, or for a token that it keeps (RFC 8693). */
+export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
+  describe: ({ scopes, token_url: url, subject, audience }) =>
+    scopesAt(
+      scopes,
+      url,
+      `${audience === undefined ? '' : ` of ${audience}`}${subject === undefined ? '' : ` for ${subject}`}`,
+    ),
+  checkKey: async ({ issuer, algorithm }, key) => (issuer === undefined ? null : keyProblem(key, algorithm)),
+  async mint(minting) {
+    const { source, outbound, nowMs } = minting;
+    const { token_url: url, client_id: id, scopes, resource, audience, requested_token_type: wanted } = source;
+    const subject = await subjectTokenOf(minting);
+    if (!subject.ok) return subject;
+    const named = { ...(id !== undefined && { client_id: id }), ...(resource !== undefined && { resource }) };
+    const client = clientOf(url, { scopes, ...named });
+    const grantee = { outbound, client, clientSecret: null, ...(id === undefined && { clientAssertion: null }) };
+    const type = `${TOKEN_TYPE}${source.issuer === undefined ? 'access_token' : 'jwt'}`;
+    const granted = await tokenExchangeGrant(grantee, {
+      subjectToken: subject.value,
+      subjectTokenType: source.subject_token_type ?? type,
+      requestedTokenType: wanted,
+      audience,
+    });
+    const issued = granted.ok ? granted.value.issuedTokenType : undefined;
+    if (wanted !== undefined && issued !== undefined && issued !== wanted) {
+      const message = `${new URL(url).host} issued a token of another type than was asked for, which was discarded`;
+      return err({ reason: 'failed', message });
+    }
+    return mintedOf(granted, nowMs);
+  },
+};
+
+async function subjectTokenOf({ source, key, nowMs }: Minting<'token_exchange'>): Promise<Result<Secret, MintFailure>> {
+  const { issuer: iss, subject: sub, assertion_audience: audience, token_url: url, algorithm, key_id: keyId } = source;
+  if (iss === undefined) return ok(key);
+  const iat = Math.floor(nowMs / 1000);
+  const claims = { iss, sub, aud: audience ?? url, jti: crypto.randomUUID(), iat, exp: iat + ASSERTION_SECONDS };
+  return signJwt(key, { algorithm, keyId, claims });
+}
