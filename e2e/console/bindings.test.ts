@@ -38,6 +38,27 @@ test('by keyboard alone: it is edited from its row', async () => {
   expect(await page.locator('main').innerText()).toContain('Every method');
 });
 
+test('its list is filtered while a word is typed, and its form says at once that a secret is missing', async () => {
+  const page = await suite.open('/bindings');
+  await page.getByLabel('Search').fill('no such host');
+  await page.getByText('Nothing has these words').waitFor();
+  expect(new URL(page.url()).search).toBe('?q=no+such+host');
+  await page.keyboard.press('Escape');
+  await page.getByRole('link', { name: 'api.github.com', exact: true }).waitFor();
+  await page.goto('/bindings/new');
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url()));
+  const field = page.getByLabel('Credential', { exact: true });
+  await field.fill('vault://user/never-stored');
+  await page.getByText('Its requests get status 503').waitFor();
+  // What may be the credential itself is not sent, and what was said of the reference goes.
+  await field.fill(PLANTED_SECRET);
+  await page.getByText('Its requests get status 503').waitFor({ state: 'detached' });
+  await field.fill('vault://user/github');
+  await page.locator('#credential-state').getByText('Stored', { exact: true }).waitFor();
+  expect(asked.join(' ')).not.toContain(PLANTED_SECRET);
+});
+
 test('two concurrent edits do not overwrite each other', async () => {
   const [first, second] = [await suite.open(null, { javaScriptEnabled: false }), await suite.open()];
   for (const page of [first, second]) {

@@ -4,7 +4,10 @@ import { fetchDocument, replacePart } from './refreshed.js';
 
 const PAUSE_MS = 250;
 
-/** @param {HTMLElement} element a form with method GET and `data-answer`, the id of the part that answers */
+/**
+ * @param {HTMLElement} element a form with `data-answer`, the id of the part that answers. It has the method GET; or `data-ask` is
+ * the address that answers, `data-fields` names what is sent there, and `data-begins` (`name=text`) what a field has to begin with.
+ */
 export function start(element) {
   const { answer } = element.dataset;
   if (!(element instanceof HTMLFormElement) || answer === undefined) return;
@@ -14,11 +17,12 @@ export function start(element) {
   const ask = async () => {
     const turn = (asked += 1);
     const url = addressOf(element);
+    if (url === null) return document.getElementById(answer)?.replaceChildren();
     const fresh = await fetchDocument(url);
     // Ignores a late answer to an earlier question.
     if (fresh === null || turn !== asked) return;
     replacePart(fresh, answer);
-    history.replaceState(null, '', url);
+    if (element.dataset['ask'] === undefined) history.replaceState(null, '', url);
   };
   element.addEventListener('input', () => {
     clearTimeout(timer);
@@ -26,9 +30,19 @@ export function start(element) {
   });
 }
 
-/** @param {HTMLFormElement} form */
+/**
+ * The address of the answer; null if a field does not begin as it has to.
+ * @param {HTMLFormElement} form
+ */
 function addressOf(form) {
-  const query = new URLSearchParams();
-  for (const [name, value] of new FormData(form)) if (typeof value === 'string') query.append(name, value);
-  return `${new URL(form.action).pathname}?${query.toString()}`;
+  const { ask, fields, begins = '' } = form.dataset;
+  const url = new URL(ask ?? new URL(form.action).pathname, location.href);
+  const names = fields?.split(' ');
+  const [name = '', beginning = ''] = begins.split('=');
+  for (const [key, value] of new FormData(form)) {
+    if (typeof value !== 'string' || names?.includes(key) === false) continue;
+    if (key === name && !value.startsWith(beginning)) return null;
+    url.searchParams.append(key, value);
+  }
+  return url.pathname + url.search;
 }

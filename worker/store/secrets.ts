@@ -1,6 +1,14 @@
-import { and, asc, count, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, inArray, isNull, or, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { bindingCredentials, connectorCredentials, hostBindings, mcpReferences, secrets } from './tables.ts';
+import {
+  bindingCredentials,
+  connectorCredentials,
+  connectors,
+  hostBindings,
+  mcpReferences,
+  mcpServers,
+  secrets,
+} from './tables.ts';
 
 export type SecretRow = typeof secrets.$inferSelect;
 /** A secret without its value. */
@@ -89,6 +97,67 @@ export async function bindingsUsing(database: Database, place: VaultPlace): Prom
     .where(and(eq(bindingCredentials.ownerId, place.ownerId), eq(bindingCredentials.path, place.path)))
     .orderBy(asc(hostBindings.host))
     .limit(100);
+}
+
+/** What refers to a place in the vault, with its name for people: a host, a connector's name, or a server's. */
+export interface CredentialUse extends VaultPlace {
+  readonly kind: 'binding' | 'connector' | 'server';
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Everything that refers to places of these owners; `path` limits it to one. */
+export async function listCredentialUses(
+  database: Database,
+  ownerIds: readonly string[],
+  path?: string,
+): Promise<CredentialUse[]> {
+  const at = (table: typeof bindingCredentials | typeof connectorCredentials | typeof mcpReferences): SQL | undefined =>
+    and(inArray(table.ownerId, [...ownerIds]), path === undefined ? undefined : eq(table.path, path));
+  const [bound, connected, referred, authorised] = await Promise.all([
+    database.read
+      .select({
+        ownerId: bindingCredentials.ownerId,
+        path: bindingCredentials.path,
+        id: hostBindings.id,
+        name: hostBindings.host,
+      })
+      .from(bindingCredentials)
+      .innerJoin(hostBindings, eq(hostBindings.id, bindingCredentials.bindingId))
+      .where(at(bindingCredentials)),
+    database.read
+      .select({
+        ownerId: connectorCredentials.ownerId,
+        path: connectorCredentials.path,
+        id: connectors.id,
+        name: connectors.fqn,
+      })
+      .from(connectorCredentials)
+      .innerJoin(connectors, eq(connectors.id, connectorCredentials.connectorId))
+      .where(at(connectorCredentials)),
+    database.read
+      .select({ ownerId: mcpReferences.ownerId, path: mcpReferences.path, id: mcpServers.id, name: mcpServers.name })
+      .from(mcpReferences)
+      .innerJoin(mcpServers, eq(mcpServers.id, mcpReferences.serverId))
+      .where(at(mcpReferences)),
+    // The sign-in of a remote server is stored as a connector's is.
+    database.read
+      .select({
+        ownerId: connectorCredentials.ownerId,
+        path: connectorCredentials.path,
+        id: mcpServers.id,
+        name: mcpServers.name,
+      })
+      .from(connectorCredentials)
+      .innerJoin(mcpServers, eq(mcpServers.id, connectorCredentials.connectorId))
+      .where(at(connectorCredentials)),
+  ]);
+  const uses = [
+    ...bound.map((row) => ({ ...row, kind: 'binding' as const })),
+    ...connected.map((row) => ({ ...row, kind: 'connector' as const })),
+    ...[...referred, ...authorised].map((row) => ({ ...row, kind: 'server' as const })),
+  ];
+  return [...new Map(uses.map((use) => [`${use.ownerId} ${use.path} ${use.id}`, use])).values()];
 }
 
 /**

@@ -3,8 +3,8 @@ import { listRequestLimits } from '../../../shared/model/request_limits.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';
 import { BINDINGS_PAGE } from './binding_form.ts';
+import { referenceWords } from './reference_words.ts';
 import { flash } from '../components/alert.ts';
-import { badge } from '../components/badge.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
@@ -74,25 +74,19 @@ function everyMethod(effect: string | undefined): Html {
   return html`Every method.${note}`;
 }
 
-function secretSection({ binding, stored }: BindingDetails): Html {
+function secretSection({ binding, references }: BindingDetails): Html {
+  const words = (reference: string) => {
+    const found = references.find((each) => each.reference === reference);
+    return html`<code>${reference}</code> ${found === undefined ? '' : referenceWords(found, found.state)}`;
+  };
   return html`<section class="panel" aria-labelledby="secret-title">
     <h2 id="secret-title">Which secret</h2>
     ${definitionList([
-      ['Credential', referenceWords(binding.credential_ref, stored)],
-      [
-        'Session token',
-        binding.session_token_ref === undefined ? null : referenceWords(binding.session_token_ref, stored),
-      ],
+      ['Credential', words(binding.credential_ref)],
+      ['Session token', binding.session_token_ref === undefined ? null : words(binding.session_token_ref)],
       ['Owner', html`<span class="tag">${binding.owner}</span>`],
     ])}
   </section>`;
-}
-
-function referenceWords(reference: string, stored: readonly string[]): Html {
-  const state = stored.includes(reference)
-    ? badge('good', 'Stored')
-    : html`${badge('bad', 'Not stored')} <span class="quiet">every request gets status 503 until it is stored</span>`;
-  return html`<code>${reference}</code> ${state}`;
 }
 
 function writtenSection(binding: HostBindingRecord): Html {
@@ -153,10 +147,21 @@ export function personWords({ id, name }: { readonly id: string; readonly name: 
   return name === null ? html`<code>${id}</code>` : html`${foreignText(name)} <code>${id}</code>`;
 }
 
-export function bindingDeletionPage({ id, host }: HostBindingRecord, form: FormState): Page {
+/** A binding to delete, and what then serves its host. */
+export interface BindingToDelete {
+  readonly binding: HostBindingRecord;
+  /** The other bindings of the same host that the user sees. */
+  readonly others: readonly HostBindingRecord[];
+  readonly lastUse: string | null;
+  readonly nowMs: number;
+}
+
+export function bindingDeletionPage({ binding, others, lastUse, nowMs }: BindingToDelete, form: FormState): Page {
+  const { id, host, credential_ref: reference } = binding;
   return confirmPage({
     title: 'Delete a host binding?',
-    consequence: html`Requests to <code>${host}</code> no longer get the credential. The secret stays in the vault.`,
+    consequence: html`Requests to <code>${host}</code> no longer get <code>${reference}</code>, which stays in the
+      vault. ${lastUse === null ? '' : html`A machine last fetched it ${timeAgo(lastUse, nowMs)}.`} ${nextWords(others)}`,
     name: host,
     action: `/bindings/${id}/delete`,
     button: 'Delete it',
@@ -164,6 +169,16 @@ export function bindingDeletionPage({ id, host }: HostBindingRecord, form: FormS
     above: BINDINGS_PAGE,
     form,
   });
+}
+
+/** What happens to the requests of a host without the binding. */
+function nextWords(others: readonly HostBindingRecord[]): Html {
+  const links = others.map(
+    ({ id, host, owner }) => html`<a href="/bindings/${id}"><span class="mono">${host}</span> (${owner})</a> `,
+  );
+  return others.length === 0
+    ? html`They are forwarded without a credential; a session that may reach bound hosts only can no longer reach it.`
+    : html`Then they match ${links}.`;
 }
 
 function code(text: string | undefined): Html | null {

@@ -3,7 +3,14 @@ import type { InjectionScheme } from '../../../shared/model/host_binding.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';
 import { personWords } from './binding.ts';
-import { bindingControls, bindingFieldLabel, bindingFormFields, schemeTabs } from './binding_form.ts';
+import {
+  bindingControls,
+  type TypedReference,
+  liveReference,
+  bindingFieldLabel,
+  bindingFormFields,
+  schemeTabs,
+} from './binding_form.ts';
 import { alert } from '../components/alert.ts';
 import { dataTable } from '../components/data_table.ts';
 import { type FormState, formRefusal } from '../components/form_field.ts';
@@ -17,6 +24,7 @@ interface BindingEditView {
   readonly form: FormState;
   readonly scheme: InjectionScheme;
   readonly references: readonly string[];
+  readonly reference: TypedReference;
   /** `updated_at` of the binding that the user edited: saving replaces only that state. */
   readonly revision: string;
   /** The stored binding and the input, if somebody else changed it first. */
@@ -52,7 +60,7 @@ export function fieldsOfBinding(binding: HostBindingRecord): Readonly<Record<str
 
 /** The form of an existing binding. It contains the state that it edits, so that no concurrent change is lost. */
 export function editBindingPage(view: BindingEditView): Page {
-  const { details, form, scheme, references, revision, conflict } = view;
+  const { details, form, scheme, references, reference, revision, conflict } = view;
   const { id, host, owner } = details.binding;
   const path = `/bindings/${id}/edit`;
   const tabs = schemeTabs(scheme, (each) => `${path}?scheme=${each}`);
@@ -62,9 +70,9 @@ export function editBindingPage(view: BindingEditView): Page {
       above: { path: `/bindings/${id}`, title: host },
     })}
     ${conflict === null ? formRefusal(form, bindingFormFields(scheme)) : conflictAlert(view, conflict)} ${tabs}
-    <form class="panel stack" method="post" action="${path}">
+    <form class="panel stack" method="post" action="${path}" ${liveReference(owner)}>
       <input type="hidden" name="revision" value="${revision}" />
-      ${bindingControls(form, scheme, references)}
+      ${bindingControls(form, scheme, { references, reference })}
       <div class="actions">
         <button class="primary">${conflict === null ? 'Save' : 'Save mine in its place'}</button>
         <a class="button" href="/bindings/${id}">Cancel</a>

@@ -1,5 +1,7 @@
 import { html } from 'hono/html';
-import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme } from '../../../shared/model/host_binding.ts';
+import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme, type Owner } from '../../../shared/model/host_binding.ts';
+import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
+import type { OwnedReference, ReferenceState } from '../../services/bindings/reference_states.ts';
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
 import { SCHEME_PARAMETERS } from '../../../shared/wire/host_binding_rules.ts';
 import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
@@ -10,6 +12,7 @@ import { tabs } from '../components/tabs.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from './owner_field.ts';
+import { referenceWords } from './reference_words.ts';
 
 export const BINDINGS_PAGE = { path: '/bindings', title: 'Host rules' };
 
@@ -54,11 +57,22 @@ const LABELS: Readonly<Record<string, string>> = {
   requests_per_day: 'Requests a day',
 };
 
+/** What stands in the form's field for the credential; the state is null if that is no reference. */
+export interface TypedReference extends OwnedReference {
+  readonly state: ReferenceState | null;
+}
+
+interface CredentialChoice {
+  readonly references: readonly string[];
+  readonly reference: TypedReference;
+}
+
 interface BindingFormView {
   readonly form: FormState;
   readonly scheme: InjectionScheme;
   /** References of stored secrets to choose from. */
   readonly references: readonly string[];
+  readonly reference: TypedReference;
   /** Ready bindings to start from. */
   readonly templates: readonly BindingTemplate[];
   /** Whether the user may create one for the enterprise. */
@@ -80,12 +94,12 @@ const MORE = [
 const COMMON = ['owner', 'host', 'credential_ref', 'scheme', 'effect', ...MORE];
 
 /** The form of a binding for one scheme. */
-export function newBindingPage({ form, scheme, references, templates, isAdmin }: BindingFormView): Page {
+export function newBindingPage({ form, scheme, references, reference, templates, isAdmin }: BindingFormView): Page {
   const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
     ${templates.length === 0 ? '' : templateForm(form, templates)} ${schemeTabs(scheme, (each) => newPath(form, each))}
     ${formRefusal(form, bindingFormFields(scheme))}
-    <form class="panel stack" method="post" action="/bindings">
-      ${bindingControls(form, scheme, references, ownerField(form, isAdmin))}
+    <form class="panel stack" method="post" action="/bindings" ${liveReference()}>
+      ${bindingControls(form, scheme, { references, reference }, ownerField(form, isAdmin))}
       <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
     </form>`;
   return layout('Bind a credential', content, 'narrow');
@@ -95,7 +109,7 @@ export function newBindingPage({ form, scheme, references, templates, isAdmin }:
 export function bindingControls(
   form: FormState,
   scheme: InjectionScheme,
-  references: readonly string[],
+  credential: CredentialChoice,
   more: Html | string = '',
 ): Html {
   const { required, optional } = SCHEME_PARAMETERS[scheme];
@@ -103,7 +117,7 @@ export function bindingControls(
   return html`<input type="hidden" name="scheme" value="${scheme}" />
     <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
     ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it; with :PORT for another port than 443', placeholder: 'api.github.com', isRequired: true, isMono: true })}
-    ${credentialField(form, references)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
+    ${credentialField(form, credential)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
     ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read allows only GET, HEAD and OPTIONS', choices: effectChoices() })}
     ${more} ${moreFields(form)}`;
 }
@@ -154,7 +168,15 @@ function newPath({ values }: FormState, scheme: InjectionScheme): string {
   return pathWith('/bindings/new', { scheme, host, credential_ref, owner });
 }
 
-function credentialField(form: FormState, references: readonly string[]): Html {
+/** Says whether a reference is stored while it is typed. Anything else that is typed is not sent: it may be a credential. */
+export function liveReference(owner?: Owner): Html {
+  const ask = pathWith('/bindings/new', { owner });
+  const fields = owner === undefined ? 'credential_ref owner' : 'credential_ref';
+  return html`data-island="live-form" data-answer="credential-state" data-ask="${ask}" data-fields="${fields}"
+  data-begins="credential_ref=${VAULT_SCHEME}"`;
+}
+
+function credentialField(form: FormState, { references, reference: typed }: CredentialChoice): Html {
   return html`${textField(form, {
       name: 'credential_ref',
       label: 'Credential',
@@ -164,6 +186,9 @@ function credentialField(form: FormState, references: readonly string[]): Html {
       isMono: true,
       list: 'references',
     })}
+    <p id="credential-state" class="small" aria-live="polite">
+      ${typed.state === null ? '' : referenceWords(typed, typed.state)}
+    </p>
     <datalist id="references">
       ${references.map((reference) => html`<option value="${reference}"></option>`)}
     </datalist>`;

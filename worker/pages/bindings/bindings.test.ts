@@ -19,9 +19,17 @@ const view: BindingsView = {
         updated_at: TIME,
       },
     ],
-    next_cursor: null,
+    isWhole: true,
   },
-  cursor: undefined,
+  query: { q: '', sort: '', page: 1 },
+  use: {
+    secrets: { items: [], isWhole: true },
+    usersOf: () => [],
+    lastFetchOf: () => null,
+    lastFetchBy: () => null,
+  },
+  referencesOf: () => [],
+  nowMs: Date.parse(TIME),
   done: undefined,
   question: EMPTY_FORM,
   explanation: null,
@@ -44,12 +52,12 @@ test('the list of bindings says which requests get which of several accounts of 
     emit_mechanism: 'sentinel-swap' as const,
     sentinel: { value: 'a-placeholder-of-work' },
   };
-  const text = await textOfPage({ bindings: { items: [first, second], next_cursor: null } });
+  const text = await textOfPage({ bindings: { items: [first, second], isWhole: true } });
   expect(text).toContain('vault://user/demo account of requests without a placeholder');
   expect(text).toContain('vault://user/work account of requests with its placeholder');
   expect(await textOfPage({})).not.toContain('account of');
   const sameSecret = { ...second, credential_ref: first.credential_ref };
-  expect(await textOfPage({ bindings: { items: [first, sameSecret], next_cursor: null } })).not.toContain('account of');
+  expect(await textOfPage({ bindings: { items: [first, sameSecret], isWhole: true } })).not.toContain('account of');
 });
 
 test('the list of bindings says which are read-only because operations of their hosts need an approval, and what to choose', async () => {
@@ -58,4 +66,13 @@ test('the list of bindings says which are read-only because operations of their 
   expect(text).toContain('On api.example.com, operations of a connector need an approval.');
   expect(text).toContain('only reads on api.example.com');
   expect(await textOfPage({})).not.toMatch(/need an approval|only reads/);
+});
+
+test('the list of bindings says which have no secret, and what to do', async () => {
+  const reference = { owner: 'personal', reference: 'vault://user/demo' } as const;
+  const missing = await textOfPage({ referencesOf: () => [{ ...reference, state: 'missing' }] });
+  expect(missing).toContain('Not stored Its requests get status 503 until you store a personal secret there');
+  const other = await textOfPage({ referencesOf: () => [{ ...reference, state: 'other_owner' }] });
+  expect(other).toContain('At this path is only a secret of the enterprise, and a personal binding uses none');
+  expect(await textOfPage({ referencesOf: () => [{ ...reference, state: 'stored' }] })).not.toContain('tored Its');
 });

@@ -1,21 +1,28 @@
 import { html } from 'hono/html';
 import type { Explanation, ExplainedBinding } from '../../../shared/explain/explain.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
-import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { ReadList } from '../../kernel/read_all.ts';
+import type { FoundReference } from '../../services/bindings/reference_states.ts';
+import type { VaultUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
+import { arrangedList, byNewest, byText, type ListQuery } from '../components/arranged_list.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { pager } from '../components/pager.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { referenceWords } from './reference_words.ts';
+import { LAST_USED_NOTE, lastUsedWords } from './use_words.ts';
 
 export interface BindingsView {
-  readonly bindings: ListPage<HostBindingRecord>;
-  readonly cursor: string | undefined;
+  readonly bindings: ReadList<HostBindingRecord>;
+  readonly query: ListQuery;
+  readonly use: VaultUse;
+  readonly referencesOf: (binding: HostBindingRecord) => readonly FoundReference[];
+  readonly nowMs: number;
   readonly done: string | undefined;
   readonly question: FormState;
   /** Null without a valid question. */
@@ -28,19 +35,53 @@ export interface BindingsView {
 
 /** The bindings, and a form that explains what would happen to a request. */
 export function bindingsPage(view: BindingsView): Page {
-  const { bindings, cursor, done } = view;
+  const { done } = view;
   const content = html`${pageHeader({
       title: 'Host rules',
       lead: 'A binding adds one credential to requests to one host, outside of the sandbox.',
       actions: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
     })}
     ${flash(done)} ${limits(view)} ${explainBox(view.question, view.explanation)}
-    <section class="panel flush" aria-labelledby="bindings-title">
-      <div class="panel-head"><h2 id="bindings-title">Bindings</h2></div>
-      ${bindings.items.length === 0 ? noBindings() : table(view)}
-    </section>
-    ${pager('/bindings', { cursor }, bindings.next_cursor)}`;
+    <section class="stack" aria-labelledby="bindings-title">
+      <h2 id="bindings-title">Bindings</h2>
+      ${list(view)} ${view.bindings.items.length === 0 ? '' : LAST_USED_NOTE}
+    </section>`;
   return layout('Host rules', content);
+}
+
+function list(view: BindingsView): Html {
+  const { bindings, query, use } = view;
+  return arrangedList<HostBindingRecord>({
+    kind: {
+      path: '/bindings',
+      words: ['binding', 'bindings'],
+      placeholder: 'a host, a secret, a scheme …',
+      textOf: ({ host, description = '', credential_ref: reference, scheme, effect = '', owner }) =>
+        [host, description, reference, scheme, effect, owner].join(' '),
+      orders: [
+        { name: 'host', title: 'By host', compare: byText(({ host }) => host) },
+        { name: 'used', title: 'Last used first', compare: byNewest((binding) => use.lastFetchBy(binding)) },
+        {
+          name: 'problems',
+          title: 'Without a secret first',
+          compare: byText((binding) => (listProblems(binding, view).length > 0 ? 'a' : 'b')),
+        },
+        { name: 'secret', title: 'By secret', compare: byText(({ credential_ref: reference }) => reference) },
+        { name: 'changed', title: 'Last changed first', compare: byNewest(({ updated_at: updated }) => updated) },
+      ],
+    },
+    query,
+    ...bindings,
+    table: (shown) => table(view, shown),
+    none: noBindings(),
+  });
+}
+
+/** The references of a binding that resolve to no secret. */
+function listProblems(binding: HostBindingRecord, { referencesOf }: BindingsView): Html[] {
+  return referencesOf(binding)
+    .filter(({ state }) => state !== 'stored')
+    .map(({ state, ...reference }) => referenceWords(reference, state));
 }
 
 function noBindings(): Html {
@@ -83,21 +124,24 @@ function accountNote(
     : html`<span class="sub">account of requests with its placeholder</span>`;
 }
 
-function table(view: BindingsView): Html {
-  const { mayChange } = view;
+function table(view: BindingsView, shown: readonly HostBindingRecord[]): Html {
+  const { mayChange, use, nowMs } = view;
   return dataTable<HostBindingRecord>({
     caption: 'Host bindings',
-    rows: view.bindings.items,
+    rows: shown,
+    key: ({ id }) => id,
     columns: [
       {
         title: 'Host',
         cell: ({ id, host, description }) =>
-          html`<a class="mono" href="/bindings/${id}">${host}</a>
+          html`<a class="mono" href="/bindings/${id}" data-result>${host}</a>
             ${description === undefined ? '' : html`<span class="sub">${foreignText(description)}</span>`}`,
       },
       {
         title: 'Credential',
-        cell: (binding) => html`<code>${binding.credential_ref}</code>${accountNote(binding, view.bindings.items)}`,
+        cell: (binding) =>
+          html`<code>${binding.credential_ref}</code> ${listProblems(binding, view)}
+            ${accountNote(binding, view.bindings.items)}`,
       },
       {
         title: 'How',
@@ -105,6 +149,7 @@ function table(view: BindingsView): Html {
           html`<span class="tag">${scheme}</span> ${emit === 'inject' ? '' : html`<span class="tag">${emit}</span>`}`,
       },
       { title: 'Effect', cell: (binding) => effectCell(binding, view) },
+      { title: 'Last used', cell: (binding) => lastUsedWords(use.lastFetchBy(binding), nowMs) },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
       {
         title: 'Change',

@@ -1,24 +1,27 @@
 import { html } from 'hono/html';
-import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { Owner } from '../../../shared/model/host_binding.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
-import { flash } from '../components/alert.ts';
+import type { CredentialUse, VaultUse } from '../../services/vault/credential_uses.ts';
+import { alert, flash } from '../components/alert.ts';
+import { arrangedList, byNewest, byText, type ListQuery } from '../components/arranged_list.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { pager, pathWith } from '../components/pager.ts';
+import { pathWith } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from './owner_field.ts';
+import { LAST_USED_NOTE, lastUsedWords, useLink } from './use_words.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
 
 interface SecretsView {
-  readonly secrets: ListPage<SecretRecord>;
-  readonly cursor: string | undefined;
+  readonly use: VaultUse;
+  readonly query: ListQuery;
   readonly done: string | undefined;
   readonly nowMs: number;
   /** Whether the user may change what the enterprise owns. */
@@ -27,16 +30,40 @@ interface SecretsView {
 
 /** The secrets in the vault, without their values. */
 export function secretsPage(view: SecretsView): Page {
-  const { secrets, cursor, done } = view;
+  const { use, query, done } = view;
+  const list = arrangedList<SecretRecord>({
+    kind: {
+      path: '/secrets',
+      words: ['secret', 'secrets'],
+      placeholder: 'github, a host, a description …',
+      textOf: (secret) => [secret.ref, secret.description, secret.owner, ...namesOf(use.usersOf(secret))].join(' '),
+      orders: [
+        { name: 'path', title: 'By reference', compare: byText(({ owner, path }) => `${owner} ${path}`) },
+        { name: 'used', title: 'Last used first', compare: byNewest((secret) => use.lastFetchOf(secret)) },
+        { name: 'unused', title: 'Used by nothing first', compare: (a, b) => usersIn(use, a) - usersIn(use, b) },
+        { name: 'stored', title: 'Last stored first', compare: byNewest(({ updated_at: updated }) => updated) },
+      ],
+    },
+    query,
+    ...use.secrets,
+    table: (shown) => table(view, shown),
+    none: noSecrets(),
+  });
   const content = html`${pageHeader({
-      title: 'Secrets',
-      lead: 'Write-only: no page shows a value. Bindings and connectors add it to requests.',
-      actions: html`<a class="button primary" href="/secrets/new">Store a secret</a>`,
-    })}
-    ${flash(done)}
-    <div class="panel flush">${secrets.items.length === 0 ? noSecrets() : table(view)}</div>
-    ${pager('/secrets', { cursor }, secrets.next_cursor)}`;
+    title: 'Secrets',
+    lead: 'Write-only: no page shows a value. Bindings and connectors add it to requests.',
+    actions: html`<a class="button primary" href="/secrets/new">Store a secret</a>`,
+  })}
+  ${flash(done)} ${list} ${use.secrets.items.length === 0 ? '' : LAST_USED_NOTE}`;
   return layout('Secrets', content);
+}
+
+function namesOf(users: readonly CredentialUse[]): string[] {
+  return users.map(({ name }) => name);
+}
+
+function usersIn(use: VaultUse, secret: SecretRecord): number {
+  return use.usersOf(secret).length;
 }
 
 function noSecrets(): Html {
@@ -48,10 +75,11 @@ function noSecrets(): Html {
   });
 }
 
-function table({ secrets, nowMs, isAdmin }: SecretsView): Html {
+function table({ use, nowMs, isAdmin }: SecretsView, shown: readonly SecretRecord[]): Html {
   return dataTable<SecretRecord>({
     caption: 'Secrets',
-    rows: secrets.items,
+    rows: shown,
+    key: ({ id }) => id,
     columns: [
       {
         title: 'Reference',
@@ -59,9 +87,15 @@ function table({ secrets, nowMs, isAdmin }: SecretsView): Html {
           html`<code>${ref}</code>
             ${description === null ? '' : html`<span class="sub">${foreignText(description)}</span>`}`,
       },
+      { title: 'Used by', cell: (secret) => usersCell(use.usersOf(secret)) },
+      { title: 'Last used', cell: (secret) => lastUsedWords(use.lastFetchOf(secret), nowMs) },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
-      { title: 'Version', cell: ({ version }) => html`<span class="number">${version}</span>` },
-      { title: 'Stored', cell: ({ updated_at: updated }) => timeAgo(updated, nowMs) },
+      {
+        title: 'Stored',
+        cell: ({ updated_at: updated, version }) =>
+          html`${timeAgo(updated, nowMs)}
+          ${version === 1 ? '' : html`<span class="sub nowrap">version ${version}</span>`}`,
+      },
       {
         title: 'Actions',
         isActions: true,
@@ -69,6 +103,17 @@ function table({ secrets, nowMs, isAdmin }: SecretsView): Html {
       },
     ],
   });
+}
+
+const MOST_USERS = 3;
+
+function usersCell(users: readonly CredentialUse[]): Html {
+  if (users.length === 0) return html`<span class="quiet">nothing</span>`;
+  const more = users.length - MOST_USERS;
+  return html`<ul class="plain">
+    ${users.slice(0, MOST_USERS).map((use) => html`<li>${useLink(use)}</li>`)}
+    ${more > 0 ? html`<li class="quiet small">and ${more} more</li>` : ''}
+  </ul>`;
 }
 
 function actions({ path, owner }: SecretRecord): Html {
@@ -105,11 +150,20 @@ export function newSecretPage(form: FormState, isAdmin: boolean): Page {
   return layout('Store a secret', content, 'narrow');
 }
 
-export function secretDeletionPage(path: string, owner: string, form: FormState): Page {
+/** A secret, and what refers to it. */
+export interface SecretInUse {
+  readonly path: string;
+  readonly owner: Owner;
+  readonly users: readonly CredentialUse[];
+}
+
+/** Asks whether to delete a secret. One that something refers to cannot be deleted: what would break is named instead. */
+export function secretDeletionPage({ path, owner, users }: SecretInUse, form: FormState): Page {
+  if (users.length > 0) return secretInUsePage(path, users);
   return confirmPage({
     title: 'Delete a secret?',
-    consequence: html`The value at <code>vault://${path}</code> is permanently deleted. Sidecars delete their copies at
-      once.`,
+    consequence: html`The value at <code>vault://${path}</code> is permanently deleted. Nothing refers to it. Sidecars
+      delete their copies at once.`,
     name: path,
     action: '/secrets/delete',
     button: 'Delete it',
@@ -117,4 +171,18 @@ export function secretDeletionPage(path: string, owner: string, form: FormState)
     above: ABOVE,
     form,
   });
+}
+
+function secretInUsePage(path: string, users: readonly CredentialUse[]): Page {
+  const title = 'This secret is in use';
+  const content = html`${pageHeader({ title, above: ABOVE, lead: html`<span class="mono">vault://${path}</span>` })}
+    ${alert(
+      'warn',
+      html`<p>Without it, requests and servers that use these would fail. Change or delete these first:</p>
+        <ul>
+          ${users.map((use) => html`<li>${useLink(use)}</li>`)}
+        </ul>`,
+    )}
+    <div class="actions"><a class="button" href="${ABOVE.path}">Back to the secrets</a></div>`;
+  return layout(title, content, 'narrow');
 }

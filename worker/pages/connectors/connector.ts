@@ -1,9 +1,12 @@
+import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import type { CredentialUse } from '../../services/vault/credential_uses.ts';
 import { html } from 'hono/html';
 import { graphqlWords } from '../../../shared/connect/graphql_operation.ts';
 import type { Effect } from '../../../shared/model/host_binding.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
+import { useLink } from '../bindings/use_words.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { definitionList } from '../components/definition_list.ts';
@@ -114,12 +117,25 @@ function operations({ spec }: ConnectorRecord): Html {
   });
 }
 
-export function connectorRemovalPage({ id, fqn, credential }: ConnectorRecord, form: FormState): Page {
+/** A connector to remove, and the bindings that this changes. */
+export interface ConnectorToRemove {
+  readonly connector: ConnectorRecord;
+  /** Those that use its credential. */
+  readonly users: readonly CredentialUse[];
+  /** Those of its hosts: they apply without it. */
+  readonly onHosts: readonly Pick<HostBindingRecord, 'id' | 'host'>[];
+}
+
+export function connectorRemovalPage({ connector, users, onHosts }: ConnectorToRemove, form: FormState): Page {
+  const { id, fqn, hosts, credential } = connector;
+  const next = onHosts.map(({ id: bindingId, host }) => useLink({ kind: 'binding', id: bindingId, name: host }));
   return confirmPage({
     title: 'Remove a connector?',
     consequence: html`<code>${fqn}</code> ${isShared(credential) ? 'is' : 'and its credential are'} permanently deleted.
-      Tokens are revoked at the provider first, if svc knows where. From then on its requests get the credential of a
-      binding for their host, or none.`,
+      Tokens are revoked at the provider first, if svc knows where. From then on requests to
+      <code>${hosts.join(', ')}</code> get
+      ${next.length === 0 ? 'no credential: no binding is for these hosts.' : html`the credential of ${next}.`}
+      ${users.length === 0 ? '' : html`These use its credential, and their requests get status 503: ${users.map((use) => useLink(use))}.`}`,
     name: fqn,
     action: `/connectors/${id}/remove`,
     button: 'Remove it',

@@ -4,8 +4,10 @@ import type {
   ConnectorSummary,
   ValidateReply,
 } from '../../../shared/wire/connectors/connectors.ts';
-import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { ReadList } from '../../kernel/read_all.ts';
+import type { VaultUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
+import { arrangedList, byNewest, byText, type ListQuery } from '../components/arranged_list.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
 import { definitionList } from '../components/definition_list.ts';
@@ -13,12 +15,12 @@ import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { PAGE_WORDS, pager } from '../components/pager.ts';
 import { textArea } from '../components/text_area.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from '../bindings/owner_field.ts';
+import { LAST_USED_NOTE, lastUsedWords } from '../bindings/use_words.ts';
 import type { FieldProblem } from '../../../shared/model/problem.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
@@ -43,22 +45,40 @@ export function activeBadge({ active }: Pick<ConnectorSummary, 'active'>): Html 
 }
 
 interface ConnectorsView {
-  readonly connectors: ListPage<ConnectorSummary>;
-  readonly cursor: string | undefined;
+  readonly connectors: ReadList<ConnectorSummary>;
+  readonly query: ListQuery;
+  readonly use: VaultUse;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
 /** The installed connectors and the state of their credentials. */
-export function connectorsPage({ connectors, cursor, done, nowMs }: ConnectorsView): Page {
+export function connectorsPage(view: ConnectorsView): Page {
+  const { connectors, query, use, done } = view;
+  const list = arrangedList<ConnectorSummary>({
+    kind: {
+      path: '/connectors',
+      words: ['connector', 'connectors'],
+      placeholder: 'a name, a host …',
+      textOf: ({ title, fqn, hosts, owner, active, credential }) =>
+        [title, fqn, ...hosts, owner, active ? 'active' : 'inactive', STATES[credential.state][1]].join(' '),
+      orders: [
+        { name: 'name', title: 'By name', compare: byText(({ fqn, owner }) => `${fqn} ${owner}`) },
+        { name: 'used', title: 'Last used first', compare: byNewest((connector) => use.lastFetchBy(connector)) },
+        { name: 'changed', title: 'Last changed first', compare: byNewest(({ updated_at: updated }) => updated) },
+      ],
+    },
+    query,
+    ...connectors,
+    table: (shown) => table(view, shown),
+    none: noConnectors(),
+  });
   const content = html`${pageHeader({
-      title: 'Connectors',
-      lead: 'A connector lists operations of a service: only those are sent with its credential.',
-      actions: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
-    })}
-    ${flash(done)}
-    <div class="panel flush">${connectors.items.length === 0 ? noConnectors() : table(connectors.items, nowMs)}</div>
-    ${pager('/connectors', { cursor }, connectors.next_cursor, PAGE_WORDS)}`;
+    title: 'Connectors',
+    lead: 'A connector lists operations of a service: only those are sent with its credential.',
+    actions: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
+  })}
+  ${flash(done)} ${list} ${connectors.items.length === 0 ? '' : LAST_USED_NOTE}`;
   return layout('Connectors', content);
 }
 
@@ -71,22 +91,29 @@ function noConnectors(): Html {
   });
 }
 
-function table(connectors: readonly ConnectorSummary[], nowMs: number): Html {
+function table({ use, nowMs }: ConnectorsView, connectors: readonly ConnectorSummary[]): Html {
   return dataTable<ConnectorSummary>({
     caption: 'Connectors',
     rows: connectors,
+    key: ({ id }) => id,
     columns: [
       {
         title: 'Connector',
         cell: ({ id, title, fqn, version }) =>
-          html`<a href="/connectors/${id}">${foreignText(title)}</a> <span class="sub mono">${fqn} ${version}</span>`,
+          html`<a href="/connectors/${id}" data-result>${foreignText(title)}</a>
+            <span class="sub mono">${fqn} ${version}</span>`,
       },
       {
         title: 'State',
         cell: ({ active, credential }) => html`${activeBadge({ active })} ${credentialBadge(credential.state)}`,
       },
-      { title: 'Hosts', cell: ({ hosts }) => html`<code>${hosts.join(', ')}</code>` },
-      { title: 'Operations', cell: ({ operation_count: count }) => html`<span class="number">${count}</span>` },
+      {
+        title: 'Hosts',
+        cell: ({ hosts, operation_count: count }) =>
+          html`<code>${hosts.join(', ')}</code>
+            <span class="sub">${count} ${count === 1 ? 'operation' : 'operations'}</span>`,
+      },
+      { title: 'Last used', cell: (connector) => lastUsedWords(use.lastFetchBy(connector), nowMs) },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
       { title: 'Changed', cell: ({ updated_at: updated }) => timeAgo(updated, nowMs) },
     ],

@@ -205,7 +205,7 @@ export function rollbackPage(view: {
 export function mcpServerDeletionPage(server: McpServerRecord, form: FormState): Page {
   return confirmPage({
     title: `Delete ${server.name}?`,
-    consequence: 'Gateways stop it, clients no longer see its tools, and its credentials are permanently deleted.',
+    consequence: html`Gateways stop it, and clients no longer see its tools. ${credentialsLost(server)}`,
     name: server.name,
     action: `/mcp-servers/${server.id}/delete`,
     button: 'Delete it',
@@ -213,6 +213,15 @@ export function mcpServerDeletionPage(server: McpServerRecord, form: FormState):
     above: aboveOf(server),
     form,
   });
+}
+
+function credentialsLost({ credentials, authorization }: McpServerRecord): Html | string {
+  const names = [
+    ...credentials.filter(({ set }) => set).map(({ name }) => html`<code>${foreignText(name)}</code>`),
+    ...(authorization?.state === 'ready' ? ['the sign-in to it'] : []),
+  ];
+  if (names.length === 0) return 'It has no stored credentials.';
+  return html`Permanently deleted with it: ${names.map((name, index) => html`${index === 0 ? '' : ', '}${name}`)}.`;
 }
 
 export function mcpCredentialDeletionPage(server: McpServerRecord, name: string, form: FormState): Page {

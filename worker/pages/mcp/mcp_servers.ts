@@ -1,38 +1,62 @@
 import { html } from 'hono/html';
 import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp/mcp_servers.ts';
-import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { ReadList } from '../../kernel/read_all.ts';
+import { lastUsedWords } from '../bindings/use_words.ts';
+import { arrangedList, byNewest, byText, type ListQuery } from '../components/arranged_list.ts';
 import { flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { pathWith } from '../components/pager.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { healthWords } from './mcp_server_words.ts';
 
 interface McpServersView {
-  readonly servers: ListPage<McpServerRecord>;
+  readonly servers: ReadList<McpServerRecord>;
   /** The registry's current versions by server id, if they differ. */
   readonly newer: ReadonlyMap<string, string>;
-  readonly cursor: string | undefined;
+  readonly query: ListQuery;
+  /** When a machine last started it, or a client last called one of its tools. */
+  readonly lastUseOf: (server: McpServerRecord) => string | null;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
 /** The MCP servers of a user and their enterprise, and their state. */
 export function mcpServersPage(view: McpServersView): Page {
-  const { servers, done, cursor } = view;
+  const { servers, done, query, lastUseOf } = view;
+  const list = arrangedList<McpServerRecord>({
+    kind: {
+      path: '/mcp-servers',
+      words: ['server', 'servers'],
+      placeholder: 'a name, a description, a package …',
+      textOf: ({ name, description, mode, owner, registry_id: registryId, url }) =>
+        [name, description, mode, owner, registryId, url].join(' '),
+      orders: [
+        { name: 'name', title: 'By name', compare: byText(({ name, owner }) => `${name} ${owner}`) },
+        { name: 'used', title: 'Last used first', compare: byNewest(lastUseOf) },
+        {
+          name: 'lacking',
+          title: 'Without a credential first',
+          compare: byText((server) => (listMissingCredentials(server).length > 0 ? 'a' : 'b')),
+        },
+        { name: 'changed', title: 'Last changed first', compare: byNewest(({ updated_at: updated }) => updated) },
+      ],
+    },
+    query,
+    ...servers,
+    table: (shown) => table(view, shown),
+    none: noServers(),
+  });
   const content = html`${pageHeader({
-      title: 'MCP servers',
-      lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until a server starts.',
-      actions: html`<a class="button primary" href="/marketplace">Find a server</a>
-        <a class="button" href="/mcp-servers/new">Register your own</a>`,
-    })}
-    ${flash(done)}
-    <div class="panel flush">${servers.items.length === 0 ? noServers() : table(view)}</div>
-    ${pages(cursor, servers.next_cursor)}`;
+    title: 'MCP servers',
+    lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until a server starts.',
+    actions: html`<a class="button primary" href="/marketplace">Find a server</a>
+      <a class="button" href="/mcp-servers/new">Register your own</a>`,
+  })}
+  ${flash(done)} ${list}`;
   return layout('MCP servers', content);
 }
 
@@ -46,20 +70,21 @@ function noServers(): Html {
   });
 }
 
-function table({ servers, newer, nowMs }: McpServersView): Html {
+function table({ newer, nowMs, lastUseOf }: McpServersView, shown: readonly McpServerRecord[]): Html {
   return dataTable<McpServerRecord>({
     caption: 'MCP servers',
-    rows: servers.items,
+    rows: shown,
     key: ({ id }) => id,
     columns: [
       {
         title: 'Name',
         cell: ({ id, name, description }) =>
-          html`<a href="/mcp-servers/${id}"><strong>${name}</strong></a>
+          html`<a href="/mcp-servers/${id}" data-result><strong>${name}</strong></a>
             ${description === '' ? '' : html`<span class="sub">${foreignText(description)}</span>`}`,
       },
       { title: 'State', cell: (server) => html`${healthWords(server, nowMs)} ${lackingHint(server)}` },
       { title: 'Version', cell: ({ id, version }) => versionWords(id, version, newer) },
+      { title: 'Last used', cell: (server) => lastUsedWords(lastUseOf(server), nowMs) },
       { title: 'Kind', cell: ({ mode }) => html`<span class="tag">${mode}</span>` },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
     ],
@@ -76,12 +101,4 @@ function versionWords(id: string, version: string | null, newer: ReadonlyMap<str
   const next = newer.get(id);
   return html`<span class="number">${foreignText(version ?? '')}</span>
     ${next === undefined ? '' : html`<a class="sub" href="/mcp-servers/${id}/upgrade">${badge('accent', 'Newer version')} ${foreignText(next)}</a>`}`;
-}
-
-function pages(cursor: string | undefined, next: string | null): Html | string {
-  if (next === null && cursor === undefined) return '';
-  return html`<nav class="pager" aria-label="Pages">
-    ${cursor === undefined ? '' : html`<a class="button" href="/mcp-servers">First page</a>`}
-    ${next === null ? '' : html`<a class="button" rel="next" href="${pathWith('/mcp-servers', { cursor: next })}">Next page</a>`}
-  </nav>`;
 }

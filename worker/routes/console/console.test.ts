@@ -123,7 +123,7 @@ describe('a form of the console', () => {
     });
     expect(inUse.status).toBe(201);
     const conflict = await submit('/secrets/delete', { ...target, confirm: 'user/one' });
-    expect([conflict.status, await conflict.text()]).toEqual([409, expect.stringContaining('used by the bindings of')]);
+    expect([conflict.status, await conflict.text()]).toEqual([409, expect.stringContaining('This secret is in use')]);
   });
 });
 

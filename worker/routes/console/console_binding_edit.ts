@@ -6,6 +6,7 @@ import { bindingFormFields } from '../../pages/bindings/binding_form.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { type BindingDetails, describeBinding } from '../../services/bindings/binding_details.ts';
 import { type Caller, writableOwner } from '../../kernel/caller.ts';
+import { describeReferences } from '../../services/bindings/reference_states.ts';
 import { putHostBinding } from '../../services/bindings/host_bindings.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { bindingRecordOf, schemeOf, refusedBindingForm, listStoredReferences } from '../api/binding_fields.ts';
@@ -90,8 +91,12 @@ async function editPage(
     readonly conflict?: BindingConflict;
   },
 ) {
+  const { owner } = view.details.binding;
+  const reference = { owner, reference: view.form.values['credential_ref'] ?? '' };
+  const stateOf = await describeReferences(c.get('context'), caller, [reference]);
   return editBindingPage({
     ...view,
+    reference: { ...reference, state: stateOf(reference) },
     scheme: schemeOf(view.form.values),
     references: await listStoredReferences(c, caller),
     conflict: view.conflict ?? null,

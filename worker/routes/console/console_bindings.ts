@@ -1,18 +1,25 @@
 import { z } from 'zod';
+import { OWNERS } from '../../../shared/model/host_binding.ts';
+import { ok } from '../../../shared/model/result.ts';
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
 import { hostBindingInput, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { explainInput } from '../../../shared/wire/host_bindings.ts';
 import { newBindingPage } from '../../pages/bindings/binding_form.ts';
 import { bindingDeletionPage, bindingPage } from '../../pages/bindings/binding.ts';
 import { bindingsPage } from '../../pages/bindings/bindings.ts';
+import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { describeBinding } from '../../services/bindings/binding_details.ts';
-import { type Caller, mayActAs, writableOwner } from '../../kernel/caller.ts';
+import { type Caller, mayActAs, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { readAll } from '../../kernel/read_all.ts';
 import { limitsOf } from '../../services/bindings/binding_limits.ts';
+import { describeBindingReferences, describeReferences } from '../../services/bindings/reference_states.ts';
+import { describeVaultUse } from '../../services/vault/credential_uses.ts';
 import { explainRequest } from '../../services/bindings/explain.ts';
 import {
   createHostBinding,
   getHostBinding,
+  hostBindingsOn,
   listHostBindingPage,
   removeHostBinding,
 } from '../../services/bindings/host_bindings.ts';
@@ -32,17 +39,21 @@ import {
 } from './console.ts';
 import { consolePage } from './pages.ts';
 
-const SHOWN = 100;
-
-/** `GET /bindings?method=&url=`: the bindings, and an explanation of a request. */
+/** `GET /bindings?q=&sort=&page=&method=&url=`: the bindings, and an explanation of a request. */
 export const getBindings = forReader(async (c, caller) => {
-  const { cursor, done: code, method = 'GET', url = '' } = c.req.query();
-  const bindings = await listHostBindingPage(c.get('context'), caller, { limit: SHOWN, cursor });
-  if (!bindings.ok) return problem(c, caller, bindings.error);
+  const context = c.get('context');
+  const { done, method = 'GET', url = '' } = c.req.query();
   const answered = await explainFor(c, caller, { method, url });
+  const bindings = await readAll((query) => listHostBindingPage(context, caller, query));
+  const [use, limited, referencesOf] = await Promise.all([
+    describeVaultUse(context, caller),
+    limitsOf(context, caller, bindings.items),
+    describeBindingReferences(context, caller, bindings.items),
+  ]);
   const mayChange = ({ owner }: Pick<HostBindingRecord, 'owner'>) => writableOwner(caller, owner).ok;
-  const limited = await limitsOf(c.get('context'), caller, bindings.value.items);
-  const view = { bindings: bindings.value, cursor, done: code, limited, mayChange, ...answered };
+  const query = listQueryOf(c.req.query());
+  const nowMs = context.clock.now();
+  const view = { bindings, query, done, use, limited, referencesOf, mayChange, nowMs, ...answered };
   return consolePage(c, caller, bindingsPage(view));
 });
 
@@ -79,9 +90,13 @@ function templateValues({ binding }: BindingTemplate): Fields {
 }
 
 async function formPage(c: AppContext, caller: Caller, form: FormState) {
+  const owner = OWNERS.find((each) => each === form.values['owner']) ?? 'personal';
+  const reference = { owner, reference: form.values['credential_ref'] ?? '' };
+  const stateOf = await describeReferences(c.get('context'), caller, [reference]);
   return newBindingPage({
     form,
     scheme: schemeOf(form.values),
+    reference: { ...reference, state: stateOf(reference) },
     references: await listStoredReferences(c, caller),
     templates: c.get('templates')(),
     isAdmin: mayActAs(caller, 'admin'),
@@ -109,10 +124,22 @@ export const getBinding = forReader(async (c, caller) => {
 
 /** `/bindings/{id}/delete` */
 export const bindingDeletion = confirmedChange({
-  find: (c, caller) => getHostBinding(c.get('context'), caller, c.req.param('id') ?? ''),
-  name: ({ host }) => host,
+  find: async (c, caller) => {
+    const context = c.get('context');
+    const binding = await getHostBinding(context, caller, c.req.param('id') ?? '');
+    if (!binding.ok) return binding;
+    const { id, host } = binding.value;
+    const [onHost, use] = await Promise.all([
+      hostBindingsOn(context, visibleOwners(caller), [host]),
+      describeVaultUse(context, caller),
+    ]);
+    const others = onHost.filter((other) => other.id !== id);
+    const lastUse = use.lastFetchBy(binding.value);
+    return ok({ binding: binding.value, others, lastUse, nowMs: context.clock.now() });
+  },
+  name: ({ binding }) => binding.host,
   page: bindingDeletionPage,
-  make: (context, caller, { id }) => removeHostBinding(context, caller, id),
+  make: (context, caller, { binding }) => removeHostBinding(context, caller, binding.id),
   happened: 'deleted',
   next: () => ['/bindings', 'binding_deleted'],
 });

@@ -1,3 +1,4 @@
+import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { listFittingSecrets } from '../../../shared/resolve/sent_secrets.ts';
@@ -6,11 +7,14 @@ import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/co
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors/connectors.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
 import { ownerQuery } from '../../../shared/wire/secrets.ts';
+import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { connectorPage, connectorRemovalPage } from '../../pages/connectors/connector.ts';
 import { connectorsPage, installPage, type InstallView } from '../../pages/connectors/connectors.ts';
 import type { Page } from '../../pages/frame/layout.ts';
-import { type Caller, mayActAs, ownerId } from '../../kernel/caller.ts';
+import { type Caller, mayActAs, ownerId, visibleOwners } from '../../kernel/caller.ts';
+import { readAll } from '../../kernel/read_all.ts';
+import { describeVaultUse, listUsersOf } from '../../services/vault/credential_uses.ts';
 import {
   getConnector,
   installConnector,
@@ -18,7 +22,7 @@ import {
   removeConnector,
   validateConnector,
 } from '../../services/connectors/connectors.ts';
-import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
+import { hostBindingsOn, listAllHostBindings } from '../../services/bindings/host_bindings.ts';
 import { CALLBACK_PATH, beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import { revokeBefore } from '../../services/oauth/oauth_revocation.ts';
@@ -50,15 +54,15 @@ import {
   storeConnectorCredential,
 } from '../../services/connectors/connector_credentials.ts';
 
-const SHOWN = 100;
-
-/** `GET /connectors` */
+/** `GET /connectors?q=&sort=&page=` */
 export const getConnectorsPage = forReader(async (c, caller) => {
   const context = c.get('context');
-  const { cursor, done: code } = c.req.query();
-  const connectors = await listConnectorPage(context, caller, { limit: SHOWN, cursor });
-  if (!connectors.ok) return problem(c, caller, connectors.error);
-  const view = { connectors: connectors.value, cursor, done: code, nowMs: context.clock.now() };
+  const [connectors, use] = await Promise.all([
+    readAll((query) => listConnectorPage(context, caller, query)),
+    describeVaultUse(context, caller),
+  ]);
+  const query = listQueryOf(c.req.query());
+  const view = { connectors, query, use, done: c.req.query('done'), nowMs: context.clock.now() };
   return consolePage(c, caller, connectorsPage(view));
 });
 
@@ -164,10 +168,21 @@ async function listServing(c: AppContext, caller: Caller, { owner, credential, h
 
 /** `/connectors/{id}/remove` */
 export const connectorRemoval = confirmedChange({
-  find: (c, caller) => getConnector(c.get('context'), caller, c.req.param('id') ?? ''),
-  name: ({ fqn }) => fqn,
+  find: async (c, caller) => {
+    const context = c.get('context');
+    const connector = await getConnector(context, caller, c.req.param('id') ?? '');
+    if (!connector.ok) return connector;
+    const { fqn, owner, hosts } = connector.value;
+    const [onHosts, users] = await Promise.all([
+      hostBindingsOn(context, visibleOwners(caller), hosts),
+      listUsersOf(context, caller, { owner, path: connectorVaultPath(fqn) }),
+    ]);
+    return ok({ connector: connector.value, onHosts, users: users.filter(({ kind }) => kind === 'binding') });
+  },
+  name: ({ connector }) => connector.fqn,
   page: connectorRemovalPage,
-  make: (context, caller, { id }) => revokeBefore(context, caller, id, () => removeConnector(context, caller, id)),
+  make: (context, caller, { connector: { id } }) =>
+    revokeBefore(context, caller, id, () => removeConnector(context, caller, id)),
   happened: 'removed',
   next: (_, { left }) => ['/connectors', left ? 'connector_removed_tokens_valid' : 'connector_removed'],
 });

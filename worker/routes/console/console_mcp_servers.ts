@@ -3,13 +3,13 @@ import type { ApiError } from '../../../shared/wire/errors.ts';
 import {
   mcpCredentialInput,
   mcpServerInput,
-  mcpServersQuery,
   type McpServerInput,
   type McpServerRecord,
 } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import { newerVersions } from '../../marketplace/newer_versions.ts';
 import { showUpgrade } from '../../marketplace/upgrade.ts';
+import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import {
@@ -24,6 +24,8 @@ import { LOG_MS, MOST_LOG_EVENTS } from '../../pages/mcp/mcp_server_log.ts';
 import { mcpServersPage } from '../../pages/mcp/mcp_servers.ts';
 import { listMcpServerEvents } from '../../services/audit/audit_log.ts';
 import { type Caller, writableOwner } from '../../kernel/caller.ts';
+import { readAll } from '../../kernel/read_all.ts';
+import { describeServerUse } from '../../services/mcp/server_use.ts';
 import { removeMcpCredential, storeMcpCredential } from '../../services/mcp/mcp_credentials.ts';
 import {
   getMcpServer,
@@ -49,23 +51,17 @@ import { toolsOf } from './console_mcp_form.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
-const SHOWN = 50;
-
-/** `GET /mcp-servers` */
+/** `GET /mcp-servers?q=&sort=&page=` */
 export const getMcpServersPage = forReader(async (c, caller) => {
   const context = c.get('context');
-  const cursor = c.req.query('cursor');
-  const query = mcpServersQuery.safeParse({ limit: SHOWN, ...(cursor !== undefined && { cursor }) });
-  if (!query.success) return problem(c, caller, invalidInput('query', query.error));
-  const servers = await listMcpServerPage(context, caller, query.data);
-  if (!servers.ok) return problem(c, caller, servers.error);
-  const newer = await newerVersions(context, servers.value.items);
-  const nowMs = context.clock.now();
-  return consolePage(
-    c,
-    caller,
-    mcpServersPage({ servers: servers.value, newer, cursor, done: c.req.query('done'), nowMs }),
-  );
+  const [servers, lastUseOf] = await Promise.all([
+    readAll((query) => listMcpServerPage(context, caller, query)),
+    describeServerUse(context, caller),
+  ]);
+  const newer = await newerVersions(context, servers.items);
+  const { done, ...query } = c.req.query();
+  const view = { servers, newer, lastUseOf, query: listQueryOf(query), done, nowMs: context.clock.now() };
+  return consolePage(c, caller, mcpServersPage(view));
 });
 
 /** A page about the server in the path. */

@@ -2,36 +2,26 @@ import { err, ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import { ownerQuery, secretInput } from '../../../shared/wire/secrets.ts';
+import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import type { Page } from '../../pages/frame/layout.ts';
 import { newSecretPage, secretDeletionPage, secretsPage } from '../../pages/bindings/secrets.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
-import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
+import { describeVaultUse, listUsersOf } from '../../services/vault/credential_uses.ts';
+import { removeSecret, storeSecret } from '../../services/vault/secrets.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import {
-  redirectDone,
-  forChange,
-  formAgain,
-  forReader,
-  invalidForm,
-  problem,
-  toRefusedForm,
-  dropEmpty,
-} from './console.ts';
+import { redirectDone, forChange, formAgain, forReader, invalidForm, toRefusedForm, dropEmpty } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
-const SHOWN = 100;
 /** Never returned to the browser. */
 const SECRET_FIELDS = ['value'];
 
-/** `GET /secrets` */
+/** `GET /secrets?q=&sort=&page=` */
 export const getSecretsPage = forReader(async (c, caller) => {
   const context = c.get('context');
-  const cursor = c.req.query('cursor');
-  const secrets = await listSecretPage(context, caller, { limit: SHOWN, cursor });
-  if (!secrets.ok) return problem(c, caller, secrets.error);
-  const view = { secrets: secrets.value, cursor, done: c.req.query('done'), nowMs: context.clock.now() };
+  const use = await describeVaultUse(context, caller);
+  const view = { use, query: listQueryOf(c.req.query()), done: c.req.query('done'), nowMs: context.clock.now() };
   return consolePage(c, caller, secretsPage({ ...view, isAdmin: mayActAs(caller, 'admin') }));
 });
 
@@ -63,14 +53,15 @@ function vaultPathIn(text: string): string {
 
 /** `/secrets/delete?path=&owner=`. The link may leave the owner out, the form may not: it deletes what it names. */
 export const secretDeletion = confirmedChange({
-  find: (c, _caller, { path = '', owner }) => {
+  find: async (c, caller, { path = '', owner }) => {
     const isForm = c.req.method === 'POST';
     const parsed = ownerQuery.safeParse({ owner: isForm ? (owner ?? '') : owner });
     if (!parsed.success) return err(invalidInput(isForm ? 'json' : 'query', parsed.error));
-    return ok({ path, owner: parsed.data.owner });
+    const place = { path, owner: parsed.data.owner };
+    return ok({ ...place, users: await listUsersOf(c.get('context'), caller, place) });
   },
   name: ({ path }) => path,
-  page: ({ path, owner }, form) => secretDeletionPage(path, owner, form),
+  page: secretDeletionPage,
   make: (context, caller, { path, owner }) => removeSecret(context, caller, { owner, pathOrId: path }),
   happened: 'deleted',
   next: () => ['/secrets', 'secret_deleted'],

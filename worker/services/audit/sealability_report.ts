@@ -1,7 +1,4 @@
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
-import type { ApiError } from '../../../shared/wire/errors.ts';
-import { MAX_PAGE, type Page } from '../../../shared/wire/primitives.ts';
-import type { Result } from '../../../shared/model/result.ts';
 import { covers } from '../../../shared/net/host_pattern.ts';
 import { findFittingTemplates } from '../../../shared/report/seal_advice.ts';
 import {
@@ -14,14 +11,12 @@ import {
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import { listAuditPage } from './audit_log.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
+import { readAll } from '../../kernel/read_all.ts';
 import { listConnectorPage } from '../connectors/connectors.ts';
 import { listAllHostBindings } from '../bindings/host_bindings.ts';
 import { listSecretPage } from '../vault/secrets.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listSidecarPage } from '../sidecars/sidecars.ts';
-
-/** How much is read for a page; the command reads everything. */
-const MOST_READ = 2_000;
 
 /** A credential that is not sealed, and what would seal it. */
 export interface OpenCredential extends Sealability {
@@ -95,23 +90,4 @@ async function readReleases(
 
 function keyOf({ owner, path }: Pick<SecretRecord, 'owner' | 'path'>): string {
   return `${owner} ${path}`;
-}
-
-type List<T> = (query: {
-  readonly limit: number;
-  readonly cursor?: string | undefined;
-}) => Promise<Result<Page<T>, ApiError>>;
-
-/** Reads a list page by page up to the limit. Throws if a page is refused, because the cursors are its own. */
-async function readAll<T>(list: List<T>): Promise<{ readonly items: readonly T[]; readonly isWhole: boolean }> {
-  const items: T[] = [];
-  let cursor: string | undefined;
-  for (;;) {
-    const page = await list({ limit: MAX_PAGE, cursor });
-    if (!page.ok) throw Object.assign(new Error('a list was refused'), { code: page.error.code });
-    items.push(...page.value.items);
-    if (page.value.next_cursor === null) return { items, isWhole: true };
-    if (items.length >= MOST_READ) return { items, isWhole: false };
-    cursor = page.value.next_cursor;
-  }
 }

@@ -1,12 +1,11 @@
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
-import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import { findAccount } from '../../store/accounts.ts';
 import { findLatestAbout } from '../../store/audit/audit_events.ts';
-import { findSecret } from '../../store/secrets.ts';
-import { type Caller, ownerId, writableOwner } from '../../kernel/caller.ts';
-import { credentialPaths, getHostBinding } from './host_bindings.ts';
+import { type Caller, writableOwner } from '../../kernel/caller.ts';
+import { getHostBinding } from './host_bindings.ts';
+import { describeBindingReferences, type FoundReference } from './reference_states.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** Who made or last changed something, according to the audit log. */
@@ -21,8 +20,7 @@ interface LastChange {
 export interface BindingDetails {
   readonly binding: HostBindingRecord;
   readonly mayChange: boolean;
-  /** Its references whose secrets are stored. */
-  readonly stored: readonly string[];
+  readonly references: readonly FoundReference[];
   /** Null if the log does not reach back that far. */
   readonly lastChange: LastChange | null;
 }
@@ -35,13 +33,15 @@ export async function describeBinding(
 ): Promise<Result<BindingDetails, ApiError>> {
   const binding = await getHostBinding(context, caller, id);
   if (!binding.ok) return binding;
-  const stored: string[] = [];
-  for (const path of credentialPaths(binding.value)) {
-    const place = { ownerId: ownerId(caller, binding.value.owner), path };
-    if ((await findSecret(context.database, place)) !== null) stored.push(formatVaultReference(path));
-  }
+  const referencesOf = await describeBindingReferences(context, caller, [binding.value]);
   const mayChange = writableOwner(caller, binding.value.owner).ok;
-  return ok({ binding: binding.value, mayChange, stored, lastChange: await findLastChange(context, caller, id) });
+  const lastChange = await findLastChange(context, caller, id);
+  return ok({
+    binding: binding.value,
+    mayChange,
+    references: referencesOf(binding.value),
+    lastChange,
+  });
 }
 
 async function findLastChange(context: ServiceContext, caller: Caller, id: string): Promise<LastChange | null> {

@@ -185,6 +185,29 @@ export async function findLatestAbout(
   return rows[0] ?? null;
 }
 
+/** How many of the newest events of a type are looked at for what each is about. */
+const LATEST_LOOKED_AT = 5_000;
+
+/** The newest time of an event of this type for each value of a key of its data, among the type's newest events. */
+export async function latestBy(
+  database: Database,
+  enterpriseId: string,
+  { type, key }: { readonly type: AuditEventRow['type']; readonly key: keyof AuditEventData },
+): Promise<ReadonlyMap<string, string>> {
+  const newest = database.read
+    .select({ about: sql<string | null>`${dataOf(key)}`.as('about'), time: auditEvents.time })
+    .from(auditEvents)
+    .where(and(eq(auditEvents.enterpriseId, enterpriseId), eq(auditEvents.type, type)))
+    .orderBy(desc(auditEvents.time), desc(auditEvents.position))
+    .limit(LATEST_LOOKED_AT)
+    .as('newest');
+  const rows = await database.read
+    .select({ about: newest.about, time: sql<string>`MAX(${newest.time})` })
+    .from(newest)
+    .groupBy(sql`1`);
+  return new Map(rows.flatMap(({ about, time }) => (about === null ? [] : [[about, time] as const])));
+}
+
 /** Refusals may be summed: one event then stands for several. Only their data is read, which the index does not have. */
 const SUMMED: readonly AuditEventRow['type'][] = ['sandbox.proxy.rejected', 'sandbox.proxy.trust_denied'];
 
