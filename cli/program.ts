@@ -24,6 +24,7 @@ const GROUPS: readonly Group[] = [
   [['login'], async () => (await import('./sign_in/login_command.ts')).addLoginCommand],
   [['logout'], async () => (await import('./sign_in/logout_command.ts')).addLogoutCommand],
   [['token'], async () => (await import('./sign_in/token_commands.ts')).addTokenCommands],
+  [['account'], async () => (await import('./members/delete_account.ts')).addAccountCommands],
   [['members', 'enterprise'], async () => (await import('./members/members_commands.ts')).addMembersCommands],
   [['keys'], async () => (await import('./vault/keys_commands.ts')).addKeysCommands],
   [['vault'], async () => (await import('./vault/vault_commands.ts')).addVaultCommands],

@@ -1,5 +1,5 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { getHealth, getMe, postSignInLink } from './routes/api/account.ts';
+import { deleteAccount, getAccountDeletion, getHealth, getMe, postSignInLink } from './routes/api/account.ts';
 import {
   deleteGrant,
   getApproval,
@@ -150,6 +150,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/health', getHealth],
   ['get', '/v1/ready', getReady],
   ['get', '/v1/me', getMe],
+  ['delete', '/v1/me', deleteAccount],
+  ['get', '/v1/me/deletion', getAccountDeletion],
   ['get', '/v1/enterprise', getEnterprise],
   ['put', '/v1/enterprise', putEnterprise],
   ['delete', '/v1/enterprise', deleteEnterprise],

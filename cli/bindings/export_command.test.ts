@@ -51,9 +51,11 @@ test('svc export writes one line per item with its kind and all fields, from eve
   const lines = linesOf(run.stdout);
   const kinds = [
     'member',
+    'invitation',
     'connector',
     'secret',
     'host_binding',
+    'tunnel_host',
     'mcp_server',
     'sidecar',
     'token',
@@ -64,7 +66,7 @@ test('svc export writes one line per item with its kind and all fields, from eve
   expect(lines.map(({ kind }) => kind)).toEqual([
     'user',
     'enterprise',
-    ...kinds.flatMap((kind) => [kind, kind]),
+    ...kinds.flatMap((kind) => (kind === 'invitation' ? [kind, kind, 'audit_sink'] : [kind, kind])),
     'audit_chain',
     'audit_verification',
   ]);

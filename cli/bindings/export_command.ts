@@ -20,11 +20,13 @@ export function addExportCommand(line: CommandLine): void {
 const record = z.looseObject({});
 const identified = z.looseObject({ id: z.string() });
 const records = page(record);
+const sinks = z.looseObject({ items: z.array(record) });
 
 /** The exported lists, in this order. Connectors with their specs come before them; the start and end of the audit chains come after. */
 const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['secret', '/v1/secrets'],
   ['host_binding', '/v1/host-bindings'],
+  ['tunnel_host', '/v1/tunnel-hosts'],
   ['mcp_server', '/v1/mcp-servers'],
   ['sidecar', '/v1/sidecars'],
   ['token', '/v1/tokens'],
@@ -43,7 +45,11 @@ export async function exportOwned(client: HttpClient, writeLine: (line: string) 
   const me = await client.call('GET', '/v1/me', meReply);
   write('user', me);
   write('enterprise', await client.call('GET', '/v1/enterprise', record));
-  if (me.role !== 'member') await exportList(client, '/v1/members', (item) => write('member', item));
+  if (me.role !== 'member') {
+    await exportList(client, '/v1/members', (item) => write('member', item));
+    await exportList(client, '/v1/invitations', (item) => write('invitation', item));
+    for (const sink of (await client.call('GET', '/v1/audit-sinks', sinks)).items) write('audit_sink', sink);
+  }
   for (const id of await connectorIds(client)) {
     write('connector', await client.call('GET', `/v1/connectors/${encodeURIComponent(id)}`, record));
   }

@@ -160,6 +160,21 @@ describe('svc enterprise delete', () => {
     expect([again.code, deletions(again.calls)]).toEqual([1, []]);
   });
 
+  test('account delete exports first, and repeats the address', async () => {
+    const account = { ...departing, secrets: 4, sign_ins: 1, mcp_clients: 0 };
+    const ofAccount: Answer = (call) =>
+      call.url.pathname === '/v1/me/deletion'
+        ? { status: 200, body: { ...account, confirm: 'pat@acme.test', deletes_enterprise: true } }
+        : answer(call);
+    const args = ['account', 'delete', '--export', file()];
+    const wrong = await runCli(home, args, { answer: ofAccount });
+    expect([wrong.code, wrong.calls]).toEqual([2, []]);
+    const run = await runCli(home, args, { answer: ofAccount, terminal: true, typed: ['pat@acme.test'] });
+    expect([run.code, run.stderr]).toEqual([0, expect.stringContaining('Nobody else is in your enterprise')]);
+    expect(deletions(run.calls)).toEqual(['/v1/me?confirm=pat%40acme.test']);
+    expect(readFileSync(file(), 'utf8')).toContain('"kind":"user"');
+  });
+
   test('exports nothing with --no-export, and deletes nothing without a terminal or --yes', async () => {
     const run = await runCli(home, ['enterprise', 'delete', '--no-export', '--yes'], { answer });
     expect([run.code, deletions(run.calls)]).toEqual([0, ['/v1/enterprise?confirm=pat-acme']]);

@@ -9,7 +9,8 @@ import {
   membersPage,
 } from '../../shared/wire/members.ts';
 import { controlClient } from '../clients.ts';
-import { deleteEnterprise, type DeleteOptions } from './delete_enterprise.ts';
+import { deleteEnterprise } from './delete_enterprise.ts';
+import type { DeleteOptions } from './export_and_confirm.ts';
 import { useEnterprise } from './use_enterprise.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';

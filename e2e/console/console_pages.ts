@@ -114,6 +114,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   ],
   '/account/tokens/new': [page('a new token', () => '/account/tokens/new')],
   '/account/tokens/{id}/revoke': [page('a token to revoke', ({ tokenId }) => `/account/tokens/${tokenId}/revoke`)],
+  '/account/delete': [page('no account to delete on this machine', () => '/account/delete', 404)],
   '/members': [page('members', () => '/members')],
   '/members/{id}': [page('a member', ({ memberId }) => `/members/${memberId}`)],
   '/members/{id}/suspend': [page('a member to suspend', ({ memberId }) => `/members/${memberId}/suspend`)],

@@ -20,6 +20,7 @@ export const HOSTED_FORMS: readonly string[] = [
   '/members/{id}/remove',
   '/enterprises/leave',
   '/enterprise/delete',
+  '/account/delete',
   '/members/invite',
   '/members/invitations/{id}/revoke',
   '/invitations/{token}',

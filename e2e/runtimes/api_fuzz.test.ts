@@ -294,14 +294,15 @@ const isHosted = (path: string) => /^\/(?:mcp$|oauth\/|\.well-known\/oauth-)/.te
 
 /**
  * Operations that cannot succeed here: made-up ids do not exist, codes and passwords are not valid, no provider is configured,
- * no domain is verified, nobody is invited to a local control plane or deletes its enterprise, no source has a key, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
+ * no domain is verified, nobody is invited to a local control plane or deletes its enterprise or account, no source has a key, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
  */
 const neverSucceeds = (name: string) =>
   name.includes('{id}') ||
   isHosted(name.slice(name.indexOf(' ') + 1)) ||
   name.startsWith('POST /auth/') ||
   /^GET \/auth\/(?:\{provider\}|sso|link|connectors)/.test(name) ||
-  ['PUT /v1/enterprise', 'DELETE /v1/enterprise', 'GET /v1/enterprise/deletion'].includes(name) ||
+  ['PUT /v1/enterprise', 'DELETE /v1/enterprise', 'DELETE /v1/me'].includes(name) ||
+  /^GET .*\/deletion$/.test(name) ||
   name === 'POST /v1/invitations' ||
   name.startsWith('POST /v1/secret-sources') ||
   name === 'POST /v1/connector-operations/run';

@@ -49,6 +49,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.enterprise.deleted',
   'control.user.created',
   'control.user.signed_in',
+  'control.user.deleted',
   'control.sign_in_link.created',
   'control.identity.linked',
   'control.identity.unlinked',

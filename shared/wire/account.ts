@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ROLES } from '../model/role.ts';
+import { departureReply } from './members.ts';
 import { id, time } from './primitives.ts';
 
 export const healthReply = z
@@ -23,6 +24,21 @@ export const meReply = z
   })
   .meta({ id: 'Me' });
 export type MeReply = z.infer<typeof meReply>;
+
+/** `GET /v1/me/deletion`: what would go with the account. */
+export const accountDeletionReply = z
+  .object({
+    /** What `DELETE /v1/me?confirm=` repeats. */
+    confirm: z.string(),
+    /** Nobody else is in the enterprise: the counts include what is its own. */
+    deletes_enterprise: z.boolean(),
+    ...departureReply.shape,
+  })
+  .meta({ id: 'AccountDeletion' });
+export type AccountDeletionReply = z.infer<typeof accountDeletionReply>;
+
+/** `DELETE /v1/me?confirm=ADDRESS`. */
+export const accountDeletionQuery = z.strictObject({ confirm: z.string().max(254) });
 
 /** `GET /v1/enterprise`. */
 export const enterpriseReply = z

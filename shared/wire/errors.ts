@@ -80,6 +80,8 @@ export const ERROR_STATUS = {
   approval_not_held: 409,
   /** An enterprise must keep an owner who can sign in. */
   last_owner: 409,
+  /** The person is in other enterprises too, which come first. details: `{enterprises}`. */
+  other_enterprises: 409,
   /** What a deletion asks to be repeated was not. */
   not_confirmed: 409,
   /** A change to sign-in that would lock out the user who makes it. */

@@ -6,6 +6,7 @@ const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
 const VOUCHERS = 'worker/sign_in/voucher.test.ts';
 const INVITATIONS = 'worker/sign_in/invitations.test.ts';
 const FIRST_OWNER = 'worker/sign_in/first_owner.test.ts';
+const ACCOUNT_DELETIONS = 'worker/sign_in/account_deletion.test.ts';
 const DELETIONS = 'worker/services/people/enterprise_deletion.test.ts';
 const DEPARTURES = 'worker/services/people/departure.test.ts';
 const SAME_ORIGIN = 'worker/routes/api/same_origin.test.ts';
@@ -162,6 +163,38 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: people',
+    holds: 'whoever runs an enterprise’s provider deletes nobody’s account',
+    file: 'worker/sign_in/account_deletion.ts',
+    text: 'if ((await voucherOf(context, caller)) !== null) return err(ownSignInNeeded());',
+    replacement: '',
+    tests: [ACCOUNT_DELETIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an enterprise that somebody joins meanwhile is not deleted with an account',
+    file: 'worker/sign_in/account_deletion.ts',
+    text: '...(isAlone ? guardOnlyMember(enterpriseId, userId) : []),',
+    replacement: '',
+    tests: [ACCOUNT_DELETIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'an account in several enterprises is not deleted',
+    file: 'worker/sign_in/account_deletion.ts',
+    text: 'if (suspended.length < others.length) return err(otherEnterprises(others));',
+    replacement: '',
+    tests: [ACCOUNT_DELETIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a deleted account does not bring a removed member back',
+    file: 'worker/sign_in/sign_in_identity.ts',
+    text: 'return (await hasDeparted(context.database, departed)) ? null : found;',
+    replacement: 'return departed.addressHash.length > 0 ? found : null;',
+    tests: [ACCOUNT_DELETIONS],
+  },
+  {
+    row: 'Hosted: people',
     holds: 'the provider of a deleted enterprise signs in to nothing',
     file: 'worker/sign_in/sign_in_identity.ts',
     text: "if (destination.kind === 'new' && voucherOfProvider(how.provider) !== null) return err(accountUnavailable());",
@@ -171,7 +204,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: people',
     holds: 'the deletion of an enterprise ends the tokens and sidecars of all its members',
-    file: 'worker/store/enterprise_deletion.ts',
+    file: 'worker/store/people/enterprise_deletion.ts',
     text: '...takeAlong(database, leaving, now),',
     replacement: '',
     tests: [DELETIONS],

@@ -7,10 +7,12 @@ import { type AuditDraft, type Change, commit } from '../kernel/commit.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
 import { freshId, nowSeconds, nowText } from '../kernel/service_context.ts';
 import { type Account, findAccount, insertUserOf } from '../store/accounts.ts';
+import { forgetDeparted } from '../store/people/account_deletion.ts';
 import { endInvitation, findInvitationByToken, type InvitationRow } from '../store/invitations.ts';
-import { takeBack } from '../store/departures.ts';
+import { takeBack } from '../store/people/departures.ts';
 import { hasProven, listAccountsOfPerson } from '../store/identities.ts';
 import { domainNotAllowed } from './admission.ts';
+import { departedAddress } from './departed_addresses.ts';
 import { invitationOver, isAllowedDomain, mayInvite, toRecord } from './invitations.ts';
 import type { SignInContext } from './sign_in_context.ts';
 import { voucherOf } from './voucher.ts';
@@ -93,6 +95,7 @@ async function decide(
       left === undefined
         ? insertUserOf(context.database, person.id, joined)
         : takeBack(context.database, id, { role, email, displayName }),
+      forgetDeparted(context.database, await departedAddress(enterpriseId, email)),
     ],
     // Somebody who left is nobody who acts until this write is done.
     events: [

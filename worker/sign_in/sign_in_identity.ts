@@ -13,6 +13,7 @@ import {
   insertUser,
   insertUserOf,
 } from '../store/accounts.ts';
+import { hasDeparted } from '../store/people/account_deletion.ts';
 import { deleteBrowserSession, insertBrowserSession } from '../store/browser_sessions.ts';
 import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/enterprise_settings.ts';
 import type { Statement } from '../store/database.ts';
@@ -36,6 +37,7 @@ import {
   domainNotAllowed,
   enterpriseProblem,
 } from './admission.ts';
+import { departedAddress } from './departed_addresses.ts';
 import type { Identity } from './provider.ts';
 import { voucherOfProvider } from './voucher.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
@@ -115,18 +117,32 @@ function leftBehind(context: ServiceContext, account: Account, isKnown: boolean)
   return { kind: 'left', account, isKnown, enterpriseId: freshId(context, 'ent') };
 }
 
-/** The enterprise that a new person joins: the one that owns the provider, or the one with the verified domain. */
+/**
+ * The enterprise that a new person joins: the one that owns the provider, or the one with the verified domain; none that
+ * somebody with this address left.
+ */
 async function enterpriseFor(
   context: ServiceContext,
   identity: Identity,
   { provider }: ByProvider,
 ): Promise<EnterpriseRow | null> {
+  const found = await findEnterpriseFor(context, identity, provider);
+  if (found === null) return null;
+  const departed = await departedAddress(found.id, identity.email);
+  return (await hasDeparted(context.database, departed)) ? null : found;
+}
+
+async function findEnterpriseFor(
+  { database }: ServiceContext,
+  { email, emailVerified }: Identity,
+  provider: string,
+): Promise<EnterpriseRow | null> {
   if (isId('ent', provider)) {
-    const own = await findEnterprise(context.database, provider);
+    const own = await findEnterprise(database, provider);
     return own?.deletedAt === null ? own : null;
   }
-  const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
-  return domain === undefined ? null : findEnterpriseOfDomain(context.database, domain);
+  const domain = emailVerified ? parseEmail(email)?.domain : undefined;
+  return domain === undefined ? null : findEnterpriseOfDomain(database, domain);
 }
 
 function enterpriseOf(destination: Destination): string {

@@ -665,4 +665,14 @@ export const MIGRATIONS: readonly Migration[] = [
     // Without it, each look of a sink or a stream reads and sorts every event of the enterprise.
     statements: [`CREATE INDEX audit_events_by_arrival ON audit_events (enterprise_id, position)`],
   },
+  {
+    number: 42,
+    name: 'deleted accounts',
+    statements: [
+      // SHA-256 over the enterprise's id and the address.
+      `CREATE TABLE departed_addresses (
+        enterprise_id TEXT NOT NULL REFERENCES enterprises (id), address_hash TEXT NOT NULL,
+        PRIMARY KEY (enterprise_id, address_hash)) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

@@ -240,6 +240,13 @@ export const invitations = sqliteTable('invitations', {
   expiresAt: integer('expires_at').notNull(),
 });
 
+/** Addresses of people who left an enterprise and then deleted their account: neither a domain nor a provider takes them back. */
+export const departedAddresses = sqliteTable(
+  'departed_addresses',
+  { enterpriseId: text('enterprise_id').notNull(), addressHash: text('address_hash').notNull() },
+  (table) => [primaryKey({ columns: [table.enterpriseId, table.addressHash] })],
+);
+
 /** Receivers of an enterprise's audit events. */
 export const auditSinks = sqliteTable('audit_sinks', {
   id: text('id').primaryKey(),

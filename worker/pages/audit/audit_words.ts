@@ -78,6 +78,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.session.began': { kind: 'plain', word: 'Session began' },
   'control.session.revoked': { kind: 'plain', word: 'Session ended' },
   'control.device.decided': { kind: 'plain', word: 'Program decided' },
+  'control.user.deleted': { kind: 'plain', word: 'Account deleted' },
   'control.member.changed': { kind: 'plain', word: 'Member changed' },
   'control.member.removed': { kind: 'warn', word: 'Member removed' },
   'control.member.left': { kind: 'plain', word: 'Member left' },

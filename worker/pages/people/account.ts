@@ -22,6 +22,7 @@ interface AccountView {
   readonly signIns: ListPage<SignInRecord>;
   readonly tokens: ListPage<TokenRecord>;
   readonly mcpClients: ListPage<McpClientRecord>;
+  readonly isLocal: boolean;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
@@ -60,9 +61,15 @@ export function accountPage(view: AccountView): Page {
       <div class="panel-head"><h2 id="mcp-clients-title">MCP clients</h2></div>
       ${mcpClients.items.length === 0 ? emptyRow(NO_MCP_CLIENTS) : mcpClientTable(mcpClients.items, nowMs)}
     </section>
-    ${moreLink('mcp_clients', mcpClients.next_cursor, 'More MCP clients')}`;
+    ${moreLink('mcp_clients', mcpClients.next_cursor, 'More MCP clients')} ${view.isLocal ? '' : DELETION}`;
   return layout('Sign-ins and tokens', content);
 }
+
+const DELETION = html`<section class="panel stack" aria-labelledby="deletion-title">
+  <h2 id="deletion-title">Delete your account</h2>
+  <p class="quiet">With everything that is yours, and your ways to sign in. The next page shows what goes.</p>
+  <div class="actions"><a class="button danger" href="/account/delete">Delete…</a></div>
+</section>`;
 
 const NO_MCP_CLIENTS =
   'None. A hosted control plane is an MCP server at /mcp: add it in a client, and that asks you here.';

@@ -39,8 +39,13 @@ export const getAccount = forReader(async (c, caller) => {
   const mcpClients = await listMcpClientPage(context, caller, { limit: SHOWN, cursor: clientsAfter });
   if (!mcpClients.ok) return problem(c, caller, mcpClients.error);
   const me = await describeUser(context, caller);
+  const { local } = context;
   const lists = { signIns: signIns.value, tokens: tokens.value, mcpClients: mcpClients.value };
-  return consolePage(c, caller, accountPage({ me, ...lists, done: code, nowMs: context.clock.now() }));
+  return consolePage(
+    c,
+    caller,
+    accountPage({ me, ...lists, isLocal: local !== null, done: code, nowMs: context.clock.now() }),
+  );
 });
 
 /** `GET /account/mcp-clients/{id}/end`: asks for confirmation. */

@@ -34,6 +34,19 @@ test('an owner removes a member after its name was typed, and leaves when there 
   expect((await browser.get('/members')).status).toBe(401);
 });
 
+test('a person deletes the account after its address was typed', async () => {
+  const identity = passwordIdentity('olga@acme.test', 'Olga');
+  const signedIn = await signInIdentity(control.context, identity, { provider: 'password', client: '' });
+  const browser = new TestBrowser(control.send, FRONT);
+  browser.cookies.set('__Host-session', signedIn.ok ? signedIn.value.token : '');
+  expect(await (await browser.get('/account')).text()).toContain('href="/account/delete"');
+  expect(await (await browser.get('/account/delete')).text()).toContain('Type olga@acme.test to confirm');
+  expect((await browser.submit('/account/delete', { confirm: 'Olga' })).status).toBe(400);
+  const deleted = await browser.submit('/account/delete', { confirm: 'olga@acme.test' });
+  expect(deleted.headers.get('location')).toBe('/sign-in?done=account_deleted');
+  expect((await browser.get('/account')).status).toBe(401);
+});
+
 test('an owner deletes the enterprise after its slug was typed', async () => {
   const { context } = control;
   const identity = passwordIdentity('olga@acme.test', 'Olga');

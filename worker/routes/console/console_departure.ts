@@ -1,12 +1,14 @@
 import { ok, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { DepartureReply } from '../../../shared/wire/members.ts';
+import { accountDeletionPage } from '../../pages/people/account_deletion.ts';
 import { type DeletedEnterprise, deletionPage } from '../../pages/people/enterprise_deletion.ts';
 import { type Leaver, leavingPage, nameOfMember, removalPage } from '../../pages/people/members.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { describeEnterprise, describePerson } from '../../services/people/account.ts';
 import { describeDeparture, removeMember } from '../../services/people/departure.ts';
 import { describeDeletion, removeEnterprise } from '../../services/people/enterprise_deletion.ts';
+import { describeAccountDeletion, removeAccount } from '../../sign_in/account_deletion.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import type { PageEntry } from './console.ts';
@@ -68,6 +70,16 @@ async function findOwnEnterprise(c: AppContext, caller: Caller): Promise<Result<
   return ok({ name, slug, deletion: counted.value });
 }
 
+/** `/account/delete` */
+const accountDeletion = confirmedChange({
+  find: (c, caller) => describeAccountDeletion(c.get('context'), caller),
+  name: ({ confirm }) => confirm,
+  page: accountDeletionPage,
+  make: (context, caller, { confirm }) => removeAccount(context, caller, confirm),
+  happened: 'deleted',
+  next: () => ['/sign-in', 'account_deleted'],
+});
+
 /** The pages by which a member goes. */
 export const DEPARTURE_PAGES: readonly PageEntry[] = [
   ['get', '/members/{id}/remove', removal.ask],
@@ -76,4 +88,6 @@ export const DEPARTURE_PAGES: readonly PageEntry[] = [
   ['post', '/enterprises/leave', leaving.submit],
   ['get', '/enterprise/delete', deletion.ask],
   ['post', '/enterprise/delete', deletion.submit],
+  ['get', '/account/delete', accountDeletion.ask],
+  ['post', '/account/delete', accountDeletion.submit],
 ];

@@ -78,6 +78,18 @@ describe('a member who is removed', () => {
     expect(await put(owner, member, 'member')).toBe('not_found');
   });
 
+  test('leaves no grant, view or sign-in link of its own', async () => {
+    const { userId, enterpriseId } = member.caller;
+    await run(`INSERT INTO sign_in_links VALUES ('h', '${userId}', 9999999999)`);
+    await run(`INSERT INTO approval_views VALUES ('apv_1', 'apr_1', '${userId}', '{}', NULL, '2026')`);
+    await run(`INSERT INTO approval_grants VALUES ('apg_1', '${enterpriseId}', '${userId}', 'connector', 'con_1', 'x', 'x', '1',
+      'op', '', '', 0, NULL, NULL, NULL, NULL, 0, '2026', '2026', '2027', NULL, NULL)`);
+    expect(await remove(owner, member)).toBe(204);
+    const { rows } = await run(`SELECT user_id FROM sign_in_links UNION ALL SELECT user_id FROM approval_views
+      UNION ALL SELECT user_id FROM approval_grants`);
+    expect(rows).toEqual([]);
+  });
+
   test('is out everywhere at once, in the same write', async () => {
     const cookie = await signInBrowser(control, member.caller);
     const made = member.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'] });

@@ -2,11 +2,11 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { DepartureReply } from '../../../shared/wire/members.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
-import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listCredentialsOfOwners } from '../../store/connectors.ts';
-import { countDeparting, depart, type Leaving, onlyUser } from '../../store/departures.ts';
+import { countDeparting, depart, type Leaving, onlyUser } from '../../store/people/departures.ts';
 import { findMember, hasOtherOwner, type MemberRow } from '../../store/members.ts';
 import { findSealedSecret } from '../../store/secrets.ts';
 import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
@@ -37,19 +37,32 @@ export async function removeMember(
   return commit(context, controlChain(caller), async () => {
     const member = await findLeaver(context, caller, id);
     if (!member.ok) return member;
-    const revokeTokens = await tokenRevocations(context, member.value.enterpriseId, onlyUser(id));
     const type = id === caller.userId ? ('control.member.left' as const) : ('control.member.removed' as const);
-    return ok({
-      statements: depart(context.database, member.value, nowText(context)),
-      events: [{ type, actor: caller.userId, data: { 'svc.control.resource': id } }],
-      afterwards: () => revokeTokens.forEach((revoke) => revoke()),
-      value: null,
-    });
+    return ok(await planDeparture(context, member.value, { type, actor: caller.userId }));
   });
 }
 
+/** The change that takes a member out of its enterprise. */
+export async function planDeparture(
+  context: ServiceContext,
+  member: MemberRow,
+  event: Pick<AuditDraft, 'type' | 'actor'>,
+): Promise<Change<null>> {
+  const revokeTokens = await tokenRevocations(context, member.enterpriseId, onlyUser(member.id));
+  return {
+    statements: depart(context.database, member, nowText(context)),
+    events: [{ ...event, data: { 'svc.control.resource': member.id } }],
+    afterwards: () => revokeTokens.forEach((revoke) => revoke()),
+    value: null,
+  };
+}
+
 /** The member who goes, if the caller may have it go: itself, and as for changing members, others. */
-async function findLeaver(context: ServiceContext, caller: Caller, id: string): Promise<Result<MemberRow, ApiError>> {
+export async function findLeaver(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<MemberRow, ApiError>> {
   const member = await findMember(context.database, caller.enterpriseId, id);
   if (member === null) return err(apiError('not_found', `there is no member ${id}: list them with GET /v1/members`));
   if (id !== caller.userId && !mayActAs(caller, member.role === 'member' ? 'admin' : 'owner')) {

@@ -2,12 +2,12 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { DeletionReply } from '../../../shared/wire/enterprise.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
-import { commit } from '../../kernel/commit.ts';
+import { type Change, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { findAccount } from '../../store/accounts.ts';
-import { countDeparting } from '../../store/departures.ts';
-import { allOfEnterprise, countMembers, deleteEnterprise } from '../../store/enterprise_deletion.ts';
+import { countDeparting } from '../../store/people/departures.ts';
+import { allOfEnterprise, countMembers, deleteEnterprise } from '../../store/people/enterprise_deletion.ts';
 import { tokenRevocations } from './departure.ts';
 
 /** What the deletion of the caller's enterprise would delete and end. Refuses with `not_found`, `admin_required`. */
@@ -39,16 +39,22 @@ export async function removeEnterprise(
     const refusal = deletionProblem(context, { ...caller, role });
     if (refusal !== null) return err(refusal);
     if (confirm !== account?.enterprise.slug) return err(notConfirmed());
-    const { enterpriseId: id } = caller;
-    const revokeTokens = await tokenRevocations(context, id, allOfEnterprise(id));
-    const data = { 'svc.control.resource': id };
-    return ok({
-      statements: deleteEnterprise(context.database, id, nowText(context)),
-      events: [{ type: 'control.enterprise.deleted' as const, actor: caller.userId, data }],
-      afterwards: () => revokeTokens.forEach((revoke) => revoke()),
-      value: null,
-    });
+    return ok(await planDeletion(context, caller));
   });
+}
+
+/** The change that deletes the caller's enterprise. */
+export async function planDeletion(
+  context: ServiceContext,
+  { enterpriseId: id, userId }: Pick<Caller, 'enterpriseId' | 'userId'>,
+): Promise<Change<null>> {
+  const revokeTokens = await tokenRevocations(context, id, allOfEnterprise(id));
+  return {
+    statements: deleteEnterprise(context.database, id, nowText(context)),
+    events: [{ type: 'control.enterprise.deleted', actor: userId, data: { 'svc.control.resource': id } }],
+    afterwards: () => revokeTokens.forEach((revoke) => revoke()),
+    value: null,
+  };
 }
 
 function deletionProblem({ local }: ServiceContext, caller: Caller): ApiError | null {

@@ -1,8 +1,10 @@
 import { and, count, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core';
-import type { Database, Statement } from './database.ts';
-import { type MemberRow, changeMember, signOutUsers } from './members.ts';
+import type { Database, Statement } from '../database.ts';
+import { type MemberRow, changeMember, signOutUsers } from '../members.ts';
 import {
+  approvalGrants,
+  approvalViews,
   bindingCredentials,
   browserSessions,
   connectorCredentials,
@@ -19,10 +21,11 @@ import {
   personalTokens,
   secrets,
   sidecars,
+  signInLinks,
   tokenFamilies,
   tunnelHosts,
   users,
-} from './tables.ts';
+} from '../tables.ts';
 
 /** How much of a kind leaves with a user. */
 interface Departing {
@@ -89,10 +92,13 @@ export function depart(database: Database, member: MemberRow, now: string): Stat
   ];
 }
 
-/** Deletes what the owners have, and ends the users' sign-ins, tokens and sidecars. */
+/** Deletes what the owners have and what the users were allowed, and ends the users' sign-ins, tokens and sidecars. */
 export function takeAlong(database: Database, leaving: Leaving, now: string): Statement[] {
   return [
     ...deleteOwned(database, leaving),
+    database.read.delete(approvalGrants).where(inArray(approvalGrants.userId, leaving.users)),
+    database.read.delete(approvalViews).where(inArray(approvalViews.userId, leaving.users)),
+    database.read.delete(signInLinks).where(inArray(signInLinks.userId, leaving.users)),
     database.read
       .update(personalTokens)
       .set({ revokedAt: now })

@@ -1,12 +1,11 @@
 import { count, eq, inArray, and, isNull, sql } from 'drizzle-orm';
-import type { Database, Statement } from './database.ts';
+import type { Database, Statement } from '../database.ts';
 import { type Leaving, takeAlong } from './departures.ts';
 import {
-  approvalGrants,
   approvals,
-  approvalViews,
   auditDeadLetters,
   auditSinks,
+  departedAddresses,
   enterpriseDomains,
   enterpriseOidc,
   enterprises,
@@ -16,9 +15,8 @@ import {
   mcpRules,
   people,
   samlAnswers,
-  signInLinks,
   users,
-} from './tables.ts';
+} from '../tables.ts';
 
 /** The users of an enterprise, with what they and the enterprise own. */
 export function allOfEnterprise(enterpriseId: string): Leaving {
@@ -47,13 +45,11 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
   const settings = { billingEmail: null, allowedDomains: '[]', allowedProviders: null, ssoRequired: sql<boolean>`0` };
   return [
     ...takeAlong(database, leaving, now),
-    read.delete(signInLinks).where(inArray(signInLinks.userId, leaving.users)),
-    read.delete(approvalViews).where(inArray(approvalViews.userId, leaving.users)),
     read.delete(approvals).where(eq(approvals.enterpriseId, id)),
-    read.delete(approvalGrants).where(eq(approvalGrants.enterpriseId, id)),
     read.delete(auditDeadLetters).where(inArray(auditDeadLetters.sinkId, sinks)),
     read.delete(auditSinks).where(eq(auditSinks.enterpriseId, id)),
     read.delete(invitations).where(eq(invitations.enterpriseId, id)),
+    read.delete(departedAddresses).where(eq(departedAddresses.enterpriseId, id)),
     read.delete(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, id)),
     read.delete(enterpriseSaml).where(eq(enterpriseSaml.enterpriseId, id)),
     read.delete(samlAnswers).where(eq(samlAnswers.enterpriseId, id)),
@@ -72,7 +68,8 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
   ];
 }
 
-const DELETED_USER = 'Deleted user';
+/** The name of a user whose enterprise or account was deleted. */
+export const DELETED_USER = 'Deleted user';
 const DELETED_ENTERPRISE = 'Deleted enterprise';
 
 /** The addresses of its people who have no other enterprise and no way of their own left, so that nobody could delete them. */
