@@ -125,7 +125,12 @@ import {
   postStoredLogin,
 } from './routes/api/pending_logins.ts';
 import { getReady } from './routes/api/ready.ts';
-import { getSecretSources, postSecretSource, postSecretSourceTest } from './routes/api/secret_sources.ts';
+import {
+  getSecretSources,
+  postSecretSource,
+  postSecretSourceDryRun,
+  postSecretSourceTest,
+} from './routes/api/secret_sources.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/api/secrets.ts';
 import {
   getSidecarApproval,
@@ -192,6 +197,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/secret-sources', postSecretSource],
   ['get', '/v1/secret-sources', getSecretSources],
   ['post', '/v1/secret-sources/test', postSecretSourceTest],
+  ['post', '/v1/secret-sources/dry-run', postSecretSourceDryRun],
 
   ['post', '/v1/host-bindings', postHostBinding],
   ['get', '/v1/host-bindings', getHostBindings],

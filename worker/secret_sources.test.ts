@@ -19,7 +19,7 @@ import {
 } from '../shared/wire/channel.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { hostBindingRecord } from '../shared/wire/host_binding.ts';
-import { sourceRecord, sourcesPage, sourceTestReply } from '../shared/wire/secret_sources.ts';
+import { sourcePlan, sourceRecord, sourcesPage, sourceTestReply } from '../shared/wire/secret_sources.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
 import { currentValue } from './services/sources/minted_value.ts';
@@ -184,7 +184,7 @@ describe('a minted secret', () => {
     });
     expect((await list())[0]).toMatchObject({
       minted: null,
-      failure: { message: 'idp.example.com refused: invalid_client' },
+      failure: { message: expect.stringMatching(/^idp\.example\.com refused: invalid_client \(.*client_id.*key\)$/) },
     });
     const failures = await events('control.secret.mint_failed');
     expect(failures).toHaveLength(1);
@@ -337,6 +337,92 @@ describe('a source', () => {
     expect(JSON.stringify(error)).toContain(field);
     expect(JSON.stringify(error)).not.toContain(key);
   });
+});
+
+describe('a dry run', () => {
+  const plan = (body: object) => control.asUser('POST', '/v1/secret-sources/dry-run', body);
+  const laterBy = (seconds: number) => new Date(control.clock.now() + seconds * 1000).toISOString();
+
+  test('says what a stored source would mint, asks nobody and leaves no trace', async () => {
+    await put();
+    const reply = await plan({ path: REF.path });
+    const text = await reply.clone().text();
+    expect(await parseReply(sourcePlan, reply)).toEqual({
+      kind: 'client_credentials',
+      value: 'token',
+      minted_for: 'the scope repo:read at idp.example.com for the client ci',
+      identity: 'the client ci',
+      scope: ['repo:read'],
+      audience: null,
+      provider_url: CLIENT.token_url,
+      life_seconds: null,
+      until_at_latest: laterBy(24 * 3600),
+      key_checked: false,
+    });
+    expect(text).not.toContain('the-client-secret');
+    expect([asked, await events('control.secret.minted')]).toEqual([[], []]);
+    expect((await list())[0]).toMatchObject({ minted: null, failure: null });
+  });
+
+  const GITHUB = { kind: 'github_app', app_id: '1', installation_id: '9', repositories: ['one'] };
+  const ACCOUNT = { kind: 'google_service_account', client_email: 'ci@p.test' };
+  const ROLE = {
+    role_arn: 'arn:aws:iam::123456789012:role/team/deploy',
+    region: 'eu-central-1',
+    duration_seconds: 900,
+  };
+  const WEB = { kind: 'aws_web_identity', ...ROLE, policy: '{}', issuer: 'https://id.test', subject: 'ci' };
+  const SESSION = 'arn:aws:sts::123456789012:assumed-role/deploy/svc';
+
+  test.each([
+    [
+      { ...GITHUB, permissions: { contents: 'read' } },
+      { scope: ['repository one', 'contents=read'], life_seconds: 3600, value: 'token' },
+    ],
+    [
+      { ...ACCOUNT, audience: 'https://a.test/' },
+      { provider_url: null, audience: 'https://a.test/', scope: [] },
+    ],
+    [
+      { ...ACCOUNT, scopes: ['s'], subject: 'ann' },
+      { identity: 'ann, by ci@p.test', scope: ['s'] },
+    ],
+    [WEB, { identity: SESSION, scope: ['a session policy'], life_seconds: 900, value: 'key_set' }],
+  ])('of %j checks its key, and stores nothing', async (source, expected) => {
+    expect(await parseReply(sourcePlan, plan({ source, key: PKCS8 }))).toMatchObject({
+      ...expected,
+      key_checked: true,
+    });
+    expect(await parseReply(sourcePlan, plan({ source }))).toMatchObject({ ...expected, key_checked: false });
+    const refused = await plan({ source, key: 'no-key-at-all' });
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringMatching(/^(?!.*no-key-at-all).*"key"/)]);
+    expect([asked, await list()]).toEqual([[], []]);
+  });
+
+  test.each([
+    [{}, 400, 'source'],
+    [{ path: REF.path, source: CLIENT }, 400, 'source'],
+    [{ path: REF.path, key: 'the-client-secret' }, 400, 'key'],
+    [{ source: { ...CLIENT, token_url: 'https://10.0.0.7/token' } }, 400, 'source.token_url'],
+    [{ path: 'ci/other' }, 404, 'ci/other'],
+  ])('of %j is refused', async (body, status, words) => {
+    const reply = await plan(body);
+    expect([reply.status, await reply.text()]).toEqual([status, expect.stringContaining(words)]);
+  });
+});
+
+test.each([
+  ['invalid_client', 'client_authentication'],
+  ['invalid_grant', 'clock of the control plane'],
+  ['invalid_scope', 'change scopes'],
+  ['unauthorized_client', 'allow the grant'],
+])('the refusal %s of a provider says what to do, without its text', async (error, advice) => {
+  await put();
+  answer = () => json(400, { error, error_description: 'the-client-secret is wrong' });
+  const told = await (await tryOut()).text();
+  expect(told).toContain(`refused: ${error} (`);
+  expect(told).toContain(advice);
+  expect(told).not.toContain('the-client-secret');
 });
 
 /** The parameters that the provider was asked with first. */

@@ -31,10 +31,24 @@ const RECORD = {
   updated_at: '2026-01-01T11:59:00.000Z',
 };
 
+const PLAN = {
+  kind: 'client_credentials',
+  value: 'token',
+  minted_for: 'the scope a',
+  identity: 'the client build',
+  scope: ['a'],
+  audience: null,
+  provider_url: 'https://id.example.test/token',
+  life_seconds: null,
+  until_at_latest: '2026-01-02T12:00:00.000Z',
+  key_checked: true,
+};
+
 const control: Answer = ({ method, url }) => {
   if (url.pathname === '/v1/secret-sources/test') {
     return { status: 200, body: { minted_for: 'the scope a', until: '2026-01-01T12:59:00.000Z' } };
   }
+  if (url.pathname === '/v1/secret-sources/dry-run') return { status: 200, body: PLAN };
   return method === 'POST' ? { status: 201, body: RECORD } : { status: 200, body: { items: [RECORD] } };
 };
 
@@ -86,4 +100,30 @@ test('a test says what would be minted, and until when', async () => {
   const run = await runCli(home, ['secret', 'source', 'test', 'ci/build'], { answer: control });
   expect(run.stdout).toBe('a value for the scope a, until 2026-01-01T12:59:00.000Z; it was discarded\n');
   expect(run.calls.at(-1)?.body).toEqual({ path: 'ci/build', owner: 'personal' });
+});
+
+test('a dry run of a new source has its key checked, and prints what would be minted', async () => {
+  const run = await add(...FIELDS, '--dry-run');
+  expect(run.calls.map(({ url }) => url.pathname)).toEqual(['/v1/secret-sources/dry-run']);
+  expect(run.calls[0]?.body).toMatchObject({ source: { client_id: 'build' }, key: 'planted-key' });
+  expect(run.stdout).toBe(`would be minted; nothing was asked or stored:
+  value: a token for the scope a
+  speaks for: the client build
+  scope: a
+  asked of: https://id.example.test/token
+  until: the provider decides; 2026-01-02T12:00:00.000Z at the latest
+  key: it can be used
+`);
+});
+
+test('a dry run needs no key, and is one object with --json', async () => {
+  const args = ['secret', 'source', 'add', 'ci/build', 'client_credentials', '--dry-run', '--json'];
+  const run = await runCli(home, [...args, ...FIELDS], { answer: control });
+  expect([run.code, JSON.parse(run.stdout)]).toEqual([0, PLAN]);
+  expect(run.calls[0]?.body).not.toHaveProperty('key');
+  const stored = await runCli(home, ['secret', 'source', 'test', 'ci/build', '--dry-run', '--json'], {
+    answer: control,
+  });
+  expect(JSON.parse(stored.stdout)).toEqual(PLAN);
+  expect(stored.calls[0]?.body).toEqual({ path: 'ci/build', owner: 'personal' });
 });

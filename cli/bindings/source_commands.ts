@@ -5,10 +5,11 @@ import {
   secretSource,
   SOURCE_FIELDS,
   sourceKeyName,
+  sourcePlan,
+  type SourcePlan,
   type SecretSource,
   type SourceRecord,
   sourceRecord,
-  sourcesPage,
   sourceTestReply,
 } from '../../shared/wire/secret_sources.ts';
 import { controlClient } from '../clients.ts';
@@ -17,10 +18,17 @@ import { type OwnerOption, ownerFilter, ownerOption, withSecretSource } from '..
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSecret, requireSource, type SecretSource as KeyInput } from '../terminal/read_secret.ts';
 import { toCount } from './binding_input.ts';
+import { fetchSources } from './fetch_sources.ts';
 import { removeSecret } from './remove_secret.ts';
 
 type AddOptions = KeyInput &
-  OwnerOption & { readonly set?: readonly string[]; readonly value?: unknown; readonly description?: string };
+  OwnerOption & {
+    readonly set?: readonly string[];
+    readonly value?: unknown;
+    readonly description?: string;
+    readonly dryRun?: true;
+  };
+type TestOptions = OwnerOption & { readonly dryRun?: true };
 
 const PATH = 'path in the vault, such as ci/github';
 
@@ -36,7 +44,8 @@ export function addSourceCommands(line: CommandLine, secret: Command): void {
       .option('--set <field=value...>', 'a field of the source, such as scopes=a,b or permissions=contents=read'),
   )
     .option('--description <text>', 'what it is for')
-    .addOption(ownerOption('owner of the secret').default('personal'));
+    .addOption(ownerOption('owner of the secret').default('personal'))
+    .option('--dry-run', 'say what would be minted; store nothing and ask no provider');
   handle<AddOptions>(line, add, addSource);
   const show = source.command('show').description('show one source').argument('<path>', PATH).addOption(ownerFilter());
   handle<OwnerOption>(line, show, showSource);
@@ -46,8 +55,9 @@ export function addSourceCommands(line: CommandLine, secret: Command): void {
     .command('test')
     .description('mint a value and discard it: shows what it is for and until when')
     .argument('<path>', PATH)
-    .addOption(ownerOption('owner of the secret').default('personal'));
-  handle<OwnerOption>(line, test, testSource);
+    .addOption(ownerOption('owner of the secret').default('personal'))
+    .option('--dry-run', 'say what would be minted, and ask no provider');
+  handle<TestOptions>(line, test, testSource);
   const remove = source
     .command('rm')
     .description('delete a source with its secret; fails while a binding uses it')
@@ -73,6 +83,10 @@ async function addSource(call: Call<AddOptions>): Promise<undefined> {
     ]);
   }
   const source = readSource(call.args[1] ?? '', options.set ?? []);
+  if (options.dryRun === true) {
+    await planNewSource(call, source);
+    return;
+  }
   requireSource(call.context, options);
   if (print.person) call.context.stderr.write(`The ${sourceKeyName(source)} of the source:\n`);
   const key = await readSecret(call.context, options);
@@ -81,6 +95,29 @@ async function addSource(call: Call<AddOptions>): Promise<undefined> {
   const record = await controlClient(call.context, options).call('POST', '/v1/secret-sources', sourceRecord, { body });
   const next = `try it with: svc secret source test ${path}`;
   print.data(record, () => `${print.person ? `${record.ref} is minted from now on; ${next}` : record.ref}\n`);
+}
+
+/** The key is checked if it is piped or in a file; a dry run does not ask for it. */
+async function planNewSource({ context, options, print }: Call<AddOptions>, source: SecretSource): Promise<undefined> {
+  const isGiven = options.stdin === true || options.file !== undefined;
+  const key = isGiven ? { key: await readSecret(context, options) } : {};
+  const body = { source, ...key };
+  const plan = await controlClient(context, options).call('POST', '/v1/secret-sources/dry-run', sourcePlan, { body });
+  print.data(plan, () => planText(plan));
+}
+
+function planText(plan: SourcePlan): string {
+  const { provider_url: url, life_seconds: seconds, until_at_latest: until, audience, scope } = plan;
+  const lines = [
+    `value: ${plan.value === 'key_set' ? 'a key set of AWS' : 'a token'} for ${plan.minted_for}`,
+    `speaks for: ${plan.identity}`,
+    `scope: ${scope.length === 0 ? 'whatever the provider gives it' : scope.join(', ')}`,
+    ...(audience === null ? [] : [`audience: ${audience}`]),
+    `asked of: ${url ?? 'nobody; the source signs it'}`,
+    `until: ${seconds === null ? `the provider decides; ${until} at the latest` : until}`,
+    ...(plan.key_checked ? ['key: it can be used'] : []),
+  ];
+  return `would be minted; nothing was asked or stored:\n${lines.map((line) => `  ${line}\n`).join('')}`;
 }
 
 /** The source that a kind and its fields say. */
@@ -130,11 +167,6 @@ function splitPair(item: string): [string, string] {
   return end < 0 ? [item, ''] : [item.slice(0, end), item.slice(end + 1)];
 }
 
-async function fetchSources({ context, options }: Call<OwnerOption>): Promise<readonly SourceRecord[]> {
-  const query = options.owner === undefined ? {} : { owner: options.owner };
-  return (await controlClient(context, options).call('GET', '/v1/secret-sources', sourcesPage, { query })).items;
-}
-
 async function listSources(call: Call<OwnerOption>): Promise<undefined> {
   const items = await fetchSources(call);
   const columns = [
@@ -168,9 +200,14 @@ function sourceText({ ref, owner, source, minted, failure, description }: Source
   return `${[`${ref} (${owner}): ${kind}`, ...about, ...lines, `value: ${held}`, ...failed].join('\n  ')}\n`;
 }
 
-async function testSource(call: Call<OwnerOption>): Promise<undefined> {
+async function testSource(call: Call<TestOptions>): Promise<undefined> {
   const body = { path: pathOf(call), owner: call.options.owner };
   const client = controlClient(call.context, call.options);
+  if (call.options.dryRun === true) {
+    const plan = await client.call('POST', '/v1/secret-sources/dry-run', sourcePlan, { body });
+    call.print.data(plan, () => planText(plan));
+    return;
+  }
   const tried = await client.call('POST', '/v1/secret-sources/test', sourceTestReply, { body });
   call.print.data(tried, () => `a value for ${tried.minted_for}, until ${tried.until}; it was discarded\n`);
 }

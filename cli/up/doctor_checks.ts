@@ -15,6 +15,7 @@ import { CliError } from '../exit_codes.ts';
 import { LOG_NAMES, logPath } from './log_files.ts';
 import { fullDiskText, modeText } from './home.ts';
 import { connectorsWithSpecs, findLimitedRecords } from '../bindings/limited_bindings.ts';
+import { fetchSources } from '../bindings/fetch_sources.ts';
 import { findMissingSecrets } from '../bindings/missing_secrets.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { knownPlaceholders } from '../launch/screen_environment.ts';
@@ -25,6 +26,7 @@ import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHea
 import { requireFreePort } from './up_programs.ts';
 import type { Finding } from './finding.ts';
 import { proxyFindings } from './proxy_findings.ts';
+import { sourceFindings } from './source_findings.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { engineFinding } from './engine_finding.ts';
 import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
@@ -37,7 +39,10 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
   if (parseSettings(call.context.env).ok) {
     const [control, sidecar] = await Promise.all([askControl(call), askSidecar(call)]);
     findings.push(...controlFindings(control, call.context), ...sidecarFindings(sidecar, call.context));
-    if (control.ok) findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
+    if (control.ok) {
+      findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
+      findings.push(...sourceFindings(await fetchSources(call)));
+    }
     if (sidecar.ok) findings.push(...(await clientFindings(call)));
     if (!control.ok && !sidecar.ok) findings.push(...(await portFindings()));
     findings.push(...(await proxyFindings(call, sidecar)));

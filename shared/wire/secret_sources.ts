@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parseJson } from '../model/json.ts';
-import type { SourceKind } from '../model/source_kind.ts';
+import { SOURCE_KINDS, type SourceKind } from '../model/source_kind.ts';
 import { providerUrl } from './connectors/connector_credentials.ts';
 import { accessKeyIdText } from './host_binding_fields.ts';
 import { line, owner, time } from './primitives.ts';
@@ -327,6 +327,48 @@ export type SourceRecord = z.infer<typeof sourceRecord>;
 
 export const sourcesPage = z.object({ items: z.array(sourceRecord) }).meta({ id: 'SecretSourcesPage' });
 export const sourcesQuery = z.strictObject({ owner: owner.optional() });
+
+/** `POST /v1/secret-sources/dry-run`: a source that exists, or one that does not yet. Its key, if it is given, is checked. */
+export const sourceDryRunInput = z
+  .strictObject({
+    path: vaultPath.optional(),
+    owner: owner.default('personal'),
+    source: secretSource.optional(),
+    key: secretValue.optional(),
+  })
+  .superRefine(({ path, source, key }, context) => {
+    if ((path === undefined) === (source === undefined)) {
+      const message = 'is needed, or path: give exactly one of the two';
+      context.addIssue({ code: 'custom', path: ['source'], message });
+    }
+    if (key !== undefined && source === undefined) {
+      context.addIssue({ code: 'custom', path: ['key'], message: 'is only checked with a source' });
+    }
+  })
+  .meta({ id: 'SecretSourceDryRun' });
+
+/** What a mint would ask for. Nothing is asked, stored or shown of a value. */
+export const sourcePlan = z
+  .object({
+    kind: z.enum(SOURCE_KINDS),
+    /** A key set is a secret access key of AWS with its access key id and session token. */
+    value: z.enum(['token', 'key_set']),
+    minted_for: z.string(),
+    /** Who the value speaks for at the provider. */
+    identity: z.string(),
+    /** What bounds it; empty: whatever the provider gives that identity. */
+    scope: z.array(z.string()),
+    audience: z.string().nullable(),
+    /** Null: the source signs the value itself, and no provider is called. */
+    provider_url: z.string().nullable(),
+    /** Null: the provider decides. */
+    life_seconds: z.number().int().nullable(),
+    /** If it were minted now. A provider may end it earlier. */
+    until_at_latest: time,
+    key_checked: z.boolean(),
+  })
+  .meta({ id: 'SecretSourcePlan' });
+export type SourcePlan = z.infer<typeof sourcePlan>;
 
 /** `POST /v1/secret-sources/test`: mints a value and discards it. */
 export const sourceTestInput = z

@@ -1,14 +1,22 @@
 import { ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import {
+  sourceDryRunInput,
   sourceInput,
+  sourcePlan,
   sourceRecord,
   sourcesPage,
   sourcesQuery,
   sourceTestInput,
   sourceTestReply,
 } from '../../../shared/wire/secret_sources.ts';
-import { listSourceRecords, storeSource, testSource } from '../../services/sources/secret_sources.ts';
+import {
+  listSourceRecords,
+  type PlannedSource,
+  planSource,
+  storeSource,
+  testSource,
+} from '../../services/sources/secret_sources.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
@@ -40,5 +48,18 @@ export const postSecretSourceTest = forUser({
   replies: { 200: sourceTestReply },
   async handle({ context, who, body }) {
     return jsonReply(await testSource(context, who, body));
+  },
+});
+
+export const postSecretSourceDryRun = forUser({
+  summary: 'Say what a source would mint',
+  description:
+    'For whom, with which scope, by which call and until when at the latest. No provider is called and nothing is stored. For a source that is not stored, its fields and key are checked.',
+  body: sourceDryRunInput,
+  replies: { 200: sourcePlan },
+  async handle({ context, who, body: { path = '', owner, source, key } }) {
+    const planned: PlannedSource =
+      source === undefined ? { owner, path } : { source, key: key === undefined ? null : new Secret(key) };
+    return jsonReply(await planSource(context, who, planned));
   },
 });

@@ -44,6 +44,11 @@ export interface Tokens {
  */
 export type GrantFailureReason = 'revoked' | 'pending' | 'slow_down' | 'failed';
 
+export interface GrantFailure extends Failure<GrantFailureReason> {
+  /** By which the provider refused (RFC 6749 section 5.2). */
+  readonly code?: string;
+}
+
 /** The client, its secret, and the outbound port. */
 export interface Grantee {
   readonly outbound: Outbound;
@@ -53,7 +58,7 @@ export interface Grantee {
   readonly clientAssertion?: Secret | null;
 }
 
-type Granted = Promise<Result<Tokens, Failure<GrantFailureReason>>>;
+type Granted = Promise<Result<Tokens, GrantFailure>>;
 
 /** Requests tokens with a refresh token (RFC 6749 section 6). */
 export function refreshGrant(grantee: Grantee, refreshToken: Secret): Granted {
@@ -326,10 +331,7 @@ const WAITING: Readonly<Record<string, 'pending' | 'slow_down'>> = {
   slow_down: 'slow_down',
 };
 
-async function attempt<T>(
-  client: OAuthClient,
-  work: () => Promise<T>,
-): Promise<Result<T, Failure<GrantFailureReason>>> {
+async function attempt<T>(client: OAuthClient, work: () => Promise<T>): Promise<Result<T, GrantFailure>> {
   try {
     return ok(await work());
   } catch (error) {
@@ -338,7 +340,7 @@ async function attempt<T>(
 }
 
 /** Any error of the library means no tokens. Texts of the provider are not passed on. */
-function grantFailure(host: string, error: unknown): Failure<GrantFailureReason> {
+function grantFailure(host: string, error: unknown): GrantFailure {
   if (error instanceof NoReply) return { reason: 'failed', message: error.outbound.message };
   if (!(error instanceof Error)) throw error;
   if (error instanceof ForeignToken) {
@@ -349,6 +351,6 @@ function grantFailure(host: string, error: unknown): Failure<GrantFailureReason>
   }
   const code = error.error.replaceAll(/[^\w.-]/g, '').slice(0, 64);
   const message = `${host} refused: ${code}`;
-  if (REVOKED.has(code)) return { reason: 'revoked', message };
-  return { reason: WAITING[code] ?? 'failed', message };
+  if (REVOKED.has(code)) return { reason: 'revoked', message, code };
+  return { reason: WAITING[code] ?? 'failed', message, code };
 }

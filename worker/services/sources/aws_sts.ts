@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
 import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
-import type { Minted, MintFailure } from './source_port.ts';
+import type { Minted, MintFailure, MintPlan } from './source_port.ts';
 
 /** A role of AWS that a source assumes, in either way. */
 type RoleSource = SourceOf<'aws_assume_role'> | SourceOf<'aws_web_identity'>;
@@ -47,6 +47,16 @@ export function describeRole({
 }: RoleSource): string {
   const narrowed = [...(policy === undefined ? [] : ['a session policy']), ...arns];
   return `the role ${role} as ${name}${narrowed.length === 0 ? '' : `, narrowed by ${narrowed.join(', ')}`}`;
+}
+
+export function planRole(source: RoleSource): MintPlan {
+  return {
+    identity: sessionArn(source),
+    scope: [...(source.policy === undefined ? [] : ['a session policy']), ...(source.policy_arns ?? [])],
+    audience: null,
+    providerUrl: stsUrl(source),
+    lifeSeconds: source.duration_seconds,
+  };
 }
 
 export function stsUrl({ sts_url: url, region }: RoleSource): string {

@@ -1,9 +1,9 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { keySetProblem } from '../../../shared/model/source_kind.ts';
+import { keySetProblem, mintsKeySet } from '../../../shared/model/source_kind.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { type SecretSource, secretSource } from '../../../shared/wire/secret_sources.ts';
+import { type SecretSource, secretSource, type SourcePlan } from '../../../shared/wire/secret_sources.ts';
 import { ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import {
@@ -109,7 +109,7 @@ async function renew(
 }
 
 /** The longest life of a minted value. A provider that says more is asked again. */
-const LONGEST_MS = 24 * 3_600_000;
+export const LONGEST_MS = 24 * 3_600_000;
 /** A value with a shorter life is of no use: it would end on its way. */
 const SHORTEST_MS = 5_000;
 
@@ -190,6 +190,23 @@ export function mintedForOf({ source: row }: SourcedSecret): string {
   const source = sourceOf(row);
   const text = configured(source).describe();
   return text.length <= MAX_DESCRIPTION ? text : `${text.slice(0, MAX_DESCRIPTION)}…`;
+}
+
+/** What a mint would ask for now. Nothing is asked. */
+export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 'key_checked'> {
+  const { plan, describe } = configured(source);
+  const { identity, scope, audience, providerUrl, lifeSeconds } = plan();
+  return {
+    kind: source.kind,
+    value: mintsKeySet(source.kind) ? 'key_set' : 'token',
+    minted_for: describe(),
+    identity,
+    scope: [...scope],
+    audience,
+    provider_url: providerUrl,
+    life_seconds: lifeSeconds,
+    until_at_latest: new Date(nowMs + (lifeSeconds === null ? LONGEST_MS : lifeSeconds * 1000)).toISOString(),
+  };
 }
 
 export function sourceOf({ config }: Pick<SourceRow, 'config'>): SecretSource {

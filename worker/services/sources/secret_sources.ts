@@ -3,7 +3,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { SecretSource, SourceRecord } from '../../../shared/wire/secret_sources.ts';
+import type { SecretSource, SourcePlan, SourceRecord } from '../../../shared/wire/secret_sources.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import {
   findSourceAt,
@@ -20,7 +20,7 @@ import { targetProblem } from '../../kernel/outbound.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { sealRow } from '../vault/secrets.ts';
-import { keyPlace, mint, mintedForOf, mintEvent, sourceOf } from './minted_value.ts';
+import { keyPlace, mint, mintedForOf, mintEvent, planMint, sourceOf } from './minted_value.ts';
 import type { Minted, MintFailure } from './source_port.ts';
 import { configured } from './source_table.ts';
 
@@ -43,7 +43,7 @@ export async function storeSource(
 ): Promise<Result<Changed<{ record: SourceRecord; created: boolean }>, ApiError>> {
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
-  const problem = urlProblem(input.source, context.local !== null) ?? (await findKeyProblem(input));
+  const problem = await findSourceProblem(context, input);
   if (problem !== null) return err(problem);
   return commitPolicy(context, caller, async () => {
     const before = await findSecret(context.database, { ownerId: owner.value, path: input.path });
@@ -92,6 +92,15 @@ async function sourceRow(
   };
 }
 
+/** Why a source cannot be used; its key is checked if it is given. */
+async function findSourceProblem(
+  context: ServiceContext,
+  { source, key }: { readonly source: SecretSource; readonly key: Secret | null },
+): Promise<ApiError | null> {
+  const problem = urlProblem(source, context.local !== null);
+  return problem !== null || key === null ? problem : findKeyProblem({ source, key });
+}
+
 function urlProblem(source: SecretSource, isLocal: boolean): ApiError | null {
   for (const [field, value] of Object.entries(source)) {
     if (typeof value !== 'string' || !field.endsWith('_url')) continue;
@@ -101,7 +110,7 @@ function urlProblem(source: SecretSource, isLocal: boolean): ApiError | null {
   return null;
 }
 
-async function findKeyProblem({ source, key }: SourceToStore): Promise<ApiError | null> {
+async function findKeyProblem({ source, key }: Pick<SourceToStore, 'source' | 'key'>): Promise<ApiError | null> {
   const problem = await configured(source).checkKey(key);
   return problem === null ? null : fieldError('key', `cannot be used: ${problem.message}`);
 }
@@ -126,14 +135,12 @@ export async function listSourceRecords(
 export async function testSource(
   context: ServiceContext,
   caller: Caller,
-  { owner: name, path }: { readonly owner: Owner; readonly path: string },
+  place: { readonly owner: Owner; readonly path: string },
 ): Promise<Result<{ readonly minted_for: string; readonly until: string }, ApiError>> {
-  const owner = writableOwner(caller, name);
-  if (!owner.ok) return owner;
-  const row = await findSourceAt(context.database, { ownerId: owner.value, path });
-  if (row === null) {
-    return err(apiError('not_found', `no ${name} secret ${path} has a source: list them with GET /v1/secret-sources`));
-  }
+  const found = await findOwnSource(context, caller, place);
+  if (!found.ok) return found;
+  const { path } = place;
+  const row = found.value;
   const minted = await mint(context, row);
   const events = [testEvent(caller, row, minted)];
   const recorded = await commit(context, controlChain(caller), async () => ok({ statements: [], events, value: null }));
@@ -143,6 +150,39 @@ export async function testSource(
     return err(apiError('credential_unavailable', message, { ref: formatVaultReference(path) }));
   }
   return ok({ minted_for: mintedForOf(row), until: new Date(minted.value.expiresAtMs).toISOString() });
+}
+
+async function findOwnSource(
+  context: ServiceContext,
+  caller: Caller,
+  { owner: name, path }: { readonly owner: Owner; readonly path: string },
+): Promise<Result<SourcedSecret, ApiError>> {
+  const owner = writableOwner(caller, name);
+  if (!owner.ok) return owner;
+  const row = await findSourceAt(context.database, { ownerId: owner.value, path });
+  if (row !== null) return ok(row);
+  return err(apiError('not_found', `no ${name} secret ${path} has a source: list them with GET /v1/secret-sources`));
+}
+
+/** A source of a secret that exists, or one that nobody has stored. */
+export type PlannedSource =
+  | { readonly owner: Owner; readonly path: string }
+  | { readonly source: SecretSource; readonly key: Secret | null };
+
+/** What a mint would ask for. No provider is called, and nothing is stored. Refuses like {@link storeSource} and {@link testSource}. */
+export async function planSource(
+  context: ServiceContext,
+  caller: Caller,
+  planned: PlannedSource,
+): Promise<Result<SourcePlan, ApiError>> {
+  const nowMs = context.clock.now();
+  if ('source' in planned) {
+    const problem = await findSourceProblem(context, planned);
+    if (problem !== null) return err(problem);
+    return ok({ ...planMint(planned.source, nowMs), key_checked: planned.key !== null });
+  }
+  const found = await findOwnSource(context, caller, planned);
+  return found.ok ? ok({ ...planMint(sourceOf(found.value.source), nowMs), key_checked: false }) : found;
 }
 
 /** A value that was minted for nobody is in the log too. */

@@ -39,9 +39,24 @@ export interface Minting<K extends SourceKind> {
 export interface MintingSource<K extends SourceKind> {
   /** What its values are for, in words without secrets, for people and the audit log. */
   describe(source: SourceOf<K>): string;
+  /** What a mint would ask for. Nothing is asked. */
+  plan(source: SourceOf<K>): MintPlan;
   /** Whether the key can be used; asked before it is stored. Null if it can. */
   checkKey(source: SourceOf<K>, key: Secret): Promise<MintFailure | null>;
   mint(minting: Minting<K>): Promise<Result<Minted, MintFailure>>;
+}
+
+/** What a mint asks for, in words and names without secrets. */
+export interface MintPlan {
+  /** Who the value speaks for at the provider. */
+  readonly identity: string;
+  /** Scopes, permissions or policies that bound the value; empty: what the provider gives that identity. */
+  readonly scope: readonly string[];
+  readonly audience: string | null;
+  /** The URL that is called; null if the source signs the value itself. */
+  readonly providerUrl: string | null;
+  /** The longest life that is asked for or believed; null if the provider alone decides. */
+  readonly lifeSeconds: number | null;
 }
 
 /** The life of a value whose provider states no end. */

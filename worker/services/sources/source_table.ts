@@ -9,11 +9,12 @@ import { GITHUB_APP } from './kinds/github_app.ts';
 import { GOOGLE_SERVICE_ACCOUNT } from './kinds/google_service_account.ts';
 import { JWT_BEARER } from './kinds/jwt_bearer.ts';
 import { TOKEN_EXCHANGE } from './kinds/token_exchange.ts';
-import type { Minted, MintFailure, Minting, MintingSource } from './source_port.ts';
+import type { Minted, MintFailure, Minting, MintingSource, MintPlan } from './source_port.ts';
 
 /** A source with the implementation of its kind. */
 interface ConfiguredSource {
   readonly describe: () => string;
+  readonly plan: () => MintPlan;
   readonly checkKey: (key: Secret) => Promise<MintFailure | null>;
   readonly mint: (how: Omit<Minting<SourceKind>, 'source'>) => Promise<Result<Minted, MintFailure>>;
 }
@@ -32,6 +33,7 @@ export function configured(source: SecretSource): ConfiguredSource {
 function configure<K extends SourceKind>(kind: MintingSource<K>, source: SourceOf<K>): ConfiguredSource {
   return {
     describe: () => kind.describe(source),
+    plan: () => kind.plan(source),
     checkKey: (key) => kind.checkKey(source, key),
     mint: (how) => kind.mint({ ...how, source }),
   };

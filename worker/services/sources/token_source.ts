@@ -1,22 +1,40 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import type { Failure } from '../../../shared/model/failure.ts';
-import type { GrantFailureReason, Tokens } from '../oauth/oauth_grants.ts';
+import type { GrantFailure, Tokens } from '../oauth/oauth_grants.ts';
 import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { importPrivateKey, type SigningAlgorithm } from './sign_jwt.ts';
-import { type Minted, type MintFailure, UNTOLD_SECONDS } from './source_port.ts';
+import { type Minted, type MintFailure, type MintPlan, UNTOLD_SECONDS } from './source_port.ts';
 
 /** The life of an assertion, which is used at once: some providers accept no more than this. */
 export const ASSERTION_SECONDS = 300;
 
 /** Turns the reply of a token endpoint into a value. Its end counts from before the request, so that it is never too late. */
-export function mintedOf(
-  granted: Result<Tokens, Failure<GrantFailureReason>>,
-  askedAtMs: number,
-): Result<Minted, MintFailure> {
-  if (!granted.ok) return err({ reason: 'failed', message: granted.error.message });
+export function mintedOf(granted: Result<Tokens, GrantFailure>, askedAtMs: number): Result<Minted, MintFailure> {
+  if (!granted.ok) return err({ reason: 'failed', message: withAdvice(granted.error) });
   const { accessToken, expiresIn } = granted.value;
   return ok({ value: accessToken, expiresAtMs: askedAtMs + (expiresIn ?? UNTOLD_SECONDS) * 1000 });
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  invalid_client:
+    'it does not accept the client: compare client_id and client_authentication with the provider, and give the source again with its present key',
+  invalid_grant:
+    'it does not accept the assertion or the token: compare issuer, subject, audience and key_id with the provider, and the clock of the control plane',
+  unauthorized_client: 'it does not let this client ask for tokens in this way: allow the grant at the provider',
+  unsupported_grant_type: 'its token_url does not offer this grant: check token_url and the kind of the source',
+  invalid_scope: 'a scope is unknown there, or this client may not have it: change scopes, or allow it at the provider',
+  invalid_target: 'it does not know the audience or the resource: change them, or register it at the provider',
+  access_denied: 'the identity may not have this token: allow it at the provider',
+  invalid_request: 'it misses a field or does not accept one: compare the fields of the source with its reference',
+};
+
+/** A refusal by its code (RFC 6749 section 5.2, RFC 8693 section 2.2.2), with what to do. */
+function withAdvice({ message, code = '' }: GrantFailure): string {
+  return ADVICE[code] === undefined ? message : `${message} (${ADVICE[code]})`;
+}
+
+export function tokenPlan(identity: string, asked: Pick<MintPlan, 'scope' | 'audience' | 'providerUrl'>): MintPlan {
+  return { identity, ...asked, lifeSeconds: null };
 }
 
 /** The client of a grant without a person. */

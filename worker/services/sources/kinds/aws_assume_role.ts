@@ -2,12 +2,13 @@ import type { HostBinding } from '../../../../shared/model/host_binding.ts';
 import { ok, err, type Result } from '../../../../shared/model/result.ts';
 import { headerField } from '../../../../shared/net/http/http1_head.ts';
 import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
-import { callSts, describeRole, members, type UnsignedCall } from '../aws_sts.ts';
+import { callSts, describeRole, members, planRole, type UnsignedCall } from '../aws_sts.ts';
 import type { Minting, MintFailure, MintingSource } from '../source_port.ts';
 
 /** The key set of a session of a role that a caller with an access key of its own assumes. */
 export const AWS_ASSUME_ROLE: MintingSource<'aws_assume_role'> = {
   describe: (source) => describeRole(source),
+  plan: (source) => planRole(source),
   checkKey: async () => null,
   async mint(minting) {
     const { source, outbound, nowMs } = minting;

@@ -4,13 +4,15 @@ import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
 import { clientCredentialsGrant } from '../../oauth/oauth_grants.ts';
 import { signJwt } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt } from '../token_source.ts';
+import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
 
 type Source = SourceOf<'client_credentials'>;
 
 /** An access token of a client itself (RFC 6749 section 4.4). */
 export const CLIENT_CREDENTIALS: MintingSource<'client_credentials'> = {
   describe: ({ scopes, token_url: url, client_id: client }) => scopesAt(scopes, url, ` for the client ${client}`),
+  plan: ({ client_id: client, scopes: scope, audience = null, resource = audience, token_url: url }) =>
+    tokenPlan(`the client ${client}`, { scope, audience: resource, providerUrl: url }),
   async checkKey({ client_authentication: way, algorithm }, key) {
     return way === 'private_key_jwt' ? keyProblem(key, algorithm) : null;
   },

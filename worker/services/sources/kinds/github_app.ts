@@ -24,20 +24,28 @@ const issued = z.object({
 
 /** A token of one installation of a GitHub App, narrowed to repositories and permissions. */
 export const GITHUB_APP: MintingSource<'github_app'> = {
-  describe({ installation_id: id, repositories, permissions }) {
+  describe(source) {
+    const { installation_id: id, repositories } = source;
     const where = repositories === undefined ? 'every repository' : `the repositories ${repositories.join(', ')}`;
-    const pairs = Object.entries(permissions ?? {}).map(([name, level]) => `${name}=${level}`);
+    const pairs = permissionsOf(source);
     return `${where} of installation ${id}${pairs.length === 0 ? '' : ` with ${pairs.join(', ')}`}`;
   },
+  plan: (source) => ({
+    identity: `the app ${source.app_id} in its installation ${source.installation_id}`,
+    scope: [...(source.repositories ?? []).map((name) => `repository ${name}`), ...permissionsOf(source)],
+    audience: null,
+    providerUrl: tokensUrl(source),
+    lifeSeconds: LIFE_MS / 1000,
+  }),
   checkKey: (_source, key) => keyProblem(key, 'RS256'),
   async mint(minting) {
     const { source, outbound, nowMs } = minting;
     const jwt = await signAsApp(minting);
     if (!jwt.ok) return jwt;
-    const { installation_id: id, api_url: url, repositories, permissions } = source;
+    const { repositories, permissions } = source;
     const called = await outbound.call({
       method: 'POST',
-      url: `${url.replace(/\/$/, '')}/app/installations/${id}/access_tokens`,
+      url: tokensUrl(source),
       headers: {
         authorization: `Bearer ${jwt.value.reveal()}`,
         accept: 'application/vnd.github+json',
@@ -52,6 +60,14 @@ export const GITHUB_APP: MintingSource<'github_app'> = {
       : err({ reason: 'failed', message: called.error.message });
   },
 };
+
+function permissionsOf({ permissions = {} }: SourceOf<'github_app'>): string[] {
+  return Object.entries(permissions).map(([name, level]) => `${name}=${level}`);
+}
+
+function tokensUrl({ api_url: url, installation_id: id }: SourceOf<'github_app'>): string {
+  return `${url.replace(/\/$/, '')}/app/installations/${id}/access_tokens`;
+}
 
 async function signAsApp({ source, key, nowMs }: Minting<'github_app'>): Promise<Result<Secret, MintFailure>> {
   const now = Math.floor(nowMs / 1000);

@@ -13,6 +13,13 @@ export const GOOGLE_SERVICE_ACCOUNT: MintingSource<'google_service_account'> = {
     const who = ` for ${account}${subject === undefined ? '' : ` acting for ${subject}`}`;
     return audience === undefined ? scopesAt(scopes, url, who) : `${audience}${who}`;
   },
+  plan: ({ client_email: account, subject, scopes: scope, audience, token_url: url }) => ({
+    identity: subject === undefined ? account : `${subject}, by ${account}`,
+    scope,
+    audience: audience ?? null,
+    providerUrl: audience === undefined ? url : null,
+    lifeSeconds: LIFE_SECONDS,
+  }),
   checkKey: (_source, key) => keyProblem(key, 'RS256'),
   async mint({ source, key, outbound, nowMs }) {
     const { client_email: iss, subject, audience, token_url: url, scopes, key_id: keyId } = source;

@@ -3,7 +3,7 @@ import type { Secret } from '../../../../shared/model/secret.ts';
 import { tokenExchangeGrant } from '../../oauth/oauth_grants.ts';
 import { signJwt } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt } from '../token_source.ts';
+import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
 
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
@@ -15,6 +15,11 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
       url,
       `${audience === undefined ? '' : ` of ${audience}`}${subject === undefined ? '' : ` for ${subject}`}`,
     ),
+  plan({ subject, issuer, scopes: scope, audience = null, resource = audience, token_url: url }) {
+    const who =
+      issuer === undefined ? 'whoever the stored token stands for' : `${subject}, by an assertion of ${issuer}`;
+    return tokenPlan(who, { scope, audience: resource, providerUrl: url });
+  },
   checkKey: async ({ issuer, algorithm }, key) => (issuer === undefined ? null : keyProblem(key, algorithm)),
   async mint(minting) {
     const { source, outbound, nowMs } = minting;
