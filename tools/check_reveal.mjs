@@ -40,7 +40,8 @@ export const MAY_REVEAL = {
     'tells the row of a source, which has no value, from that of a stored secret',
   'worker/services/sources/sealed_value.ts': 'puts a key set into the one text that the vault seals',
   'worker/services/sources/sign_jwt.ts': 'imports the private key of a source, opened from the vault',
-  'worker/services/sources/kinds/aws_web_identity.ts': 'sends the identity that it signed to the service that exchanges it',
+  'worker/services/sources/kinds/aws_web_identity.ts':
+    'sends the identity that it signed to the service that exchanges it',
   'worker/services/sources/kinds/github_app.ts': 'sends the assertion of an app to the API that it was signed for',
   'worker/services/vault/secrets.ts': 'refuses to store the placeholder of a binding as a credential',
   'worker/services/people/passwords.ts': 'hashes a password',

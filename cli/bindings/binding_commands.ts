@@ -69,7 +69,10 @@ function addOptions(command: Command): Command {
     .option('--header <name>', 'header-template: the header')
     .option('--template <text>', 'header-template: the value of the header, with {token}')
     .option('--query-param <name>', 'query-param: the parameter')
-    .option('--access-key-id <id>', 'sigv4-resign: the access key id (the credential is the secret key), or "minted" for a key set')
+    .option(
+      '--access-key-id <id>',
+      'sigv4-resign: the access key id (the credential is the secret key), or "minted" for a key set',
+    )
     .option('--session-token <ref>', 'sigv4-resign: vault://PATH of a session token')
     .option('--region <region>', 'sigv4-resign: the region')
     .option('--service <service>', 'sigv4-resign: the service')

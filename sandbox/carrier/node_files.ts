@@ -17,8 +17,10 @@ export function listNodeFiles(): NodeFiles {
   // Otherwise the report asks for the names of the peers of all connections.
   Object.assign(process.report, { excludeNetwork: true });
   const { sharedObjects } = report.parse(process.report.getReport());
-  // The kernel's own object has no path.
-  const targets = sharedObjects.filter((path) => path.startsWith('/') && path !== process.execPath);
+  // The kernel's own object has no path. An addon is a file of this program, which a companion does not load.
+  const targets = sharedObjects.filter(
+    (path) => path.startsWith('/') && path !== process.execPath && !path.endsWith('.node'),
+  );
   return {
     program: process.execPath,
     libraries: targets.map((target) => ({ source: realpathSync(target), target })),

@@ -637,7 +637,7 @@ describe('commands with unchecked code', () => {
 
   test('no unknown word passes silently as a program', () => {
     const known =
-      /^(?:npx|bunx|pnpx|npm|pnpm|yarn|uvx|uv|pipx|dnx|dotnet|go|nix|cargo|docker|podman|nerdctl|finch|[a-z-]*(?:node|nodejs|tsx|ts-node|ts-node-esm|bun|deno|python|pypy|py|perl|ruby|php|java|lua|luajit|rscript|julia|tclsh|guile|elixir|groovy)[\d.]*)$/;
+      /^(?:npx|bunx|pnpx|npm|pnpm|yarn|uvx|uv|pipx|dnx|dotnet|go|nix|cargo|docker|podman|nerdctl|finch|[a-z-]*(?:node|nodejs|tsx|ts-node|ts-node-esm|bun|deno|python|pypy|py|perl|ruby|php|java|lua|luajit|rscript|julia|tclsh|guile|elixir|groovy)(?:[-_]?\d[\d.]*[tdmw]?)?)$/;
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z][a-z0-9._-]{0,12}$/), (program) => {
         fc.pre(!known.test(program));

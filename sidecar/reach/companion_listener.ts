@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels.ts';
 import { type CompanionEngine, companionName, startCompanion } from '../../sandbox/carrier/companion_container.ts';
 import { listNodeFiles } from '../../sandbox/carrier/node_files.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { listenInFolder } from './listen_in_folder.ts';
@@ -77,11 +78,19 @@ function toSocket({ server, port }: WantedListener): NamedListener {
   return { server, name: `${port}.sock` };
 }
 
+/** The folder may be there already. The session's own folder is not made again: it is gone once the session has ended. */
+async function makeOwnFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { mode: 0o700 });
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    await chmod(folder, 0o700);
+  }
+}
+
 async function listenAll(all: readonly NamedListener[], folder: string): Promise<Result<void, string>> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    // For a folder that was there already.
-    await chmod(folder, 0o700);
+    await makeOwnFolder(folder);
     for (const { server, name } of all) await listenInFolder(server, folder, name);
     return ok(undefined);
   } catch (error) {

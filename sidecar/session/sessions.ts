@@ -328,7 +328,8 @@ export class Sessions {
   async #removeContainer({ id, sandbox, directory }: Session): Promise<void> {
     const { containers = null } = this.#options;
     const removed = sandbox === null || containers === null || (await containers.removeOf(id, sandbox.runtime));
-    if (removed) await rm(directory, { recursive: true, force: true });
+    // A companion that starts at this moment may still put a socket into it.
+    if (removed) await rm(directory, { recursive: true, force: true, maxRetries: 5 });
     else await removeAllBut(directory, CONTAINER_FILE);
   }
 
