@@ -1,62 +1,24 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chownSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rootlessIsThere } from '../../tools/system_parts.mjs';
 import { plantSecret } from '../support/planted_secret.ts';
-import { type Finished, ROOT, run, runOk } from '../support/program.ts';
+import { type Finished, run, runOk } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
-import { asUser, runAs, SVC_DIRECTLY } from './run_as.ts';
+import { makePerson, type Person, svcOf } from './other_user.ts';
+import { runAs } from './run_as.ts';
 
 // A rootless engine, and svc as the same user: the sidecar enters the container's network through the engine's user namespace.
 // The engine has no network here, so only sealed egress is tested.
 
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
-const USER = 'svc-e2e';
 const HERE = describeContainers === describe && rootlessIsThere();
-
-const FOLDERS = ['run', 'home', 'tmp', 'checkout'];
-
-/** The environment of the user's shell. */
-interface Person {
-  readonly uid: number;
-  readonly folder: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
-async function person(client: string): Promise<Person> {
-  const [, , uid = '', , , home = ''] = (await runOk('getent', ['passwd', USER])).stdout.split(':');
-  const folder = mkdtempSync(join(home, 'engine-'));
-  for (const name of FOLDERS) mkdirSync(join(folder, name), { mode: 0o700 });
-  for (const name of ['', ...FOLDERS]) chownSync(join(folder, name), Number(uid), Number(uid));
-  const env = {
-    HOME: home,
-    USER,
-    XDG_RUNTIME_DIR: join(folder, 'run'),
-    DOCKER_HOST: `unix://${join(folder, 'docker.sock')}`,
-    SVC_HOME: join(folder, 'home'),
-    TMPDIR: join(folder, 'tmp'),
-    PATH: `${client}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
-  };
-  return { uid: Number(uid), folder, env };
-}
-
-/**
- * The command that runs svc as the user from a checkout in the user's folder: programs in the engine's user namespace no longer
- * have root's rights, and the checkout may be in a folder that only root can read. It is mounted for that process only, so
- * nothing has to be undone.
- */
-function svcOf({ uid, folder }: Person): readonly [string, ...string[]] {
-  const checkout = join(folder, 'checkout');
-  const mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"';
-  const there = SVC_DIRECTLY.map((path) => (path.startsWith(ROOT) ? join(checkout, path.slice(ROOT.length)) : path));
-  return ['unshare', '--mount', 'sh', '-c', mounted, 'sh', ROOT, checkout, ...asUser(uid), ...there];
-}
 
 /** rootlesskit with dockerd, started as its own script does, without a network for containers. */
 function startEngine({ uid, folder, env }: Person): ChildProcess {
@@ -93,7 +55,7 @@ describe.skipIf(!HERE)('a rootless engine', () => {
 
   beforeAll(async () => {
     bench = await openBench();
-    someone = await person(join(bench.engine.folder, 'bin'));
+    someone = await makePerson(join(bench.engine.folder, 'bin'), (folder) => `unix://${join(folder, 'docker.sock')}`);
     engine = startEngine(someone);
     await waitFor('the rootless engine', async () => (await docker('info')).code === 0, 180_000);
     const archive = join(someone.folder, 'image.tar');

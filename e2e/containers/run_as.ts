@@ -10,9 +10,10 @@ export const SVC_DIRECTLY = [process.execPath, join(ROOT, 'cli', 'main.ts')] as 
  * The command that starts a program as another user. It may read root's files, because the checkout and the tests' folders may
  * belong to root. It may not write there, and may only connect to sockets that are open to it.
  */
-export function asUser(uid: number): readonly [string, ...string[]] {
+export function asUser(uid: number, groups: readonly number[] = []): readonly [string, ...string[]] {
   const may = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
-  return ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', ...may, '--'];
+  const besides = groups.length === 0 ? '--clear-groups' : `--groups=${groups.join(',')}`;
+  return ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, besides, ...may, '--'];
 }
 
 export function runAs(

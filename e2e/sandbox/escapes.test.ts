@@ -1,23 +1,18 @@
 import { spawn, spawnSync, type StdioOptions } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, openSync } from 'node:fs';
 import { type Readable, Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { planSandbox } from '../../sandbox/bubblewrap/plan_sandbox.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
-import { ROOT, shellEnvironment, SVC } from '../support/program.ts';
+import { shellEnvironment, SVC } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
+import { type Attempts, ESCAPES, namesOf, readAttempts } from './attempts.ts';
 import { makeOutside, type Outside } from './outside.ts';
 
 // Each way out of `escapes.py`, tried in a sandbox and outside of it, as root and as an ordinary user.
 
-const attempts = z.record(z.string(), z.object({ out: z.boolean(), why: z.string(), unless: z.string().nullable() }));
-type Attempts = z.output<typeof attempts>;
-
-const PROGRAM = readFileSync(join(ROOT, 'e2e/sandbox/programs/escapes.py'), 'utf8');
 /** Inherited by what is started, at a descriptor that nothing of ours uses. */
 const INHERITED = 13;
 const USER = 65_533;
@@ -41,18 +36,14 @@ async function tryAll(outside: Outside, { command, cwd, env = ENVIRONMENT, given
   const descriptors = Array.from({ length: INHERITED - 3 }, (_, at) =>
     at + 3 - 5 in given ? ('pipe' as const) : ('ignore' as const),
   );
-  const [program, ...args] = [...command, 'python3', '-c', PROGRAM, outside.targets];
+  const [program, ...args] = [...command, 'python3', '-c', ESCAPES, outside.targets];
   // svc itself closes what it inherited; bubblewrap alone passes it on.
   const stdio: StdioOptions = ['ignore', 'pipe', 'pipe', ...descriptors, ...(given.length === 0 ? [secret] : [])];
   const child = spawn(program, args, { cwd, env, stdio });
   closeSync(secret);
   for (const [at, content] of given.entries()) writeTo(child.stdio[at + 5], content);
   const [stdout, stderr] = await Promise.all([textOf(child.stdout), textOf(child.stderr)]);
-  try {
-    return attempts.parse(JSON.parse(stdout ?? ''));
-  } catch (error) {
-    throw new Error(`the attempts did not run: ${stdout}${stderr}`, { cause: error });
-  }
+  return readAttempts(stdout, stderr);
 }
 
 function writeTo(stream: object | null | undefined, content: string | Buffer): void {
@@ -65,9 +56,6 @@ async function textOf(stream: Readable | null): Promise<string> {
   for await (const chunk of stream ?? []) text += String(chunk);
   return text;
 }
-
-const namesOf = (tried: Attempts, are: (each: Attempts[string]) => boolean): readonly string[] =>
-  Object.entries(tried).flatMap(([name, each]) => (are(each) ? [`${name}: ${each.why}`] : []));
 
 function expectClosed(inside: Attempts): void {
   expect(Object.keys(inside).length).toBeGreaterThan(60);

@@ -193,7 +193,8 @@ attempt("how the kernel handles core dumps", AS_ROOT)(lambda: opens("/proc/sys/k
 def settings():
     for folder, folders, files in os.walk("/proc"):
         folders[:] = [name for name in folders if not name.isdigit() and name not in ("self", "thread-self")]
-        found = [name for name in files if os.access(f"{folder}/{name}", os.W_OK)]
+        # An engine covers some with /dev/null.
+        found = [name for name in files if os.path.isfile(f"{folder}/{name}") and os.access(f"{folder}/{name}", os.W_OK)]
         # Everyone may write to these, and a process changes only its own part.
         if [name for name in found if name not in ("pressure", "cpu", "io", "memory", "irq", "timer_list")]:
             return True
