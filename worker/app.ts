@@ -34,6 +34,7 @@ import { compressReplies } from './routes/http/compress_replies.ts';
 import { postAuthorisation } from './routes/api/connector_authorisation.ts';
 import {
   deleteConnector,
+  getConnectorDeletion,
   deleteConnectorCredential,
   getConnector,
   getConnectors,
@@ -59,6 +60,7 @@ import { deleteTunnelHost, getTunnelHosts, postTunnelHost } from './routes/api/t
 import {
   deleteHostBinding,
   getHostBinding,
+  getHostBindingDeletion,
   getHostBindings,
   postExplain,
   postHostBinding,
@@ -69,6 +71,7 @@ import {
   deleteMcpAuthorization,
   deleteMcpCredential,
   deleteMcpServer,
+  getMcpServerDeletion,
   getMcpRevisions,
   getMcpServer,
   getMcpServers,
@@ -131,7 +134,7 @@ import {
   postSecretSourceDryRun,
   postSecretSourceTest,
 } from './routes/api/secret_sources.ts';
-import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/api/secrets.ts';
+import { deleteSecret, getSecretDeletion, getSecrets, postSecret, postSecretCheck } from './routes/api/secrets.ts';
 import {
   getSidecarApproval,
   getSidecarAuditHeads,
@@ -192,6 +195,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/secrets', postSecret],
   ['get', '/v1/secrets', getSecrets],
   ['post', '/v1/secrets/check', postSecretCheck],
+  ['get', '/v1/secrets/{path+}/deletion', getSecretDeletion],
   ['delete', '/v1/secrets/{path+}', deleteSecret],
 
   ['post', '/v1/secret-sources', postSecretSource],
@@ -204,6 +208,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/host-bindings/explain', postExplain],
   ['get', '/v1/host-bindings/{id}', getHostBinding],
   ['put', '/v1/host-bindings/{id}', putHostBinding],
+  ['get', '/v1/host-bindings/{id}/deletion', getHostBindingDeletion],
   ['delete', '/v1/host-bindings/{id}', deleteHostBinding],
 
   ['post', '/v1/tunnel-hosts', postTunnelHost],
@@ -214,6 +219,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/connectors', getConnectors],
   ['post', '/v1/connectors/validate', postConnectorValidation],
   ['get', '/v1/connectors/{id}', getConnector],
+  ['get', '/v1/connectors/{id}/deletion', getConnectorDeletion],
   ['delete', '/v1/connectors/{id}', deleteConnector],
   ['put', '/v1/connectors/{id}/credential', putConnectorCredential],
   ['delete', '/v1/connectors/{id}/credential', deleteConnectorCredential],
@@ -234,6 +240,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/mcp-servers', getMcpServers],
   ['get', '/v1/mcp-servers/{id}', getMcpServer],
   ['put', '/v1/mcp-servers/{id}', putMcpServer],
+  ['get', '/v1/mcp-servers/{id}/deletion', getMcpServerDeletion],
   ['delete', '/v1/mcp-servers/{id}', deleteMcpServer],
   ['post', '/v1/mcp-servers/{id}/credentials', postMcpCredential],
   ['delete', '/v1/mcp-servers/{id}/credentials/{name}', deleteMcpCredential],

@@ -152,13 +152,17 @@ beforeAll(async () => {
   const credential = { kind: 'api_key', value: 'key-of-a-test' };
   places = {
     '/v1/secrets/{path}': { id: secretId },
+    '/v1/secrets/{path}/deletion': { id: secretId },
     '/v1/host-bindings/{id}': { id: bindingId, body: BINDING },
+    '/v1/host-bindings/{id}/deletion': { id: bindingId },
     '/v1/tunnel-hosts/{id}': { id: tunnelHostId },
     '/v1/connectors/{id}': { id: connectorId },
+    '/v1/connectors/{id}/deletion': { id: connectorId },
     '/v1/connectors/{id}/credential': { id: connectorId, body: credential },
     '/v1/connectors/{id}/credential/authorize': { id: connectorId, body: { grant: 'browser' } },
     '/v1/connectors/{id}/credential/revoke': { id: connectorId },
     '/v1/mcp-servers/{id}': { id: serverId, body: server },
+    '/v1/mcp-servers/{id}/deletion': { id: serverId },
     '/v1/mcp-servers/{id}/credentials': {
       id: serverId,
       body: { env_var_name: 'TOKEN', secret_value: 'value-of-a-test' },

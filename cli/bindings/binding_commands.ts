@@ -1,3 +1,4 @@
+import { confirmRemoval, type RemovalOptions, withRemovalOptions } from './confirm_removal.ts';
 import { randomBytes } from 'node:crypto';
 import { Argument, Option, type Command } from 'commander';
 import { stringify } from 'yaml';
@@ -35,8 +36,10 @@ export function addBindingCommands(line: CommandLine): void {
   handle<ListOptions>(line, list, listBindings);
   const show = binding.command('show').description('show a binding as YAML').argument('<host-or-id>');
   handle(line, show, showBinding);
-  const remove = binding.command('rm').description('delete a binding').argument('<host-or-id>');
-  handle(line, remove, removeBinding);
+  const remove = withRemovalOptions(
+    binding.command('rm').description('delete a binding; names what stops working').argument('<host-or-id>'),
+  );
+  handle<RemovalOptions>(line, remove, removeBinding);
   const effect = binding
     .command('effect')
     .description("set a binding's effect: read allows only GET, HEAD and OPTIONS; any other effect allows all methods")
@@ -184,10 +187,12 @@ async function setEffect(call: Call): Promise<undefined> {
   call.print.data(record, () => `${record.host} (${record.id}) has the effect ${effect}\n`);
 }
 
-async function removeBinding(call: Call): Promise<undefined> {
+async function removeBinding(call: Call<RemovalOptions>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const only = await findBinding(client, call.args[0] ?? '');
-  await client.callEmpty('DELETE', `/v1/host-bindings/${only.id}`);
+  const path = `/v1/host-bindings/${only.id}`;
+  if (!(await confirmRemoval(call, client, { path }))) return;
+  await client.callEmpty('DELETE', path);
   if (call.print.person || call.print.json) {
     call.print.data({ deleted: only.id }, () => `deleted the binding of ${only.host} (${only.id})\n`);
   }

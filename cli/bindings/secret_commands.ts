@@ -1,3 +1,4 @@
+import { type RemovalOptions, withRemovalOptions } from './confirm_removal.ts';
 import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
 import { secretRecord, secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
 import { controlClient } from '../clients.ts';
@@ -35,12 +36,14 @@ export function addSecretCommands(line: CommandLine): void {
     .description('list the secrets, without their values')
     .addOption(ownerFilter());
   handle<OwnerOption>(line, list, listSecrets);
-  const remove = secret
-    .command('rm')
-    .description('delete a secret; fails while a binding uses it')
-    .argument('<path>')
-    .addOption(ownerOption('owner of the secret').default('personal'));
-  handle<OwnerOption>(line, remove, removeSecret);
+  const remove = withRemovalOptions(
+    secret
+      .command('rm')
+      .description('delete a secret; names what uses it, and fails while anything does')
+      .argument('<path>')
+      .addOption(ownerOption('owner of the secret').default('personal')),
+  );
+  handle<OwnerOption & RemovalOptions>(line, remove, removeSecret);
   addSourceCommands(line, secret);
 }
 

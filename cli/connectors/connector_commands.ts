@@ -1,3 +1,4 @@
+import { type RemovalOptions, withRemovalOptions } from '../bindings/confirm_removal.ts';
 import { Option, type Command } from 'commander';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
@@ -39,13 +40,17 @@ function addInstall(line: CommandLine, connector: Command): void {
   handle<InstallOptions>(line, install, async (call) =>
     (await import('./connector_install.ts')).installConnector(call),
   );
-  const remove = connector
-    .command('remove')
-    .alias('rm')
-    .description('remove a connector and its credential')
-    .argument('<fqn>', 'publisher/name or id')
-    .addOption(ownerOption());
-  handle<OwnerOption>(line, remove, async (call) => (await import('./connector_install.ts')).removeConnector(call));
+  const remove = withRemovalOptions(
+    connector
+      .command('remove')
+      .alias('rm')
+      .description('remove a connector and its credential; names what stops working')
+      .argument('<fqn>', 'publisher/name or id')
+      .addOption(ownerOption()),
+  );
+  handle<OwnerOption & RemovalOptions>(line, remove, async (call) =>
+    (await import('./connector_install.ts')).removeConnector(call),
+  );
 }
 
 function addList(line: CommandLine, connector: Command): void {

@@ -1,3 +1,4 @@
+import { confirmRemoval, type RemovalOptions } from '../bindings/confirm_removal.ts';
 import { toConnectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connectors/connector_spec.ts';
 import { installReply, type InstallReply } from '../../shared/wire/connectors/connectors.ts';
 import { controlClient } from '../clients.ts';
@@ -135,9 +136,10 @@ function adviseCredential({ print }: Call, { fqn, active, credential }: InstallR
 }
 
 /** `svc connector remove FQN`. */
-export async function removeConnector(call: Call<OwnerOption>): Promise<undefined> {
+export async function removeConnector(call: Call<OwnerOption & RemovalOptions>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const { id, fqn, owner, credential } = await findConnector(client, call.args[0] ?? '', call.options.owner);
+  if (!(await confirmRemoval(call, client, { path: `/v1/connectors/${id}` }))) return;
   const revoked = await revokeAtProvider(client, { id, fqn, credential });
   await client.callEmpty('DELETE', `/v1/connectors/${id}`);
   const what = isOwnPlace(credential) ? ' and its credential' : `; ${credential.ref} stays`;

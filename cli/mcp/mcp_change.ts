@@ -1,3 +1,4 @@
+import { confirmRemoval, type RemovalOptions } from '../bindings/confirm_removal.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { withOwnId } from '../../shared/wire/mcp/mcp_references.ts';
 import {
@@ -138,9 +139,10 @@ export async function switchMcpServer(call: Call<OwnerOption>, enabled: boolean)
 }
 
 /** `svc mcp remove SERVER`. */
-export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefined> {
+export async function removeMcpServer(call: Call<OwnerOption & RemovalOptions>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const { id, name, credentials, authorization } = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
+  if (!(await confirmRemoval(call, client, { path: `/v1/mcp-servers/${id}` }))) return;
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}`);
   const left = await serversAfterChange(call);
   if (left !== null)

@@ -303,7 +303,7 @@ describe('svc mcp authorize', () => {
 });
 
 test('svc mcp remove says what was removed', async () => {
-  const result = await run(['remove', 'files'], { terminal: true });
+  const result = await run(['remove', 'files', '--yes'], { terminal: true });
   expect(writes(result.calls).at(-1)).toMatchObject({ method: 'DELETE', url: { pathname: `/v1/mcp-servers/${ID}` } });
   expect(result.stdout).toBe('removed files\n');
 });

@@ -1,3 +1,4 @@
+import { type RemovalOptions, withRemovalOptions } from '../bindings/confirm_removal.ts';
 import { Option, type Command } from 'commander';
 import { MCP_ISOLATIONS, MCP_TRANSPORTS } from '../../shared/model/mcp_server.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
@@ -92,13 +93,17 @@ function addSwitches(line: CommandLine, mcp: Command): void {
       (await import('./mcp_change.ts')).switchMcpServer(call, name === 'enable'),
     );
   }
-  const remove = mcp
-    .command('remove')
-    .alias('rm')
-    .description('remove a server and its credentials')
-    .argument(...MCP_SERVER_ARGUMENT)
-    .addOption(ownerOption());
-  handle<OwnerOption>(line, remove, async (call) => (await import('./mcp_change.ts')).removeMcpServer(call));
+  const remove = withRemovalOptions(
+    mcp
+      .command('remove')
+      .alias('rm')
+      .description('remove a server and its credentials; names what stops working')
+      .argument(...MCP_SERVER_ARGUMENT)
+      .addOption(ownerOption()),
+  );
+  handle<OwnerOption & RemovalOptions>(line, remove, async (call) =>
+    (await import('./mcp_change.ts')).removeMcpServer(call),
+  );
 }
 
 /** The options that become fields of a configuration. */

@@ -101,7 +101,7 @@ export async function bindingsUsing(database: Database, place: VaultPlace): Prom
 
 /** What refers to a place in the vault, with its name for people: a host, a connector's name, or a server's. */
 export interface CredentialUse extends VaultPlace {
-  readonly kind: 'binding' | 'connector' | 'server';
+  readonly kind: 'binding' | 'connector' | 'mcp_server';
   readonly id: string;
   readonly name: string;
 }
@@ -155,7 +155,7 @@ export async function listCredentialUses(
   const uses = [
     ...bound.map((row) => ({ ...row, kind: 'binding' as const })),
     ...connected.map((row) => ({ ...row, kind: 'connector' as const })),
-    ...[...referred, ...authorised].map((row) => ({ ...row, kind: 'server' as const })),
+    ...[...referred, ...authorised].map((row) => ({ ...row, kind: 'mcp_server' as const })),
   ];
   return [...new Map(uses.map((use) => [`${use.ownerId} ${use.path} ${use.id}`, use])).values()];
 }

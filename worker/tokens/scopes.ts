@@ -6,6 +6,11 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'get /v1/enterprise': 'account:read',
   'post /v1/audit-events/heads/check': 'audit-events:read',
   'post /v1/secrets/check': 'secrets:read',
+  // What refers to a thing is for those who may delete it.
+  'get /v1/secrets/{path+}/deletion': 'secrets:write',
+  'get /v1/host-bindings/{id}/deletion': 'host-bindings:write',
+  'get /v1/connectors/{id}/deletion': 'connectors:write',
+  'get /v1/mcp-servers/{id}/deletion': 'mcp-servers:write',
   'post /v1/host-bindings/explain': 'host-bindings:read',
   'post /v1/connectors/validate': 'connectors:read',
   'post /v1/connector-operations/run': 'connectors:run',

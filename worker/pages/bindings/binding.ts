@@ -3,6 +3,7 @@ import { listRequestLimits } from '../../../shared/model/request_limits.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';
 import { BINDINGS_PAGE } from './binding_form.ts';
+import { removalEffects, type RemovalView } from './removal_effects.ts';
 import { referenceWords } from './reference_words.ts';
 import { flash } from '../components/alert.ts';
 import { confirmPage } from '../components/confirm_page.ts';
@@ -147,38 +148,21 @@ export function personWords({ id, name }: { readonly id: string; readonly name: 
   return name === null ? html`<code>${id}</code>` : html`${foreignText(name)} <code>${id}</code>`;
 }
 
-/** A binding to delete, and what then serves its host. */
-export interface BindingToDelete {
-  readonly binding: HostBindingRecord;
-  /** The other bindings of the same host that the user sees. */
-  readonly others: readonly HostBindingRecord[];
-  readonly lastUse: string | null;
-  readonly nowMs: number;
-}
-
-export function bindingDeletionPage({ binding, others, lastUse, nowMs }: BindingToDelete, form: FormState): Page {
-  const { id, host, credential_ref: reference } = binding;
+export function bindingDeletionPage(
+  { id, preview, nowMs }: RemovalView & { readonly id: string },
+  form: FormState,
+): Page {
   return confirmPage({
     title: 'Delete a host binding?',
-    consequence: html`Requests to <code>${host}</code> no longer get <code>${reference}</code>, which stays in the
-      vault. ${lastUse === null ? '' : html`A machine last fetched it ${timeAgo(lastUse, nowMs)}.`} ${nextWords(others)}`,
-    name: host,
+    consequence: html`This deletes the binding of <code>${preview.name}</code>.`,
+    effects: removalEffects(preview, nowMs),
+    name: preview.name,
     action: `/bindings/${id}/delete`,
     button: 'Delete it',
     hidden: {},
     above: BINDINGS_PAGE,
     form,
   });
-}
-
-/** What happens to the requests of a host without the binding. */
-function nextWords(others: readonly HostBindingRecord[]): Html {
-  const links = others.map(
-    ({ id, host, owner }) => html`<a href="/bindings/${id}"><span class="mono">${host}</span> (${owner})</a> `,
-  );
-  return others.length === 0
-    ? html`They are forwarded without a credential; a session that may reach bound hosts only can no longer reach it.`
-    : html`Then they match ${links}.`;
 }
 
 function code(text: string | undefined): Html | null {

@@ -1,5 +1,4 @@
 import { html } from 'hono/html';
-import type { Owner } from '../../../shared/model/host_binding.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import type { CredentialUse, VaultUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -15,6 +14,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from './owner_field.ts';
+import { removalEffects, type RemovalView } from './removal_effects.ts';
 import { LAST_USED_NOTE, lastUsedWords, useLink } from './use_words.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
@@ -150,20 +150,14 @@ export function newSecretPage(form: FormState, isAdmin: boolean): Page {
   return layout('Store a secret', content, 'narrow');
 }
 
-/** A secret, and what refers to it. */
-export interface SecretInUse {
-  readonly path: string;
-  readonly owner: Owner;
-  readonly users: readonly CredentialUse[];
-}
-
 /** Asks whether to delete a secret. One that something refers to cannot be deleted: what would break is named instead. */
-export function secretDeletionPage({ path, owner, users }: SecretInUse, form: FormState): Page {
-  if (users.length > 0) return secretInUsePage(path, users);
+export function secretDeletionPage({ preview, nowMs }: RemovalView, form: FormState): Page {
+  const { name: path, owner, allowed } = preview;
+  if (!allowed) return secretInUsePage(path, removalEffects(preview, nowMs));
   return confirmPage({
     title: 'Delete a secret?',
-    consequence: html`The value at <code>vault://${path}</code> is permanently deleted. Nothing refers to it. Sidecars
-      delete their copies at once.`,
+    consequence: html`This deletes <code>vault://${path}</code>.`,
+    effects: removalEffects(preview, nowMs),
     name: path,
     action: '/secrets/delete',
     button: 'Delete it',
@@ -173,16 +167,11 @@ export function secretDeletionPage({ path, owner, users }: SecretInUse, form: Fo
   });
 }
 
-function secretInUsePage(path: string, users: readonly CredentialUse[]): Page {
+function secretInUsePage(path: string, effects: Html): Page {
   const title = 'This secret is in use';
   const content = html`${pageHeader({ title, above: ABOVE, lead: html`<span class="mono">vault://${path}</span>` })}
-    ${alert(
-      'warn',
-      html`<p>Without it, requests and servers that use these would fail. Change or delete these first:</p>
-        <ul>
-          ${users.map((use) => html`<li>${useLink(use)}</li>`)}
-        </ul>`,
-    )}
+    ${alert('warn', html`<p>It cannot be deleted yet. Change or delete first what uses it.</p>`)}
+    <div class="panel">${effects}</div>
     <div class="actions"><a class="button" href="${ABOVE.path}">Back to the secrets</a></div>`;
   return layout(title, content, 'narrow');
 }

@@ -6,13 +6,13 @@ import type { Html } from '../frame/html.ts';
 const PATHS: { readonly [K in CredentialUse['kind']]: string } = {
   binding: '/bindings',
   connector: '/connectors',
-  server: '/mcp-servers',
+  mcp_server: '/mcp-servers',
 };
 
 const WORDS: { readonly [K in CredentialUse['kind']]: string } = {
   binding: 'binding',
   connector: 'connector',
-  server: 'MCP server',
+  mcp_server: 'MCP server',
 };
 
 /** What refers to a secret, each with a link to its page. */

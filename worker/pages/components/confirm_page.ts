@@ -8,6 +8,8 @@ interface Confirmation {
   readonly title: string;
   /** What the action destroys. */
   readonly consequence: Content;
+  /** The same in detail, as a list. */
+  readonly effects?: Content;
   /** What the user must type. */
   readonly name: string;
   readonly action: string;
@@ -19,11 +21,11 @@ interface Confirmation {
 
 /** Asks for confirmation before something is destroyed: the user types its name. */
 export function confirmPage(confirmation: Confirmation): Page {
-  const { title, consequence, above, form } = confirmation;
+  const { title, consequence, effects, above, form } = confirmation;
   const content = html`${pageHeader({ title, above })} ${formRefusal(form, ['confirm'])}
     <div class="panel">
       <p>${consequence}</p>
-      ${question(confirmation)}
+      ${effects ?? ''} ${question(confirmation)}
     </div>`;
   return layout(title, content, 'narrow');
 }

@@ -1,12 +1,10 @@
-import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
-import type { CredentialUse } from '../../services/vault/credential_uses.ts';
 import { html } from 'hono/html';
 import { graphqlWords } from '../../../shared/connect/graphql_operation.ts';
 import type { Effect } from '../../../shared/model/host_binding.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
-import { useLink } from '../bindings/use_words.ts';
+import { removalEffects, type RemovalView } from '../bindings/removal_effects.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { definitionList } from '../components/definition_list.ts';
@@ -14,7 +12,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import type { FormState } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
-import { type ConnectorView, credentialPanel, isShared } from './connector_credential.ts';
+import { type ConnectorView, credentialPanel } from './connector_credential.ts';
 import { activeBadge, CONNECTORS_PAGE, warningList } from './connectors.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
@@ -117,25 +115,15 @@ function operations({ spec }: ConnectorRecord): Html {
   });
 }
 
-/** A connector to remove, and the bindings that this changes. */
-export interface ConnectorToRemove {
-  readonly connector: ConnectorRecord;
-  /** Those that use its credential. */
-  readonly users: readonly CredentialUse[];
-  /** Those of its hosts: they apply without it. */
-  readonly onHosts: readonly Pick<HostBindingRecord, 'id' | 'host'>[];
-}
-
-export function connectorRemovalPage({ connector, users, onHosts }: ConnectorToRemove, form: FormState): Page {
-  const { id, fqn, hosts, credential } = connector;
-  const next = onHosts.map(({ id: bindingId, host }) => useLink({ kind: 'binding', id: bindingId, name: host }));
+export function connectorRemovalPage(
+  { id, preview, nowMs }: RemovalView & { readonly id: string },
+  form: FormState,
+): Page {
+  const { name: fqn } = preview;
   return confirmPage({
     title: 'Remove a connector?',
-    consequence: html`<code>${fqn}</code> ${isShared(credential) ? 'is' : 'and its credential are'} permanently deleted.
-      Tokens are revoked at the provider first, if svc knows where. From then on requests to
-      <code>${hosts.join(', ')}</code> get
-      ${next.length === 0 ? 'no credential: no binding is for these hosts.' : html`the credential of ${next}.`}
-      ${users.length === 0 ? '' : html`These use its credential, and their requests get status 503: ${users.map((use) => useLink(use))}.`}`,
+    consequence: html`This removes <code>${fqn}</code>.`,
+    effects: removalEffects(preview, nowMs),
     name: fqn,
     action: `/connectors/${id}/remove`,
     button: 'Remove it',

@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import type { UpgradeReply } from '../../../shared/wire/marketplace.ts';
 import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert } from '../components/alert.ts';
+import { removalEffects, type RemovalView } from '../bindings/removal_effects.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
@@ -202,10 +203,16 @@ export function rollbackPage(view: {
   return layout(`Return to revision ${revision}`, content);
 }
 
-export function mcpServerDeletionPage(server: McpServerRecord, form: FormState): Page {
+/** A server to delete, and what that does. */
+export interface ServerToDelete extends RemovalView {
+  readonly server: McpServerRecord;
+}
+
+export function mcpServerDeletionPage({ server, preview, nowMs }: ServerToDelete, form: FormState): Page {
   return confirmPage({
     title: `Delete ${server.name}?`,
-    consequence: html`Gateways stop it, and clients no longer see its tools. ${credentialsLost(server)}`,
+    consequence: html`This deletes the MCP server <code>${server.name}</code>.`,
+    effects: removalEffects(preview, nowMs),
     name: server.name,
     action: `/mcp-servers/${server.id}/delete`,
     button: 'Delete it',
@@ -213,15 +220,6 @@ export function mcpServerDeletionPage(server: McpServerRecord, form: FormState):
     above: aboveOf(server),
     form,
   });
-}
-
-function credentialsLost({ credentials, authorization }: McpServerRecord): Html | string {
-  const names = [
-    ...credentials.filter(({ set }) => set).map(({ name }) => html`<code>${foreignText(name)}</code>`),
-    ...(authorization?.state === 'ready' ? ['the sign-in to it'] : []),
-  ];
-  if (names.length === 0) return 'It has no stored credentials.';
-  return html`Permanently deleted with it: ${names.map((name, index) => html`${index === 0 ? '' : ', '}${name}`)}.`;
 }
 
 export function mcpCredentialDeletionPage(server: McpServerRecord, name: string, form: FormState): Page {

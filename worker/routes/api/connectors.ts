@@ -28,6 +28,8 @@ import {
 import { revokeConnectorTokens } from '../../services/oauth/oauth_revocation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import type { AppContext } from '../http/app_env.ts';
+import { removalPreview } from '../../../shared/wire/removals.ts';
+import { previewConnectorRemoval } from '../../services/vault/removal_preview.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
@@ -79,6 +81,17 @@ export const deleteConnector = forUser({
   replies: { 204: 'Removed' },
   async handle({ context, who, params }) {
     return changeReply(await removeConnector(context, who, params.id), () => ({ status: 204 }));
+  },
+});
+
+export const getConnectorDeletion = forUser({
+  summary: 'Show what deleting a connector would do',
+  description:
+    'Names what would stop working, and what would apply instead. Changes nothing. Needs the scope of the deletion itself.',
+  params: connectorParams,
+  replies: { 200: removalPreview },
+  async handle({ context, who, params }) {
+    return jsonReply(await previewConnectorRemoval(context, who, params.id));
   },
 });
 

@@ -14,6 +14,8 @@ import {
   putHostBinding as replaceHostBinding,
   removeHostBinding,
 } from '../../services/bindings/host_bindings.ts';
+import { removalPreview } from '../../../shared/wire/removals.ts';
+import { previewBindingRemoval } from '../../services/vault/removal_preview.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
@@ -62,6 +64,17 @@ export const deleteHostBinding = forUser({
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
     return changeReply(await removeHostBinding(context, who, params.id), () => ({ status: 204 }));
+  },
+});
+
+export const getHostBindingDeletion = forUser({
+  summary: 'Show what deleting a host binding would do',
+  description:
+    'Names what would stop working, and what would apply instead. Changes nothing. Needs the scope of the deletion itself.',
+  params: hostBindingParams,
+  replies: { 200: removalPreview },
+  async handle({ context, who, params }) {
+    return jsonReply(await previewBindingRemoval(context, who, params.id));
   },
 });
 

@@ -26,6 +26,8 @@ import {
 } from '../../services/mcp/mcp_servers.ts';
 import { acceptTools, listTools } from '../../services/mcp/mcp_tools.ts';
 import { redirectOrigin } from './connector_authorisation.ts';
+import { removalPreview } from '../../../shared/wire/removals.ts';
+import { previewServerRemoval } from '../../services/vault/removal_preview.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
@@ -78,6 +80,17 @@ export const deleteMcpServer = forUser({
   replies: { 204: 'Removed' },
   async handle({ context, who, params }) {
     return changeReply(await removeMcpServer(context, who, params.id), () => ({ status: 204 }));
+  },
+});
+
+export const getMcpServerDeletion = forUser({
+  summary: 'Show what deleting an MCP server would do',
+  description:
+    'Names what would stop working, and what would apply instead. Changes nothing. Needs the scope of the deletion itself.',
+  params: mcpServerParams,
+  replies: { 200: removalPreview },
+  async handle({ context, who, params }) {
+    return jsonReply(await previewServerRemoval(context, who, params.id));
   },
 });
 

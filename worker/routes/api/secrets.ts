@@ -9,6 +9,8 @@ import {
   secretsPage,
   secretsQuery,
 } from '../../../shared/wire/secrets.ts';
+import { removalPreview } from '../../../shared/wire/removals.ts';
+import { previewSecretRemoval } from '../../services/vault/removal_preview.ts';
 import { checkValues } from '../../services/vault/secret_check.ts';
 import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
 import { forUser } from '../http/operation.ts';
@@ -37,13 +39,25 @@ export const getSecrets = forUser({
 export const deleteSecret = forUser({
   summary: 'Delete a secret by its path or id',
   description:
-    'Refused with secret_in_use while a binding refers to it. Slashes of the path may be percent-encoded or not.',
+    'Refused with secret_in_use while a binding, connector or MCP server refers to it; GET /v1/secrets/{path}/deletion names these first. Slashes of the path may be percent-encoded or not.',
   query: ownerQuery,
   params: secretParams,
   replies: { 204: 'Deleted' },
   async handle({ context, who, query, params }) {
     const removed = await removeSecret(context, who, { owner: query.owner, pathOrId: params.path });
     return changeReply(removed, () => ({ status: 204 }));
+  },
+});
+
+export const getSecretDeletion = forUser({
+  summary: 'Show what deleting a secret would do',
+  description:
+    'Names what refers to the secret and what would stop working. Changes nothing. Needs the scope of the deletion itself.',
+  query: ownerQuery,
+  params: secretParams,
+  replies: { 200: removalPreview },
+  async handle({ context, who, query, params }) {
+    return jsonReply(await previewSecretRemoval(context, who, { owner: query.owner, pathOrId: params.path }));
   },
 });
 

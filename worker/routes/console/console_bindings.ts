@@ -10,19 +10,14 @@ import { bindingsPage } from '../../pages/bindings/bindings.ts';
 import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { describeBinding } from '../../services/bindings/binding_details.ts';
-import { type Caller, mayActAs, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type Caller, mayActAs, writableOwner } from '../../kernel/caller.ts';
 import { readAll } from '../../kernel/read_all.ts';
 import { limitsOf } from '../../services/bindings/binding_limits.ts';
 import { describeBindingReferences, describeReferences } from '../../services/bindings/reference_states.ts';
+import { previewBindingRemoval } from '../../services/vault/removal_preview.ts';
 import { describeVaultUse } from '../../services/vault/credential_uses.ts';
 import { explainRequest } from '../../services/bindings/explain.ts';
-import {
-  createHostBinding,
-  getHostBinding,
-  hostBindingsOn,
-  listHostBindingPage,
-  removeHostBinding,
-} from '../../services/bindings/host_bindings.ts';
+import { createHostBinding, listHostBindingPage, removeHostBinding } from '../../services/bindings/host_bindings.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { bindingRecordOf, schemeOf, refusedBindingForm, listStoredReferences } from '../api/binding_fields.ts';
 import { confirmedChange } from './confirmed_change.ts';
@@ -126,20 +121,13 @@ export const getBinding = forReader(async (c, caller) => {
 export const bindingDeletion = confirmedChange({
   find: async (c, caller) => {
     const context = c.get('context');
-    const binding = await getHostBinding(context, caller, c.req.param('id') ?? '');
-    if (!binding.ok) return binding;
-    const { id, host } = binding.value;
-    const [onHost, use] = await Promise.all([
-      hostBindingsOn(context, visibleOwners(caller), [host]),
-      describeVaultUse(context, caller),
-    ]);
-    const others = onHost.filter((other) => other.id !== id);
-    const lastUse = use.lastFetchBy(binding.value);
-    return ok({ binding: binding.value, others, lastUse, nowMs: context.clock.now() });
+    const id = c.req.param('id') ?? '';
+    const preview = await previewBindingRemoval(context, caller, id);
+    return preview.ok ? ok({ id, preview: preview.value, nowMs: context.clock.now() }) : preview;
   },
-  name: ({ binding }) => binding.host,
+  name: ({ preview }) => preview.name,
   page: bindingDeletionPage,
-  make: (context, caller, { binding }) => removeHostBinding(context, caller, binding.id),
+  make: (context, caller, { id }) => removeHostBinding(context, caller, id),
   happened: 'deleted',
   next: () => ['/bindings', 'binding_deleted'],
 });

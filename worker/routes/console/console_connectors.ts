@@ -1,4 +1,3 @@
-import { connectorVaultPath } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { listFittingSecrets } from '../../../shared/resolve/sent_secrets.ts';
@@ -12,9 +11,10 @@ import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts
 import { connectorPage, connectorRemovalPage } from '../../pages/connectors/connector.ts';
 import { connectorsPage, installPage, type InstallView } from '../../pages/connectors/connectors.ts';
 import type { Page } from '../../pages/frame/layout.ts';
-import { type Caller, mayActAs, ownerId, visibleOwners } from '../../kernel/caller.ts';
+import { type Caller, mayActAs, ownerId } from '../../kernel/caller.ts';
 import { readAll } from '../../kernel/read_all.ts';
-import { describeVaultUse, listUsersOf } from '../../services/vault/credential_uses.ts';
+import { previewConnectorRemoval } from '../../services/vault/removal_preview.ts';
+import { describeVaultUse } from '../../services/vault/credential_uses.ts';
 import {
   getConnector,
   installConnector,
@@ -22,7 +22,7 @@ import {
   removeConnector,
   validateConnector,
 } from '../../services/connectors/connectors.ts';
-import { hostBindingsOn, listAllHostBindings } from '../../services/bindings/host_bindings.ts';
+import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
 import { CALLBACK_PATH, beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import { revokeBefore } from '../../services/oauth/oauth_revocation.ts';
@@ -170,19 +170,13 @@ async function listServing(c: AppContext, caller: Caller, { owner, credential, h
 export const connectorRemoval = confirmedChange({
   find: async (c, caller) => {
     const context = c.get('context');
-    const connector = await getConnector(context, caller, c.req.param('id') ?? '');
-    if (!connector.ok) return connector;
-    const { fqn, owner, hosts } = connector.value;
-    const [onHosts, users] = await Promise.all([
-      hostBindingsOn(context, visibleOwners(caller), hosts),
-      listUsersOf(context, caller, { owner, path: connectorVaultPath(fqn) }),
-    ]);
-    return ok({ connector: connector.value, onHosts, users: users.filter(({ kind }) => kind === 'binding') });
+    const id = c.req.param('id') ?? '';
+    const preview = await previewConnectorRemoval(context, caller, id);
+    return preview.ok ? ok({ id, preview: preview.value, nowMs: context.clock.now() }) : preview;
   },
-  name: ({ connector }) => connector.fqn,
+  name: ({ preview }) => preview.name,
   page: connectorRemovalPage,
-  make: (context, caller, { connector: { id } }) =>
-    revokeBefore(context, caller, id, () => removeConnector(context, caller, id)),
+  make: (context, caller, { id }) => revokeBefore(context, caller, id, () => removeConnector(context, caller, id)),
   happened: 'removed',
   next: (_, { left }) => ['/connectors', left ? 'connector_removed_tokens_valid' : 'connector_removed'],
 });

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC } from '../../../e2e/runtimes/connector_samples.ts';
-import { type HostedUser, ownerWithMember, signInBrowser, startHosted } from '../../../e2e/runtimes/hosted_users.ts';
-import type { InProcess } from '../../../e2e/runtimes/in_process.ts';
+import {
+  type HostedUser,
+  outcome,
+  ownerWithMember,
+  signInBrowser,
+  startHosted,
+} from '../../../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parseReply } from '../../../e2e/runtimes/in_process.ts';
+import { removalPreview } from '../../../shared/wire/removals.ts';
 import { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 
 // The lists of a hosted console with two people: what uses a secret, when it was last used, and what would break without it.
@@ -89,7 +96,13 @@ describe('a deletion', () => {
     const text = await textOf(owner, '/secrets/delete?path=team/shared&owner=enterprise');
     expect(text).toMatch(/This secret is in use[^]*api\.shared\.test binding/);
     expect(text).not.toContain('Delete it');
-    expect(await textOf(owner, '/secrets/delete?path=user/none&owner=personal')).toContain('Delete it');
+    await owner.call('POST', '/v1/secrets', { path: 'user/idle', value: 'value-of-nobody' });
+    expect(await textOf(owner, '/secrets/delete?path=user/idle&owner=personal')).toMatch(
+      /Nothing refers to it.*Delete it/,
+    );
+    expect(await textOf(owner, '/secrets/delete?path=user/none&owner=personal')).toContain(
+      'there is no personal secret',
+    );
   });
 
   test('of a binding says what its requests get then', async () => {
@@ -100,16 +113,47 @@ describe('a deletion', () => {
     );
     await bind(owner, 'api.shared.test', 'user/key');
     expect(await textOf(owner, `/bindings/${idOf('api.shared.test')}/delete`)).toMatch(
-      /A machine last fetched it now ?\. Then they match api\.shared\.test \(personal\)/,
+      /They match these bindings instead: api\.shared\.test binding.*everyone in it.*Last used now/,
     );
   });
 
   test('of a connector names the bindings of its hosts', async () => {
     const { items } = JSON.parse(await (await owner.call('GET', '/v1/connectors')).text());
     const [{ id, hosts }] = items;
-    expect(await textOf(owner, `/connectors/${id}/remove`)).toContain('no binding is for these hosts');
+    expect(await textOf(owner, `/connectors/${id}/remove`)).toContain('Its operations are not in force');
+    await owner.call('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value: 'key-of-a-test' });
+    expect(await textOf(owner, `/connectors/${id}/remove`)).toContain('no other binding is for these hosts');
     await bind(owner, hosts[0], 'user/key');
-    expect(await textOf(owner, `/connectors/${id}/remove`)).toContain(`the credential of ${hosts[0]} binding`);
+    expect(await textOf(owner, `/connectors/${id}/remove`)).toContain(
+      `the credential of these bindings: ${hosts[0]} binding`,
+    );
+  });
+});
+
+describe('the API of a deletion', () => {
+  const preview = async (user: HostedUser, path: string) =>
+    parseReply(removalPreview, user.call('GET', `${path}/deletion`));
+
+  test('says the same as the page, and changes nothing', async () => {
+    const seen = await owner.call('GET', '/v1/secrets/team/shared/deletion?owner=enterprise');
+    const { allowed, effects } = await parseReply(removalPreview, Promise.resolve(seen));
+    expect(allowed).toBe(false);
+    expect(effects.map(({ code }) => code)).toEqual(['requests_refused', 'deleted_with_it', 'for_everyone']);
+    expect(await textOf(owner, '/secrets')).toContain('team/shared');
+  });
+
+  test('names only what the caller sees', async () => {
+    await member.call('POST', '/v1/secrets', { path: 'user/theirs', value: 'value-of-a-colleague' });
+    expect(await outcome(owner.call('GET', '/v1/secrets/user/theirs/deletion'))).toBe('not_found');
+    const { items } = JSON.parse(await (await owner.call('GET', '/v1/mcp-servers')).text());
+    const server = await preview(owner, `/v1/mcp-servers/${items[0].id}`);
+    expect(server).toMatchObject({ kind: 'mcp_server', name: 'files', allowed: true });
+  });
+
+  test('of what the enterprise owns is for its admins', async () => {
+    expect(await outcome(member.call('GET', '/v1/secrets/team/shared/deletion?owner=enterprise'))).toBe(
+      'admin_required',
+    );
   });
 });
 

@@ -25,6 +25,7 @@ import { mcpServersPage } from '../../pages/mcp/mcp_servers.ts';
 import { listMcpServerEvents } from '../../services/audit/audit_log.ts';
 import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { readAll } from '../../kernel/read_all.ts';
+import { previewServerRemoval } from '../../services/vault/removal_preview.ts';
 import { describeServerUse } from '../../services/mcp/server_use.ts';
 import { removeMcpCredential, storeMcpCredential } from '../../services/mcp/mcp_credentials.ts';
 import {
@@ -159,10 +160,16 @@ function toolProblems(form: FormState): FormState {
 
 /** `/mcp-servers/{id}/delete` */
 export const mcpServerDeletion = confirmedChange({
-  find: serverOfPath,
-  name: ({ name }) => name,
+  find: async (c, caller) => {
+    const context = c.get('context');
+    const server = await serverOfPath(c, caller);
+    if (!server.ok) return server;
+    const preview = await previewServerRemoval(context, caller, server.value.id);
+    return preview.ok ? ok({ server: server.value, preview: preview.value, nowMs: context.clock.now() }) : preview;
+  },
+  name: ({ server }) => server.name,
   page: mcpServerDeletionPage,
-  make: (context, caller, { id }) => removeMcpServer(context, caller, id),
+  make: (context, caller, { server }) => removeMcpServer(context, caller, server.id),
   happened: 'deleted',
   next: () => ['/mcp-servers', 'mcp_deleted'],
 });

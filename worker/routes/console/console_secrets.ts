@@ -7,7 +7,8 @@ import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts
 import type { Page } from '../../pages/frame/layout.ts';
 import { newSecretPage, secretDeletionPage, secretsPage } from '../../pages/bindings/secrets.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
-import { describeVaultUse, listUsersOf } from '../../services/vault/credential_uses.ts';
+import { previewSecretRemoval } from '../../services/vault/removal_preview.ts';
+import { describeVaultUse } from '../../services/vault/credential_uses.ts';
 import { removeSecret, storeSecret } from '../../services/vault/secrets.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import { redirectDone, forChange, formAgain, forReader, invalidForm, toRefusedForm, dropEmpty } from './console.ts';
@@ -57,12 +58,13 @@ export const secretDeletion = confirmedChange({
     const isForm = c.req.method === 'POST';
     const parsed = ownerQuery.safeParse({ owner: isForm ? (owner ?? '') : owner });
     if (!parsed.success) return err(invalidInput(isForm ? 'json' : 'query', parsed.error));
-    const place = { path, owner: parsed.data.owner };
-    return ok({ ...place, users: await listUsersOf(c.get('context'), caller, place) });
+    const context = c.get('context');
+    const preview = await previewSecretRemoval(context, caller, { pathOrId: path, owner: parsed.data.owner });
+    return preview.ok ? ok({ preview: preview.value, nowMs: context.clock.now() }) : preview;
   },
-  name: ({ path }) => path,
+  name: ({ preview }) => preview.name,
   page: secretDeletionPage,
-  make: (context, caller, { path, owner }) => removeSecret(context, caller, { owner, pathOrId: path }),
+  make: (context, caller, { preview: { name, owner } }) => removeSecret(context, caller, { owner, pathOrId: name }),
   happened: 'deleted',
   next: () => ['/secrets', 'secret_deleted'],
 });

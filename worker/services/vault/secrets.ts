@@ -116,17 +116,30 @@ export async function listSecretPage(
   });
 }
 
+/** A secret that the caller may change, by its path or id. Refuses with `not_found`, `admin_required`. */
+export async function findOwnSecret(
+  context: ServiceContext,
+  caller: Caller,
+  target: { readonly owner: Owner; readonly pathOrId: string },
+): Promise<Result<SecretSummary, ApiError>> {
+  const owner = writableOwner(caller, target.owner);
+  if (!owner.ok) return owner;
+  const row = await findByPathOrId(context, owner.value, target.pathOrId);
+  return row === null ? err(notFound(target.pathOrId, target.owner)) : ok(row);
+}
+
 /** Deletes a secret by its path or id. Refuses with `not_found`, `secret_in_use`, `admin_required`. */
 export async function removeSecret(
   context: ServiceContext,
   caller: Caller,
   target: { readonly owner: Owner; readonly pathOrId: string },
 ): Promise<Result<Changed<null>, ApiError>> {
-  const owner = writableOwner(caller, target.owner);
-  if (!owner.ok) return owner;
+  const mayWrite = writableOwner(caller, target.owner);
+  if (!mayWrite.ok) return mayWrite;
   return commitPolicy(context, caller, async () => {
-    const row = await findByPathOrId(context, owner.value, target.pathOrId);
-    if (row === null) return err(notFound(target.pathOrId, target.owner));
+    const found = await findOwnSecret(context, caller, target);
+    if (!found.ok) return found;
+    const row = found.value;
     const uses = await bindingsUsing(context.database, row);
     if (uses.length > 0) return err(inUseError(row, uses));
     const connectors = await listConnectorsAt(context.database, row);
