@@ -106,6 +106,17 @@ import {
   postAuditSinkReplay,
   postAuditSinkRotate,
 } from './routes/api/audit_sinks.ts';
+import {
+  deleteGroup,
+  deleteGroupMember,
+  getGroup,
+  getGroupMembers,
+  getGroups,
+  postGroup,
+  putGroup,
+  putGroupMember,
+} from './routes/api/groups.ts';
+import { deleteShare, getShares, postShare, postShareAcceptance, postShareRefusal } from './routes/api/shares.ts';
 import { deleteInvitation, getInvitations, postInvitation } from './routes/api/invitations.ts';
 import { deleteMember, getDeparture, getMembers, putMember } from './routes/api/members.ts';
 import {
@@ -179,6 +190,19 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/invitations', postInvitation],
   ['get', '/v1/invitations', getInvitations],
   ['delete', '/v1/invitations/{id}', deleteInvitation],
+  ['get', '/v1/groups', getGroups],
+  ['post', '/v1/groups', postGroup],
+  ['get', '/v1/groups/{id}', getGroup],
+  ['put', '/v1/groups/{id}', putGroup],
+  ['delete', '/v1/groups/{id}', deleteGroup],
+  ['get', '/v1/groups/{id}/members', getGroupMembers],
+  ['put', '/v1/groups/{id}/members/{user}', putGroupMember],
+  ['delete', '/v1/groups/{id}/members/{user}', deleteGroupMember],
+  ['get', '/v1/shares', getShares],
+  ['post', '/v1/shares', postShare],
+  ['delete', '/v1/shares/{id}', deleteShare],
+  ['post', '/v1/shares/{id}/accept', postShareAcceptance],
+  ['post', '/v1/shares/{id}/decline', postShareRefusal],
   ['post', '/v1/tokens', postToken],
   ['get', '/v1/tokens', getTokens],
   ['delete', '/v1/tokens/{id}', deleteToken],

@@ -8,6 +8,7 @@ import { grantsPage } from '../shared/wire/approval_grants.ts';
 import { approvalPayload } from '../shared/wire/approvals.ts';
 import { APPROVAL_TYP } from '../shared/wire/channel.ts';
 import { errorBody } from '../shared/wire/errors.ts';
+import { sharesPage } from '../shared/wire/sharing/shares.ts';
 import { signInsPage } from '../shared/wire/sign_ins.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
 import { freshId, nowText } from './kernel/service_context.ts';
@@ -136,6 +137,13 @@ beforeAll(async () => {
     name: PLANTED,
     url: 'https://siem.example.test/in',
   });
+  const groupId = await create('/v1/groups', { name: PLANTED });
+  const colleague = await hostedUser(control, tenant.caller.enterpriseId);
+  const lent = { ...BINDING, host: 'lent.example.test', effect: 'read' };
+  const { id: lentId } = await parseReply(withId, colleague.call('POST', '/v1/host-bindings', lent));
+  const given = { binding_id: lentId, user_id: tenant.caller.userId };
+  const { id: shareId } = await parseReply(withId, colleague.call('POST', '/v1/shares', given));
+  const { items: shares } = await parseReply(sharesPage, tenant.call('GET', '/v1/shares?list=received'));
   const mcpClientId = freshId(control.context, 'mcc');
   await client.execute({
     sql: `INSERT INTO mcp_connections (id, user_id, provider, client_id, client_name, redirect_origin, created_at, last_used_at, expires_at)
@@ -196,6 +204,12 @@ beforeAll(async () => {
     '/v1/sessions/{id}': { id: sessionId },
     '/v1/enterprises/{id}/sign-in': { id: tenant.caller.enterpriseId },
     '/v1/invitations/{id}': { id: invitationId },
+    '/v1/groups/{id}': { id: groupId, body: { name: PLANTED } },
+    '/v1/groups/{id}/members': { id: groupId },
+    '/v1/groups/{id}/members/{user}': { id: groupId },
+    '/v1/shares/{id}': { id: shareId },
+    '/v1/shares/{id}/accept': { id: shareId, body: { revision: shares[0]?.binding.revision } },
+    '/v1/shares/{id}/decline': { id: shareId },
     '/v1/members/{id}/departure': { id: tenant.caller.userId },
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
     '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },
@@ -224,6 +238,7 @@ function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSi
   const path = route.path
     .replace(/\{\w+\}/, place?.id ?? '')
     .replace('{name}', 'TOKEN')
+    .replace('{user}', tenant.caller.userId)
     .replace('{view}', viewId);
   const method = route.method === 'POST' ? 'POST' : 'GET';
   if (route.access === 'sidecar') return sidecar.call(method, path, method === 'POST' ? { body: place?.body } : {});

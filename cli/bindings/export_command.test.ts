@@ -57,6 +57,8 @@ test('svc export writes one line per item with its kind and all fields, from eve
     'host_binding',
     'tunnel_host',
     'mcp_server',
+    'group',
+    'share',
     'sidecar',
     'token',
     'approval',

@@ -28,6 +28,8 @@ const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['host_binding', '/v1/host-bindings'],
   ['tunnel_host', '/v1/tunnel-hosts'],
   ['mcp_server', '/v1/mcp-servers'],
+  ['group', '/v1/groups'],
+  ['share', '/v1/shares'],
   ['sidecar', '/v1/sidecars'],
   ['token', '/v1/tokens'],
   ['approval', '/v1/approvals'],

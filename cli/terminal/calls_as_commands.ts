@@ -10,6 +10,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   [`POST /v1/mcp-servers/${ID}/authorize`, 'svc mcp authorize $1'],
   [`GET /v1/mcp-servers/${ID}`, 'svc mcp show $1'],
   [`PUT /v1/mcp-servers/${ID}`, 'svc mcp update $1'],
+  [`GET /v1/groups/${ID}/members`, 'svc group members $1'],
   [`PUT /v1/host-bindings/${ID}`, 'svc binding apply'],
   [`POST /v1/approvals/${ID}/decide`, 'svc approvals approve $1'],
   ['GET /v1/marketplace/servers\\?q=', 'svc mcp search'],
@@ -20,6 +21,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/audit-sinks', 'svc audit sink list'],
   ['GET /v1/connectors', 'svc connector list'],
   ['GET /v1/enterprises', 'svc enterprise list'],
+  ['GET /v1/groups', 'svc group list'],
   ['GET /v1/host-bindings', 'svc binding list'],
   ['GET /v1/invitations', 'svc members invitations'],
   ['GET /v1/mcp-clients', 'svc mcp clients'],
@@ -27,6 +29,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/mcp-servers', 'svc mcp list'],
   ['GET /v1/members', 'svc members list'],
   ['GET /v1/secrets', 'svc secret list'],
+  ['GET /v1/shares', 'svc share list'],
   ['GET /v1/tokens', 'svc token list'],
   ['GET /v1/tunnel-hosts', 'svc tunnel list'],
 ];
@@ -40,8 +43,10 @@ const OR_CALL = /("svc [^"]+"), or (?:GET|POST|PUT|PATCH|DELETE) \/v1\/[\w/-]*\w
 const LISTS: Readonly<Record<string, string>> = {
   apg: 'svc approvals grants',
   apr: 'svc approvals list',
+  grp: 'svc group list',
   inv: 'svc members invitations',
   mcc: 'svc mcp clients',
+  shr: 'svc share list',
   tok: 'svc token list',
 };
 

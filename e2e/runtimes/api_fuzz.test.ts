@@ -303,7 +303,7 @@ const neverSucceeds = (name: string) =>
   /^GET \/auth\/(?:\{provider\}|sso|link|connectors)/.test(name) ||
   ['PUT /v1/enterprise', 'DELETE /v1/enterprise', 'DELETE /v1/me'].includes(name) ||
   /^GET .*\/deletion$/.test(name) ||
-  name === 'POST /v1/invitations' ||
+  ['POST /v1/invitations', 'POST /v1/shares'].includes(name) ||
   name.startsWith('POST /v1/secret-sources') ||
   name === 'POST /v1/connector-operations/run';
 

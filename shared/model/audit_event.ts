@@ -64,6 +64,15 @@ export const AUDIT_EVENT_TYPES = [
   'control.invitation.created',
   'control.invitation.revoked',
   'control.invitation.accepted',
+  'control.group.created',
+  'control.group.updated',
+  'control.group.deleted',
+  'control.group.member_added',
+  'control.group.member_removed',
+  'control.share.created',
+  'control.share.deleted',
+  'control.share.accepted',
+  'control.share.declined',
   'control.audit.pruned',
   'control.audit.head_broken',
   'control.audit_sink.created',
@@ -192,6 +201,11 @@ export interface AuditEventData {
   /** A host or pattern of the list of hosts that are not intercepted. */
   readonly 'svc.control.host'?: string;
   readonly 'svc.control.owner'?: string;
+  /** A user and a group that a change concerns; what is shared, and whose secret it is. */
+  readonly 'svc.control.user'?: string;
+  readonly 'svc.control.group'?: string;
+  readonly 'svc.control.shared'?: string;
+  readonly 'svc.control.shared_by'?: string;
   /** Events received before this time were removed; this is their number. */
   readonly 'svc.audit.before'?: string;
   readonly 'svc.audit.removed'?: number;

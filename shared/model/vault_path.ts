@@ -5,7 +5,7 @@ export const VAULT_SCHEME = 'vault://';
 export const MAX_VAULT_PATH_LENGTH = 256;
 
 /** First segments that are reserved for the service (design section 7); nobody else stores or binds a secret below them. */
-const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors', 'pending-login'] as const;
+const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors', 'pending-login', 'shared-bindings'] as const;
 
 /** Messages never quote the text, because people paste the secret itself in place of its path. */
 type VaultPathProblemReason = 'invalid_vault_path' | 'reserved_vault_path';
@@ -56,6 +56,32 @@ export function parseVaultReference(text: string): Result<string, Problem<VaultP
 export function parseBindingReference(text: string): Result<string, Problem<VaultPathProblemReason>> {
   const path = text.startsWith(`${VAULT_SCHEME}connectors/`) ? parseVaultPath(text.slice(VAULT_SCHEME.length)) : null;
   return path?.ok === true && path.value.split('/').length === 3 ? path : parseVaultReference(text);
+}
+
+const SHARED_PREFIX = 'shared-bindings';
+
+/** A credential of a binding that another person shares. Its own path in the vault is not shown. */
+export interface SharedCredential {
+  readonly bindingId: string;
+  readonly part: 'credential' | 'session-token';
+}
+
+/** The path by which sidecars ask for the credential of a shared binding. Nobody can write a binding that refers to it. */
+export function sharedVaultPath({ bindingId, part }: SharedCredential): string {
+  return `${SHARED_PREFIX}/${bindingId}/${part}`;
+}
+
+/** The credential that such a path names; null for other paths. */
+export function parseSharedPath(path: string): SharedCredential | null {
+  const [prefix, bindingId = '', part, ...rest] = path.split('/');
+  if (prefix !== SHARED_PREFIX || bindingId === '' || rest.length > 0) return null;
+  return part === 'credential' || part === 'session-token' ? { bindingId, part } : null;
+}
+
+/** The path of a reference in a binding that the control plane sends: one that a person wrote, or a shared credential. */
+export function parseSentReference(text: string): Result<string, Problem<VaultPathProblemReason>> {
+  const path = text.startsWith(VAULT_SCHEME) ? text.slice(VAULT_SCHEME.length) : '';
+  return parseSharedPath(path) === null ? parseBindingReference(text) : parseVaultPath(path);
 }
 
 /** `vault://<path>`. */

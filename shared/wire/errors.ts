@@ -111,6 +111,8 @@ export const ERROR_STATUS = {
   too_many_approvals: 429,
   /** The enterprise has as many audit sinks as it may have. */
   too_many_sinks: 409,
+  /** The enterprise or the user has as many of this kind as it may have. */
+  limit_reached: 409,
   internal_error: 500,
   upstream_unreachable: 502,
   upstream_tls_failed: 502,

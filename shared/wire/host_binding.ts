@@ -10,7 +10,7 @@ import {
   type Injection,
   type InjectionScheme,
 } from '../model/host_binding.ts';
-import { parseBindingReference } from '../model/vault_path.ts';
+import { parseSentReference } from '../model/vault_path.ts';
 import {
   accessKeyIdText,
   allowedHostText,
@@ -24,6 +24,7 @@ import {
   queryParamText,
   regionText,
   requestLimit,
+  sentCredentialText,
   sentinelEnvText,
   sentinelValueText,
   serviceText,
@@ -72,7 +73,15 @@ const fields = {
 /** The names of those fields. */
 export const HOST_BINDING_FIELDS: readonly string[] = Object.keys(fields);
 
-const recordFields = { ...fields, owner: oneOfValues(OWNERS), id: id('bnd'), created_at: time, updated_at: time };
+const recordFields = {
+  ...fields,
+  owner: oneOfValues(OWNERS),
+  credential_ref: sentCredentialText,
+  session_token_ref: sentCredentialText.optional(),
+  id: id('bnd'),
+  created_at: time,
+  updated_at: time,
+};
 
 /** `POST /v1/host-bindings`, `PUT /v1/host-bindings/{id}` and each entry of `svc binding apply -f`. */
 export const hostBindingInput = z
@@ -146,7 +155,7 @@ function toEmit(record: HostBindingRecord): Emit {
 
 /** A reference resolves only in its binding owner's namespace (design section 6). */
 function credentialRef(record: HostBindingRecord, text: string): CredentialRef {
-  const path = parseBindingReference(text);
+  const path = parseSentReference(text);
   if (!path.ok) throw unvalidatedError(record, 'credential_ref');
   return { owner: record.owner, path: path.value };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CHOSEN_BY, MAX_CHOSEN_SECRETS } from '../model/account_choice.ts';
-import { parseBindingReference, parseVaultReference } from '../model/vault_path.ts';
+import { parseBindingReference, parseSentReference, parseVaultReference } from '../model/vault_path.ts';
 import { normaliseHostOnPort } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { checkedText, type TextCheck } from './checked_text.ts';
@@ -61,6 +61,16 @@ export const bindingCredentialText = textField({
   fix: 'write a reference to a stored secret, such as vault://user/demo',
   problem: (text) => {
     const path = parseBindingReference(text);
+    return path.ok ? null : path.error.message;
+  },
+});
+
+/** Of a binding that the control plane sends, which another person may share. */
+export const sentCredentialText = textField({
+  maxCharacters: 264,
+  fix: 'write a reference to a stored secret, such as vault://user/demo',
+  problem: (text) => {
+    const path = parseSentReference(text);
     return path.ok ? null : path.error.message;
   },
 });

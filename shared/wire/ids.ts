@@ -26,6 +26,10 @@ const ID_PREFIXES = [
   'idn',
   /** An invitation to an enterprise. */
   'inv',
+  /** A group of an enterprise's people. */
+  'grp',
+  /** A share: what a person lets another person or a group use. */
+  'shr',
   /** A sink: a receiver of an enterprise's audit events. */
   'snk',
   /** A personal token. */

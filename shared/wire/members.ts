@@ -37,6 +37,10 @@ export const departureReply = z
     sidecars: amount,
     sign_ins: amount,
     mcp_clients: amount,
+    /** What the member shares with others, who can no longer use it. */
+    shares: amount.default(0),
+    /** Groups that the member is in. */
+    groups: amount.default(0),
   })
   .meta({ id: 'Departure' });
 export type DepartureReply = z.infer<typeof departureReply>;
@@ -51,6 +55,8 @@ const DEPARTING: Readonly<Record<keyof DepartureReply, string>> = {
   sidecars: 'sidecars',
   sign_ins: 'sign-ins',
   mcp_clients: 'MCP clients',
+  shares: 'shares that colleagues lose',
+  groups: 'memberships of groups',
 };
 
 /** What leaves, in words: `secrets: 3, sidecars: 1`; `nothing` if there is nothing. */

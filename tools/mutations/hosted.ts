@@ -5,6 +5,8 @@ const HOSTILE_PROVIDER = 'worker/sign_in/hostile_provider.test.ts';
 const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
 const VOUCHERS = 'worker/sign_in/voucher.test.ts';
 const INVITATIONS = 'worker/sign_in/invitations.test.ts';
+const SHARING = 'worker/services/sharing/sharing.test.ts';
+const SHARE_RULES = 'shared/sharing/share_rules.test.ts';
 const FIRST_OWNER = 'worker/sign_in/first_owner.test.ts';
 const ACCOUNT_DELETIONS = 'worker/sign_in/account_deletion.test.ts';
 const DELETIONS = 'worker/services/people/enterprise_deletion.test.ts';
@@ -232,6 +234,38 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     text: "if (!mayStill || toRecord(context, row).state !== 'open') return err(invitationOver());",
     replacement: 'if (!mayStill) return err(invitationOver());',
     tests: [INVITATIONS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'what a colleague shares is used only in the revision that the receiver accepted',
+    file: 'shared/sharing/share_rules.ts',
+    text: "acceptedRevision === revision ? 'in_force' : 'to_accept'",
+    replacement: "acceptedRevision !== null ? 'in_force' : 'to_accept'",
+    tests: [SHARE_RULES],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a binding is shared only with its effect fixed',
+    file: 'shared/sharing/share_rules.ts',
+    text: 'if (binding.effect === undefined) {',
+    replacement: "if (binding.host === '') {",
+    tests: [SHARE_RULES],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a shared secret is released only while its binding is in the policy of the caller',
+    file: 'worker/services/sharing/shared_bindings.ts',
+    text: "received.filter(({ state }) => state === 'in_force')",
+    replacement: 'received',
+    tests: [SHARING],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'nobody’s binding refers to a shared secret',
+    file: 'shared/model/vault_path.ts',
+    text: "'pending-login', 'shared-bindings'] as const",
+    replacement: "'pending-login'] as const",
+    tests: [SHARING],
   },
   {
     row: 'Hosted: people',

@@ -552,8 +552,8 @@ export const LOGIN_MUTATIONS: readonly Mutation[] = [
     row: 'Agents: own logins',
     holds: 'nobody stores a secret where the vault keeps a login that waits',
     file: 'shared/model/vault_path.ts',
-    text: "['mcp-servers', 'connectors', 'pending-login']",
-    replacement: "['mcp-servers', 'connectors']",
+    text: "['mcp-servers', 'connectors', 'pending-login', 'shared-bindings']",
+    replacement: "['mcp-servers', 'connectors', 'shared-bindings']",
     tests: ['shared/model/vault_path.test.ts'],
   },
 ];

@@ -675,4 +675,66 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (enterprise_id, address_hash)) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    number: 43,
+    name: 'groups and shares',
+    statements: [
+      `CREATE TABLE groups (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        name TEXT NOT NULL COLLATE NOCASE, created_at TEXT NOT NULL) STRICT`,
+      `CREATE UNIQUE INDEX groups_by_name ON groups (enterprise_id, name)`,
+      `CREATE TABLE group_members (
+        group_id TEXT NOT NULL REFERENCES groups (id), user_id TEXT NOT NULL REFERENCES users (id),
+        PRIMARY KEY (group_id, user_id)) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX group_members_by_user ON group_members (user_id)`,
+      `CREATE TABLE shares (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        owner_id TEXT NOT NULL REFERENCES users (id), kind TEXT NOT NULL, resource_id TEXT NOT NULL,
+        user_id TEXT REFERENCES users (id), group_id TEXT REFERENCES groups (id), created_at TEXT NOT NULL,
+        CHECK ((user_id IS NULL) <> (group_id IS NULL))) STRICT`,
+      `CREATE UNIQUE INDEX shares_by_resource ON shares (resource_id, coalesce(user_id, group_id))`,
+      `CREATE INDEX shares_by_enterprise ON shares (enterprise_id, id)`,
+      `CREATE INDEX shares_by_owner ON shares (owner_id, id)`,
+      `CREATE INDEX shares_by_user ON shares (user_id)`,
+      `CREATE INDEX shares_by_group ON shares (group_id)`,
+      `CREATE TABLE share_acceptances (
+        share_id TEXT NOT NULL REFERENCES shares (id), user_id TEXT NOT NULL REFERENCES users (id),
+        revision TEXT NOT NULL, PRIMARY KEY (share_id, user_id)) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX share_acceptances_by_user ON share_acceptances (user_id)`,
+      // What a share hangs on takes it along, also if a worker of an earlier version deletes that.
+      `CREATE TRIGGER shares_end_with_binding AFTER DELETE ON host_bindings
+        BEGIN DELETE FROM shares WHERE kind = 'host_binding' AND resource_id = OLD.id; END`,
+      `CREATE TRIGGER shares_end_with_group BEFORE DELETE ON groups
+        BEGIN
+          DELETE FROM shares WHERE group_id = OLD.id;
+          DELETE FROM group_members WHERE group_id = OLD.id;
+        END`,
+      `CREATE TRIGGER shares_end_with_member AFTER UPDATE OF left_at ON users WHEN NEW.left_at IS NOT NULL
+        BEGIN
+          DELETE FROM share_acceptances WHERE user_id = NEW.id;
+          DELETE FROM shares WHERE user_id = NEW.id OR owner_id = NEW.id;
+          DELETE FROM group_members WHERE user_id = NEW.id;
+        END`,
+      `CREATE TRIGGER acceptances_end_with_share BEFORE DELETE ON shares
+        BEGIN DELETE FROM share_acceptances WHERE share_id = OLD.id; END`,
+      // The policy of everybody in the enterprise counts as changed, because any of them may have the share.
+      `CREATE TRIGGER policy_of_new_share AFTER INSERT ON shares
+        BEGIN UPDATE enterprises SET policy_version = policy_version + 1 WHERE id = NEW.enterprise_id; END`,
+      `CREATE TRIGGER policy_of_ended_share AFTER DELETE ON shares
+        BEGIN UPDATE enterprises SET policy_version = policy_version + 1 WHERE id = OLD.enterprise_id; END`,
+      `CREATE TRIGGER policy_of_acceptance AFTER INSERT ON share_acceptances
+        BEGIN UPDATE users SET policy_version = policy_version + 1 WHERE id = NEW.user_id; END`,
+      `CREATE TRIGGER policy_of_ended_acceptance AFTER DELETE ON share_acceptances
+        BEGIN UPDATE users SET policy_version = policy_version + 1 WHERE id = OLD.user_id; END`,
+      `CREATE TRIGGER policy_of_new_group_member AFTER INSERT ON group_members
+        WHEN EXISTS (SELECT 1 FROM shares WHERE group_id = NEW.group_id)
+        BEGIN UPDATE users SET policy_version = policy_version + 1 WHERE id = NEW.user_id; END`,
+      `CREATE TRIGGER policy_of_ended_group_member AFTER DELETE ON group_members
+        BEGIN UPDATE users SET policy_version = policy_version + 1 WHERE id = OLD.user_id; END`,
+      // A change of what is shared, of its secret, or of whoever shares it.
+      `CREATE TRIGGER policy_of_sharer AFTER UPDATE OF policy_version, role, suspended_at ON users
+        WHEN EXISTS (SELECT 1 FROM shares WHERE owner_id = NEW.id)
+        BEGIN UPDATE enterprises SET policy_version = policy_version + 1 WHERE id = NEW.enterprise_id; END`,
+    ],
+  },
 ];

@@ -240,6 +240,45 @@ export const invitations = sqliteTable('invitations', {
   expiresAt: integer('expires_at').notNull(),
 });
 
+/** Groups of an enterprise's people. Triggers delete memberships and shares with the group, the person or what is shared. */
+export const groups = sqliteTable('groups', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  /** Unique in the enterprise, in whatever case. */
+  name: text('name').notNull(),
+  createdAt: text('created_at').notNull(),
+});
+
+export const groupMembers = sqliteTable(
+  'group_members',
+  { groupId: text('group_id').notNull(), userId: text('user_id').notNull() },
+  (table) => [primaryKey({ columns: [table.groupId, table.userId] })],
+);
+
+/** What a person lets another person, or a group, use. Triggers mark the policies that a change concerns as changed. */
+export const shares = sqliteTable('shares', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  ownerId: text('owner_id').notNull(),
+  kind: text('kind', { enum: ['host_binding'] }).notNull(),
+  resourceId: text('resource_id').notNull(),
+  /** One of the two. */
+  userId: text('user_id'),
+  groupId: text('group_id'),
+  createdAt: text('created_at').notNull(),
+});
+
+/** The revision of something shared that a person accepted. */
+export const shareAcceptances = sqliteTable(
+  'share_acceptances',
+  {
+    shareId: text('share_id').notNull(),
+    userId: text('user_id').notNull(),
+    revision: text('revision').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.shareId, table.userId] })],
+);
+
 /** Addresses of people who left an enterprise and then deleted their account: neither a domain nor a provider takes them back. */
 export const departedAddresses = sqliteTable(
   'departed_addresses',

@@ -12,6 +12,7 @@ import { stateOf, toInstalled } from '../connectors/connector_records.ts';
 import { chooseAccounts } from '../../../shared/resolve/account_choice.ts';
 import { credentialPaths, hostBindingsOn, listAllHostBindings } from './host_bindings.ts';
 import { listAllTunnelHosts } from './tunnel_hosts.ts';
+import { findSharedSecrets, listSharedBindings } from '../sharing/shared_bindings.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** Explains what the proxy would do with a caller's request, and why. Refuses with `invalid_input`. */
@@ -56,15 +57,21 @@ async function checkChosen(
 /** The policy for a host: the bindings that may apply, every connector, and which of their credentials are usable. */
 async function gatherKnown(context: ServiceContext, caller: Caller, host: string): Promise<Known> {
   const owners = visibleOwners(caller);
-  const bindings = await hostBindingsOn(context, owners, patternsAround(host));
+  const patterns = patternsAround(host);
+  const bindings = await hostBindingsOn(context, owners, patterns);
+  const shared = await listSharedBindings(context, caller, patterns);
+  const sharedPaths = (await findSharedSecrets(context, shared)).map(({ path }) => `enterprise ${path}`);
   const connectors = await listAllConnectors(context, owners);
   const stored = await findStored(context.database, owners, bindings.flatMap(credentialPaths));
   const ready = connectors.flatMap((row) =>
     stateOf(row) === 'ready' && row.credential !== null ? row.credential : [],
   );
-  const places = new Set([...stored, ...ready].map(({ ownerId, path }) => `${ownerName(ownerId)} ${path}`));
+  const places = new Set([
+    ...[...stored, ...ready].map(({ ownerId, path }) => `${ownerName(ownerId)} ${path}`),
+    ...sharedPaths,
+  ]);
   return {
-    bindings: bindings.map((record) => toHostBinding(record)),
+    bindings: [...bindings, ...shared.map(({ record }) => record)].map((record) => toHostBinding(record)),
     connectors: connectors.map((row) => toInstalled(row)),
     tunnelled: await listAllTunnelHosts(context, owners),
     isStored: ({ owner, path }) => places.has(`${owner} ${path}`),

@@ -246,7 +246,8 @@ function toRow(input: ValidHostBinding, columns: Omit<HostBindingRow, 'host' | '
   return { id, enterpriseId, ownerId, host: input.host, sentinel, record: JSON.stringify(input), createdAt, updatedAt };
 }
 
-function toRecord(row: HostBindingRow): HostBindingRecord {
+/** The record of a stored binding. */
+export function toRecord(row: HostBindingRow): HostBindingRecord {
   const input: ValidHostBinding = JSON.parse(row.record);
   return { ...input, id: row.id, created_at: row.createdAt, updated_at: row.updatedAt };
 }

@@ -58,7 +58,7 @@ describe('a member who is removed', () => {
     await plant(owner);
     const counted = await parseReply(departureReply, owner.call('GET', `${pathOf(member)}/departure`));
     const all = { secrets: 1, host_bindings: 1, tunnel_hosts: 1, connectors: 1, mcp_servers: 1 };
-    expect(counted).toEqual({ ...all, tokens: 0, sidecars: 0, sign_ins: 1, mcp_clients: 0 });
+    expect(counted).toEqual({ ...all, tokens: 0, sidecars: 0, sign_ins: 1, mcp_clients: 0, shares: 0, groups: 0 });
     expect(await remove(owner, member)).toBe(204);
     for (const table of ['secrets', 'host_bindings', 'tunnel_hosts', 'connectors', 'mcp_servers']) {
       const { rows } = await run(`SELECT owner_id FROM ${table}`);

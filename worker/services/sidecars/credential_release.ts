@@ -3,7 +3,7 @@ import { connectorOfVaultPath } from '../../../shared/model/connector.ts';
 import { mcpServerOfToken } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { formatVaultReference, isReservedVaultPath } from '../../../shared/model/vault_path.ts';
+import { formatVaultReference, isReservedVaultPath, parseSharedPath } from '../../../shared/model/vault_path.ts';
 import {
   CREDENTIALS_REPLY_SECONDS,
   CREDENTIALS_TYP,
@@ -25,6 +25,7 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 import { importReceivingKey, sealTo } from './sidecar_keys.ts';
+import { findSharedSecret } from '../sharing/shared_bindings.ts';
 import { type CurrentValue, currentCredential, currentValue } from '../sources/minted_value.ts';
 import { credentialVersion } from './snapshot.ts';
 import { errorCode } from '../../../shared/model/error_code.ts';
@@ -38,7 +39,8 @@ interface Found {
   readonly stored: { readonly row: Place; readonly sealed: string; readonly expiresAt: string | null } | null;
   readonly unavailable?: Unavailable;
 }
-type Place = Pick<SecretRow, 'id' | 'version' | 'ownerId' | 'path'>;
+/** Where a value is to the sidecar. A shared one is another person's. */
+type Place = Pick<SecretRow, 'id' | 'version' | 'ownerId' | 'path'> & { readonly sharedBy?: string };
 type Unavailable = CredentialsPayload['unavailable'][number];
 
 /**
@@ -57,6 +59,7 @@ export async function releaseCredentials(
 
 async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
   const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
+  if (parseSharedPath(ref.path) !== null) return findOfShare(context, caller, place, ref);
   const connector = isReservedVaultPath(ref.path) ? (await listConnectorsAt(context.database, place))[0] : undefined;
   if (connector !== undefined) return encryptAccess(caller, place, ref, await connectorAccess(context, connector));
   const serverId = mcpServerOfToken(ref.path);
@@ -65,6 +68,21 @@ async function find(context: ServiceContext, caller: SidecarCaller, ref: Credent
   const row = connectorOfVaultPath(ref.path) !== null ? null : await findReferredSecret(context.database, place);
   if (row === null) return { ref, stored: null };
   return encryptValue(caller, row, ref, await currentCredential(context, row));
+}
+
+/** The credential of a binding that a colleague shares. A failure names neither the colleague's path nor the provider. */
+async function findOfShare(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  place: VaultPlace,
+  ref: CredentialRef,
+): Promise<Found> {
+  const row = ref.owner === 'enterprise' ? await findSharedSecret(context, caller, ref.path) : null;
+  if (row === null) return { ref, stored: null };
+  const current = await currentCredential(context, row);
+  const message = 'the credential of this shared binding is not available: ask whoever shares it';
+  const told = current.ok ? current : err({ ...current.error, message });
+  return encryptValue(caller, { ...row, ...place, sharedBy: row.ownerId }, ref, told);
 }
 
 /**
@@ -223,6 +241,7 @@ function releaseEvent(caller: SidecarCaller, row: Place, about: AuditEventData):
       'svc.control.resource': row.id,
       'svc.control.credential_ref': formatVaultReference(row.path),
       'svc.control.owner': ownerName(row.ownerId),
+      ...(row.sharedBy !== undefined && { 'svc.control.shared_by': row.sharedBy }),
       ...about,
     },
   };

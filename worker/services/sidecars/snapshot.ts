@@ -12,13 +12,14 @@ import type { ApiError } from '../../../shared/wire/errors.ts';
 import { policyVersion } from '../../store/accounts.ts';
 import type { ConnectorRow, WithCredential } from '../../store/connectors.ts';
 import { listMintedIds } from '../../store/sources/secret_sources.ts';
-import { listReferredSecrets, type SecretSummary } from '../../store/secrets.ts';
+import { listReferredSecrets, type SecretSummary, type VaultPlace } from '../../store/secrets.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { toSnapshotRecord } from '../connectors/connector_records.ts';
 import { listAllHostBindings } from '../bindings/host_bindings.ts';
 import { listAllTunnelHosts } from '../bindings/tunnel_hosts.ts';
+import { findSharedSecrets, listSharedBindings } from '../sharing/shared_bindings.ts';
 import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
 import { listAllMcpServers } from '../mcp/mcp_servers.ts';
 import { reviewedToolsOf } from '../mcp/mcp_tools.ts';
@@ -90,7 +91,8 @@ async function signSnapshot(
   { knowsInactive, knowsTunnels, knowsOtherPorts, knowsTools }: SnapshotPoll,
 ): Promise<SnapshotReply> {
   const read = await consistentRead(context, caller);
-  const { version, bindings, tunnelHosts, connectors, mcpServers, mcpTools, secrets, minted } = read;
+  const { version, tunnelHosts, connectors, mcpServers, mcpTools, secrets, shared } = read;
+  const bindings = [...read.bindings, ...shared.bindings.map(({ record }) => record)];
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
     version,
@@ -104,14 +106,25 @@ async function signSnapshot(
     ...(knowsTunnels && { tunnel_hosts: tunnelHosts }),
     mcp_servers: mcpServers,
     ...(knowsTools && { mcp_tools: mcpTools }),
-    credentials: secrets.map((secret) => ({
-      owner: ownerName(secret.ownerId),
-      path: secret.path,
-      version: credentialVersion(secret),
-      ...(minted.has(secret.id) && { minted: true }),
-    })),
+    credentials: [...secrets.map((row) => toVersion(read, row, row)), ...sharedVersions(caller, read)],
   };
   return { kind: 'snapshot', version, jws: await context.controlPlane.sign(SNAPSHOT_TYP, payload) };
+}
+
+type Read = Awaited<ReturnType<typeof consistentRead>>;
+
+function toVersion({ minted }: Read, secret: SecretSummary, place: VaultPlace): SnapshotPayload['credentials'][number] {
+  return {
+    owner: ownerName(place.ownerId),
+    path: place.path,
+    version: credentialVersion(secret),
+    ...(minted.has(secret.id) && { minted: true }),
+  };
+}
+
+/** To a sidecar, what colleagues share is the enterprise's. */
+function sharedVersions({ enterpriseId: ownerId }: SidecarCaller, read: Read): SnapshotPayload['credentials'] {
+  return read.shared.secrets.map(({ row, path }) => toVersion(read, row, { ownerId, path }));
 }
 
 /** The sidecar, the call that this answers, and until when it may be used. */
@@ -136,6 +149,8 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
   return context.database.readTogether(async (database) => {
     const together = { ...context, database };
     const servers = await listAllMcpServers(together, owners);
+    const shared = await listSharedBindings(together, caller);
+    const sharers = shared.map(({ sharedBy }) => sharedBy);
     return {
       version: await policyVersion(database, caller.userId),
       bindings: await listAllHostBindings(together, owners),
@@ -144,7 +159,8 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
       mcpServers: await toSnapshotServers(together, servers),
       mcpTools: await reviewedToolsOf(database, servers),
       secrets: await listReferredSecrets(database, owners),
-      minted: await listMintedIds(database, owners),
+      shared: { bindings: shared, secrets: await findSharedSecrets(together, shared) },
+      minted: await listMintedIds(database, [...owners, ...sharers]),
     };
   });
 }

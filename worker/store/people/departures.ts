@@ -10,6 +10,7 @@ import {
   connectorCredentials,
   connectors,
   connectorVersions,
+  groupMembers,
   hostBindings,
   mcpConnections,
   mcpHealth,
@@ -20,6 +21,7 @@ import {
   pendingLogins,
   personalTokens,
   secrets,
+  shares,
   sidecars,
   signInLinks,
   tokenFamilies,
@@ -38,6 +40,9 @@ interface Departing {
   readonly sidecars: number;
   readonly sign_ins: number;
   readonly mcp_clients: number;
+  /** What it shares with others. */
+  readonly shares: number;
+  readonly groups: number;
 }
 
 /** Users, and the owners of what goes with them, as lists of ids. */
@@ -73,6 +78,8 @@ export async function countDeparting(
     sidecars: await live(sidecars),
     sign_ins: (await counted(browserSessions, browsers)) + (await live(tokenFamilies)),
     mcp_clients: await live(mcpConnections),
+    shares: await owned(shares),
+    groups: await counted(groupMembers, inArray(groupMembers.userId, userIds)),
   };
 }
 

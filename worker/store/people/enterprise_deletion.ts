@@ -10,6 +10,7 @@ import {
   enterpriseOidc,
   enterprises,
   enterpriseSaml,
+  groups,
   identities,
   invitations,
   mcpRules,
@@ -60,6 +61,7 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
       .update(users)
       .set({ ...nobody, ...ended })
       .where(eq(users.enterpriseId, id)),
+    read.delete(groups).where(eq(groups.enterpriseId, id)),
     forgetAddresses(database, id),
     read
       .update(enterprises)

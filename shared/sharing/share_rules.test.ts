@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import { admitShared, bindingShareProblem, mayEndShare, mayManageGroups, standingOf } from './share_rules.ts';
+
+const BINDING = {
+  owner: 'personal',
+  host: 'api.example.com',
+  credential_ref: 'vault://user/demo',
+  allowed_hosts: [],
+  effect: 'read',
+};
+
+describe('a binding is shared', () => {
+  test('if its owner has fixed hosts, scheme and effect', () => {
+    expect(bindingShareProblem(BINDING)).toBeNull();
+    expect(bindingShareProblem({ ...BINDING, host: '*.example.com', allowed_hosts: ['a.example.com'] })).toBeNull();
+  });
+
+  test.each([
+    ['effect', { effect: undefined }],
+    ['host', { host: '*.example.com' }],
+    ['owner', { owner: 'enterprise' }],
+    ['credential_ref', { credential_ref: 'vault://connectors/login/claude' }],
+  ])('not otherwise: %s', (field, change) => {
+    expect(bindingShareProblem({ ...BINDING, ...change })).toMatchObject({ field });
+  });
+});
+
+describe('what is shared is in force', () => {
+  const sharer = { role: 'member' as const, suspendedAt: null };
+  const held = { sharer, revision: '2', acceptedRevision: null };
+
+  test('at once if an admin shares it', () => {
+    expect(standingOf({ ...held, sharer: { ...sharer, role: 'admin' } })).toBe('in_force');
+  });
+
+  test('of a colleague once the receiver accepted exactly this revision', () => {
+    expect(standingOf(held)).toBe('to_accept');
+    expect(standingOf({ ...held, acceptedRevision: '2' })).toBe('in_force');
+    expect(standingOf({ ...held, acceptedRevision: '1' })).toBe('to_accept');
+  });
+
+  test('never while whoever shares it is suspended', () => {
+    const suspended = { role: 'owner' as const, suspendedAt: '2026' };
+    expect(standingOf({ ...held, sharer: suspended, acceptedRevision: '2' })).toBe('paused');
+  });
+});
+
+describe('beside the receiver’s own and the enterprise’s bindings', () => {
+  const slot = (id: string, host: string, sentinel = '') => ({ id, host, sentinel });
+  const admitted = (own: Parameters<typeof admitShared>[0], shared: ReturnType<typeof slot>[]) =>
+    admitShared(own, shared).map(({ id }) => id);
+
+  test('a personal binding replaces what is shared for its pattern', () => {
+    const own = [{ ...slot('own', 'a.test', 'sk-1'), owner: 'personal' }];
+    expect(admitted(own, [slot('x', 'a.test'), slot('y', 'b.test')])).toEqual(['y']);
+  });
+
+  test('the enterprise’s wins where a request could not tell them apart', () => {
+    const own = [{ ...slot('ent', 'a.test'), owner: 'enterprise' }];
+    expect(admitted(own, [slot('x', 'a.test'), slot('y', 'a.test', 'sk-1')])).toEqual(['y']);
+  });
+
+  test('of two that are shared the first wins, and one that is shared twice counts once', () => {
+    expect(admitted([], [slot('x', 'a.test'), slot('y', 'a.test'), slot('x', 'a.test')])).toEqual(['x']);
+  });
+});
+
+test('admins change groups; whoever shared something and admins end it', () => {
+  const member = { userId: 'usr_1', role: 'member' as const };
+  expect(mayManageGroups(member)).toBe(false);
+  expect(mayManageGroups({ role: 'admin' })).toBe(true);
+  expect(mayEndShare(member, { ownerId: 'usr_1' })).toBe(true);
+  expect(mayEndShare(member, { ownerId: 'usr_2' })).toBe(false);
+  expect(mayEndShare({ ...member, role: 'admin' }, { ownerId: 'usr_2' })).toBe(true);
+});

@@ -1,0 +1,109 @@
+import type { FieldProblem } from '../model/problem.ts';
+import { hasRole, type Role } from '../model/role.ts';
+
+/** What a binding's owner must have fixed. */
+interface FixedBinding {
+  readonly owner: string;
+  readonly host: string;
+  readonly credential_ref: string;
+  readonly allowed_hosts: readonly string[];
+  readonly effect?: string | undefined;
+}
+
+/**
+ * Why a binding cannot be shared; null if it can. Whoever chooses the host could read the secret, so the owner fixes hosts
+ * by name, the scheme and the effect. A login is the person's own.
+ */
+export function bindingShareProblem(binding: FixedBinding): FieldProblem | null {
+  if (binding.owner !== 'personal') {
+    return problem('owner', 'is "enterprise": everybody in the enterprise uses this binding already');
+  }
+  if (binding.credential_ref.startsWith('vault://connectors/')) {
+    return problem(
+      'credential_ref',
+      'is the login of a program, which is for its own person only: share another binding',
+    );
+  }
+  if (binding.host.startsWith('*') && binding.allowed_hosts.length === 0) {
+    return problem('host', 'is a wildcard without allowed_hosts: name the hosts there, so that they are fixed');
+  }
+  if (binding.effect === undefined) {
+    return problem('effect', 'is missing: set it, such as "read", so that what others may do with the secret is fixed');
+  }
+  return null;
+}
+
+function problem(field: string, message: string): FieldProblem {
+  return { field, message };
+}
+
+/** A person who acts in an enterprise. */
+interface Actor {
+  readonly userId: string;
+  readonly role: Role;
+}
+
+/** Everybody in the enterprise sees its groups, to know with whom something is shared; admins change them. */
+export function mayManageGroups({ role }: Pick<Actor, 'role'>): boolean {
+  return hasRole(role, 'admin');
+}
+
+/** Whoever shared something ends the share, and so does an admin. */
+export function mayEndShare(actor: Actor, share: { readonly ownerId: string }): boolean {
+  return share.ownerId === actor.userId || hasRole(actor.role, 'admin');
+}
+
+/** What a share is to somebody that it is with. `paused`: whoever shares is suspended. */
+export type ShareStanding = 'in_force' | 'to_accept' | 'paused';
+
+/** A share as one person has it. */
+export interface HeldShare {
+  /** Whoever shares, as of now. */
+  readonly sharer: { readonly role: Role; readonly suspendedAt: string | null };
+  /** The state of what is shared; it changes with every change of it. */
+  readonly revision: string;
+  /** The revision that the person accepted; null if none. */
+  readonly acceptedRevision: string | null;
+}
+
+/**
+ * A shared binding sends the requests of its users under an account that somebody else chose, who then could read what they
+ * send. Admins may decide that for everybody, as they do by bindings of the enterprise. Of a colleague, each person accepts
+ * it first, in exactly this revision.
+ */
+export function standingOf({ sharer, revision, acceptedRevision }: HeldShare): ShareStanding {
+  if (sharer.suspendedAt !== null) return 'paused';
+  return hasRole(sharer.role, 'admin') || acceptedRevision === revision ? 'in_force' : 'to_accept';
+}
+
+/** What tells bindings of one pattern apart. */
+export interface BindingSlot {
+  readonly id: string;
+  readonly host: string;
+  /** Empty without one. */
+  readonly sentinel: string;
+}
+
+/**
+ * The shared bindings that a person's requests use, beside those of the person and of the enterprise (`own`). A personal
+ * binding replaces all others of its pattern. Where a request could not tell two apart, the enterprise's wins, then the one
+ * that was shared first.
+ */
+export function admitShared<T extends BindingSlot>(
+  own: readonly (BindingSlot & { readonly owner: string })[],
+  shared: readonly T[],
+): readonly T[] {
+  const replaced = new Set(own.filter(({ owner }) => owner === 'personal').map(({ host }) => host));
+  const taken = new Set(own.map(slotOf));
+  const ids = new Set<string>();
+  return shared.filter((each) => {
+    if (replaced.has(each.host) || taken.has(slotOf(each)) || ids.has(each.id)) return false;
+    taken.add(slotOf(each));
+    ids.add(each.id);
+    return true;
+  });
+}
+
+function slotOf({ host, sentinel }: BindingSlot): string {
+  return JSON.stringify([host, sentinel]);
+}

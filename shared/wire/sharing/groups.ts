@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { id, line, page, pageQuery, time } from '../primitives.ts';
+
+/** The most groups of an enterprise. */
+export const MAX_GROUPS = 1_000;
+export const MAX_GROUP_NAME = 100;
+
+/** A group of an enterprise's people. */
+export const groupRecord = z
+  .object({ id: id('grp'), name: z.string(), members: z.number().int(), created_at: time })
+  .meta({ id: 'Group' });
+export type GroupRecord = z.infer<typeof groupRecord>;
+
+const groupName = line(MAX_GROUP_NAME).trim().min(1, 'is empty: write a name, such as Data team');
+
+/** `POST /v1/groups` and `PUT /v1/groups/{id}`. */
+export const groupInput = z.strictObject({ name: groupName }).meta({ id: 'GroupInput' });
+export type GroupInput = z.infer<typeof groupInput>;
+
+/** A member of a group, as everybody in the enterprise sees it: without the address. */
+export const groupMember = z.object({ id: id('usr'), display_name: z.string() }).meta({ id: 'GroupMember' });
+export type GroupMember = z.infer<typeof groupMember>;
+
+export const groupsQuery = z.strictObject({ ...pageQuery });
+export const groupsPage = page(groupRecord).meta({ id: 'GroupsPage' });
+export const groupMembersPage = page(groupMember).meta({ id: 'GroupMembersPage' });
+export const groupParams = z.strictObject({ id: id('grp') });
+export const groupMemberParams = z.strictObject({ id: id('grp'), user: id('usr') });

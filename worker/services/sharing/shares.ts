@@ -1,0 +1,258 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { bindingShareProblem, mayEndShare } from '../../../shared/sharing/share_rules.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import {
+  MAX_SHARES,
+  type ShareInput,
+  type ShareRecord,
+  type sharesQuery,
+} from '../../../shared/wire/sharing/shares.ts';
+import type { z } from 'zod';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import { readPageById } from '../../kernel/cursors.ts';
+import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { findHostBinding, type HostBindingRow } from '../../store/host_bindings.ts';
+import { findMember } from '../../store/members.ts';
+import { findColleague, findGroup } from '../../store/people/groups.ts';
+import {
+  acceptShare,
+  countShares,
+  declineShare,
+  deleteShare,
+  findSameShare,
+  findShare,
+  insertShare,
+  listShares,
+  type ShareRow,
+  type ShownShare,
+} from '../../store/people/shares.ts';
+import { toRecord as toBindingRecord } from '../bindings/host_bindings.ts';
+import { listReceived, type Received } from './shared_bindings.ts';
+
+type SharesQuery = z.output<typeof sharesQuery>;
+
+/** Shares one of the caller's own bindings. Refuses with `not_found`, `invalid_input`, `conflict`, `limit_reached`. */
+export async function createShare(
+  context: ServiceContext,
+  caller: Caller,
+  input: ShareInput,
+): Promise<Result<ShareRecord, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const binding = await findHostBinding(context.database, [caller.userId, caller.enterpriseId], input.binding_id);
+    if (binding === null) return err(noBinding(input.binding_id));
+    const problem = bindingShareProblem(toBindingRecord(binding));
+    if (problem !== null) return err(notSharable(binding, problem));
+    const receiver = await findReceiver(context, caller, input);
+    if (!receiver.ok) return receiver;
+    const row = newShare(context, caller, binding, receiver.value);
+    const twin = await findSameShare(context.database, row);
+    if (twin !== null) return err(sharedAlready(twin));
+    if ((await countShares(context.database, caller.userId)) >= MAX_SHARES) return err(tooManyShares());
+    const write = insertShare(context.database, row, binding.updatedAt);
+    const sharer = await findMember(context.database, caller.enterpriseId, caller.userId);
+    const shown = { share: row, binding, sharer: { id: caller.userId, displayName: sharer?.displayName ?? '' } };
+    return ok(change(caller, 'control.share.created', row, write, toRecord({ ...shown, ...receiver.value })));
+  });
+}
+
+/** The shares that the caller gave or received; for admins also all of the enterprise. Refuses with `admin_required`, `invalid_cursor`. */
+export async function listSharePage(
+  context: ServiceContext,
+  caller: Caller,
+  { list, ...query }: SharesQuery,
+): Promise<Result<Page<ShareRecord>, ApiError>> {
+  if (list === 'all' && !mayActAs(caller, 'admin')) {
+    return err(
+      apiError('admin_required', 'the shares of others are listed for admins: ask for list=given or list=received'),
+    );
+  }
+  if (list === 'received') {
+    const received = (await listReceived(context, caller)).map((each) => ({ id: each.share.id, each }));
+    return readPageById(query, 'shr', {
+      read: async ({ after, limit }) => received.filter(({ id }) => after === null || id > after).slice(0, limit),
+      toItem: ({ each }) => toRecord(each, each.state),
+    });
+  }
+  const { enterpriseId, userId } = caller;
+  const whose = list === 'all' ? { enterpriseId } : { enterpriseId, ownerId: userId };
+  return readPageById(query, 'shr', {
+    read: async (from) => (await listShares(context.database, { ...whose, ...from })).map(withId),
+    toItem: ({ row }) => toRecord(row),
+  });
+}
+
+const withId = (row: ShownShare) => ({ id: row.share.id, row });
+
+/** Ends a share, for whoever gave it and for admins. Refuses with `not_found`. */
+export async function removeShare(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<null, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const found = await findShare(context.database, caller.enterpriseId, id);
+    if (found === null || !mayEndShare(caller, found.share)) return err(noShare(id));
+    return ok(change(caller, 'control.share.deleted', found.share, deleteShare(context.database, id), null));
+  });
+}
+
+/** Accepts a received share in the revision that the caller saw. Refuses with `not_found`, `conflict`. */
+export async function acceptReceived(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  revision: string,
+): Promise<Result<Changed<ShareRecord>, ApiError>> {
+  const accepted = await commitPolicy(context, caller, async () => {
+    const found = await findReceived(context, caller, id);
+    if (!found.ok) return found;
+    if (found.value.binding.updatedAt !== revision) return err(changedSince(id));
+    const write = acceptShare(context.database, { shareId: id, userId: caller.userId, revision });
+    return ok(change(caller, 'control.share.accepted', found.value.share, write, null));
+  });
+  if (!accepted.ok) return accepted;
+  const now = await findReceived(context, caller, id);
+  return now.ok ? ok({ ...accepted.value, value: toRecord(now.value, now.value.state) }) : now;
+}
+
+/** Takes the acceptance of a received share back. Refuses with `not_found`. */
+export async function declineReceived(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  return commitPolicy(context, caller, async () => {
+    const found = await findReceived(context, caller, id);
+    if (!found.ok) return found;
+    const write = declineShare(context.database, { shareId: id, userId: caller.userId });
+    return ok(change(caller, 'control.share.declined', found.value.share, write, null));
+  });
+}
+
+async function findReceived(context: ServiceContext, caller: Caller, id: string): Promise<Result<Received, ApiError>> {
+  const received = (await listReceived(context, caller)).find(({ share }) => share.id === id);
+  return received === undefined ? err(noShare(id)) : ok(received);
+}
+
+/** Whom something is shared with. */
+type Receiver = Pick<ShownShare, 'receiver' | 'group'>;
+
+async function findReceiver(
+  { database }: ServiceContext,
+  { enterpriseId, userId }: Caller,
+  { group_id: groupId, user_id: id, email }: ShareInput,
+): Promise<Result<Receiver, ApiError>> {
+  if (groupId !== undefined) {
+    const group = await findGroup(database, enterpriseId, groupId);
+    return group === null ? err(noReceiver('group_id', 'a group', 'GET /v1/groups')) : ok({ receiver: null, group });
+  }
+  const user =
+    email === undefined
+      ? await findMember(database, enterpriseId, id ?? '')
+      : await findColleague(database, enterpriseId, email.toLowerCase());
+  const field = email === undefined ? 'user_id' : 'email';
+  if (user === null) return err(noReceiver(field, 'a member', 'GET /v1/groups'));
+  if (user.id === userId) return err(fieldError(field, 'is your own: you use this binding already'));
+  return ok({ receiver: { id: user.id, displayName: user.displayName }, group: null });
+}
+
+function newShare(
+  context: ServiceContext,
+  { enterpriseId, userId }: Caller,
+  { id }: HostBindingRow,
+  { receiver, group }: Receiver,
+): ShareRow {
+  return {
+    id: freshId(context, 'shr'),
+    enterpriseId,
+    ownerId: userId,
+    kind: 'host_binding',
+    resourceId: id,
+    userId: receiver?.id ?? null,
+    groupId: group?.id ?? null,
+    createdAt: nowText(context),
+  };
+}
+
+function change<T>(
+  caller: Caller,
+  type: AuditDraft['type'],
+  { id, resourceId, userId, groupId }: ShareRow,
+  statements: Change<T>['statements'],
+  value: T,
+): Change<T> {
+  const data = {
+    'svc.control.resource': id,
+    'svc.control.shared': resourceId,
+    ...(userId === null ? {} : { 'svc.control.user': userId }),
+    ...(groupId === null ? {} : { 'svc.control.group': groupId }),
+  };
+  return { statements, events: [{ type, actor: caller.userId, data }], value };
+}
+
+/** A share as a reply shows it. */
+type Shown = Pick<ShownShare, 'share' | 'binding' | 'receiver' | 'group'> & {
+  readonly sharer: Pick<ShownShare['sharer'], 'id' | 'displayName'>;
+};
+
+function toRecord(shown: Shown, state: ShareRecord['state'] = null): ShareRecord {
+  const { share, sharer, receiver, group } = shown;
+  const binding = toBindingRecord(shown.binding);
+  return {
+    id: share.id,
+    binding: {
+      id: binding.id,
+      host: binding.host,
+      scheme: binding.scheme,
+      emit_mechanism: binding.emit_mechanism,
+      allowed_hosts: [...binding.allowed_hosts],
+      effect: binding.effect ?? null,
+      revision: binding.updated_at,
+    },
+    shared_by: { id: sharer.id, display_name: sharer.displayName },
+    shared_with:
+      group === null
+        ? { kind: 'user', id: receiver?.id ?? '', display_name: receiver?.displayName ?? '' }
+        : { kind: 'group', id: group.id, display_name: group.name },
+    created_at: share.createdAt,
+    state,
+  };
+}
+
+function noBinding(id: string): ApiError {
+  return apiError('not_found', `there is no host binding ${id}: list them with GET /v1/host-bindings`);
+}
+
+function noShare(id: string): ApiError {
+  return apiError('not_found', `there is no share ${id}: list them with GET /v1/shares`);
+}
+
+function notSharable({ id }: HostBindingRow, { field, message }: { field: string; message: string }): ApiError {
+  const text = `the binding ${id} cannot be shared: ${field} ${message}`;
+  return apiError('invalid_input', text, {
+    fields: [{ field: 'binding_id', message: `cannot be shared: ${field} ${message}` }],
+  });
+}
+
+function noReceiver(field: string, what: string, list: string): ApiError {
+  return fieldError(field, `is not that of ${what} of your enterprise: list groups with ${list}, or ask an admin`);
+}
+
+function sharedAlready({ id }: ShareRow): ApiError {
+  return apiError('conflict', `the binding is shared so already, as ${id}`, { share_id: id });
+}
+
+function tooManyShares(): ApiError {
+  return apiError('limit_reached', `you share ${MAX_SHARES} times, as often as one may: share with a group instead`);
+}
+
+function changedSince(id: string): ApiError {
+  return apiError('conflict', `what ${id} shares was changed after you read it: list it again with GET /v1/shares`);
+}
+
+function fieldError(field: string, message: string): ApiError {
+  return apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] });
+}

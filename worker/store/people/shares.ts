@@ -1,0 +1,151 @@
+import { alias } from 'drizzle-orm/sqlite-core';
+import { and, asc, count, eq, gt, inArray, ne, or, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from '../database.ts';
+import { groups, hostBindings, shareAcceptances, shares, users } from '../tables.ts';
+
+export type ShareRow = typeof shares.$inferSelect;
+const receivers = alias(users, 'receivers');
+
+const SHARE = {
+  share: shares,
+  binding: hostBindings,
+  sharer: { id: users.id, displayName: users.displayName, role: users.role, suspendedAt: users.suspendedAt },
+  receiver: { id: receivers.id, displayName: receivers.displayName },
+  group: { id: groups.id, name: groups.name },
+};
+
+/** A share with what is shared, and the people that it is between. */
+export type ShownShare = Awaited<ReturnType<typeof listShares>>[number];
+/** The same with the revision that one receiver accepted. */
+export type ReceivedShare = Awaited<ReturnType<typeof listReceivedShares>>[number];
+
+interface IdPage {
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** The shares of an enterprise, or those that one of its users gave, oldest first. */
+export async function listShares(
+  database: Database,
+  { enterpriseId, ownerId, after, limit }: IdPage & { readonly enterpriseId: string; readonly ownerId?: string },
+) {
+  return selectShares(database)
+    .where(
+      and(
+        eq(shares.enterpriseId, enterpriseId),
+        ownerId === undefined ? undefined : eq(shares.ownerId, ownerId),
+        after === null ? undefined : gt(shares.id, after),
+      ),
+    )
+    .orderBy(asc(shares.id))
+    .limit(limit);
+}
+
+function selectShares(database: Database) {
+  return database.read
+    .select(SHARE)
+    .from(shares)
+    .innerJoin(users, eq(users.id, shares.ownerId))
+    .innerJoin(hostBindings, and(eq(hostBindings.id, shares.resourceId), eq(hostBindings.ownerId, shares.ownerId)))
+    .leftJoin(receivers, eq(receivers.id, shares.userId))
+    .leftJoin(groups, eq(groups.id, shares.groupId));
+}
+
+/** A user of an enterprise. */
+interface Receiver {
+  readonly userId: string;
+  readonly enterpriseId: string;
+}
+
+/** What colleagues share with a user, or with a group that it is in, oldest first; all, or those of some host patterns or of one binding. */
+export async function listReceivedShares(
+  database: Database,
+  { userId, enterpriseId }: Receiver,
+  { hosts, bindingId }: { readonly hosts?: readonly string[] | undefined; readonly bindingId?: string },
+) {
+  const accepted = and(eq(shareAcceptances.shareId, shares.id), eq(shareAcceptances.userId, userId));
+  return database.read
+    .select({ ...SHARE, acceptedRevision: shareAcceptances.revision })
+    .from(shares)
+    .innerJoin(users, eq(users.id, shares.ownerId))
+    .innerJoin(hostBindings, and(eq(hostBindings.id, shares.resourceId), eq(hostBindings.ownerId, shares.ownerId)))
+    .leftJoin(receivers, eq(receivers.id, shares.userId))
+    .leftJoin(groups, eq(groups.id, shares.groupId))
+    .leftJoin(shareAcceptances, accepted)
+    .where(
+      and(
+        eq(shares.enterpriseId, enterpriseId),
+        ne(shares.ownerId, userId),
+        or(
+          eq(shares.userId, userId),
+          sql`${shares.groupId} IN (SELECT group_id FROM group_members WHERE user_id = ${userId})`,
+        ),
+        hosts === undefined ? undefined : inArray(hostBindings.host, [...hosts]),
+        bindingId === undefined ? undefined : eq(hostBindings.id, bindingId),
+      ),
+    )
+    .orderBy(asc(shares.id));
+}
+
+/** A share of this enterprise. */
+export async function findShare(database: Database, enterpriseId: string, id: string): Promise<ShownShare | null> {
+  const rows = await selectShares(database).where(and(eq(shares.id, id), eq(shares.enterpriseId, enterpriseId)));
+  return rows[0] ?? null;
+}
+
+/** The share of the same thing with the same receiver. */
+export async function findSameShare(
+  database: Database,
+  { resourceId, userId, groupId }: Pick<ShareRow, 'resourceId' | 'userId' | 'groupId'>,
+): Promise<ShareRow | null> {
+  const isSame = sql`coalesce(${shares.userId}, ${shares.groupId}) = ${userId ?? groupId}`;
+  const rows = await database.read
+    .select()
+    .from(shares)
+    .where(and(eq(shares.resourceId, resourceId), isSame));
+  return rows[0] ?? null;
+}
+
+export async function countShares(database: Database, ownerId: string): Promise<number> {
+  return (await database.read.select({ n: count() }).from(shares).where(eq(shares.ownerId, ownerId)))[0]?.n ?? 0;
+}
+
+/** Stores a share of a binding as it was read (`revision`); a conflict if it changed, or if the receiver is gone. */
+export function insertShare(database: Database, row: ShareRow, revision: string): Statement[] {
+  const binding = sql`SELECT 1 FROM host_bindings
+    WHERE id = ${row.resourceId} AND owner_id = ${row.ownerId} AND updated_at = ${revision}`;
+  const receiver =
+    row.userId === null
+      ? sql`SELECT 1 FROM groups WHERE id = ${row.groupId} AND enterprise_id = ${row.enterpriseId}`
+      : sql`SELECT 1 FROM users WHERE id = ${row.userId} AND enterprise_id = ${row.enterpriseId} AND left_at IS NULL`;
+  return [...guard(sql`EXISTS (${binding}) AND EXISTS (${receiver})`), database.read.insert(shares).values(row)];
+}
+
+export function deleteShare(database: Database, id: string): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM shares WHERE id = ${id})`),
+    database.read.delete(shares).where(eq(shares.id, id)),
+  ];
+}
+
+/** Stores that a user accepts a share in this revision. */
+export function acceptShare(
+  database: Database,
+  share: { readonly shareId: string; readonly userId: string; readonly revision: string },
+): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM shares JOIN host_bindings ON host_bindings.id = shares.resource_id
+      WHERE shares.id = ${share.shareId} AND host_bindings.updated_at = ${share.revision})`),
+    ...declineShare(database, share),
+    database.read.insert(shareAcceptances).values(share),
+  ];
+}
+
+/** Takes an acceptance back. */
+export function declineShare(
+  database: Database,
+  { shareId, userId }: { readonly shareId: string; readonly userId: string },
+): Statement[] {
+  const isOne = and(eq(shareAcceptances.shareId, shareId), eq(shareAcceptances.userId, userId));
+  return [database.read.delete(shareAcceptances).where(isOne)];
+}
