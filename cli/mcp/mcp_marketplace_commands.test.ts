@@ -30,6 +30,7 @@ const item: MarketplaceItem = {
   repository_url: null,
   website_url: null,
   has_icon: false,
+  rule_problem: null,
   packages: [
     {
       registry_type: 'npm',

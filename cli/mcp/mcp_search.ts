@@ -75,12 +75,17 @@ const COLUMNS: readonly Column<MarketplaceItem>[] = [
   { title: 'KIND', cell: kindsOf },
   {
     title: '',
-    cell: ({ installed, status }) => (installed ? 'installed' : status === 'active' ? '' : status),
-    style: ({ installed }) => (installed ? 'green' : 'yellow'),
+    cell: stateOf,
+    style: (item) => (stateOf(item) === 'installed' ? 'green' : 'yellow'),
   },
   { title: 'RISK', cell: (item) => risksOf(item), style: () => 'yellow' },
   { title: 'DESCRIPTION', cell: ({ description }) => shortenText(formatPublished(description), SHOWN_CHARACTERS) },
 ];
+
+function stateOf({ installed, status, rule_problem: rule }: MarketplaceItem): string {
+  if (rule !== null) return 'not allowed here';
+  return installed ? 'installed' : status === 'active' ? '' : status;
+}
 
 function kindsOf({ packages, remotes }: MarketplaceItem): string {
   const kinds = [...packages.map(({ registry_type }) => registry_type), ...remotes.map(() => 'remote')];
@@ -102,12 +107,13 @@ export async function viewEntry({ context, args, options, print }: Call<McpViewO
 }
 
 function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] {
-  const { name, version, description, status, repository_url, website_url, preview } = detail;
+  const { name, version, description, status, repository_url, website_url, preview, rule_problem: rule } = detail;
   const links = [repository_url, website_url].filter((link) => link !== null);
   return [
     paint('bold', formatPublished(`${name} ${version ?? ''}`.trim())),
     ...(description === '' ? [] : [formatPublished(description)]),
     ...(detail.risks.length === 0 ? [] : [paint('yellow', `risk: ${risksOf(detail)}`)]),
+    ...(rule === null ? [] : [paint('yellow', formatPublished(`it may not be used here: ${rule}`))]),
     ...(status === 'active' ? [] : [paint('yellow', `its publisher marked it as ${status}`)]),
     ...links.map((link) => formatPublished(link)),
     `versions: ${detail.versions.map((each) => formatPublished(each.version ?? '?')).join(', ')}`,

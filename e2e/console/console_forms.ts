@@ -83,6 +83,12 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     'Delete it',
     'The host binding is deleted',
   ),
+  '/mcp-rules': {
+    at: () => '/mcp-rules',
+    fill: () => ({ 'Only these:': 'yes', Sources: 'npm:@elsewhere/*' }),
+    press: 'Show what it stops',
+    shows: 'would be stopped',
+  },
   '/mcp-servers/install': {
     at: () => settings,
     fill: () => ({ region: 'eu', UNIT: 'celsius', 'Name (optional)': 'by-form' }),

@@ -61,6 +61,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
     page('an entry that deceives', () => `/marketplace/${HOSTILE}`),
     page('no entry', () => '/marketplace/io.example.none/gone', 404),
   ],
+  '/mcp-rules': [page('rules of the enterprise', () => '/mcp-rules')],
   '/mcp-servers': [page('installed servers', () => '/mcp-servers')],
   '/mcp-servers/install': [
     page('a preview', () => install),

@@ -181,6 +181,33 @@ describe('installed servers in the console', () => {
     expect((await serverNamed('tooled')).tools).toEqual({ allow: ['*', 'alerts'], deny: ['now'], approval: [] });
   });
 
+  test('are stopped by a rule that an admin saves without JavaScript, and marked wherever they are listed', async () => {
+    await install('ruled');
+    const { id } = await serverNamed('ruled');
+    const page = await suite.open('/mcp-rules', { javaScriptEnabled: false });
+    await page.getByLabel('Only these:').check();
+    await page.getByLabel('Sources').fill('npm:@other/*');
+    await page.getByRole('button', { name: 'Show what it stops' }).click();
+    const stopped = page.getByRole('row').filter({ hasText: 'ruled' });
+    expect(await stopped.innerText()).toContain('npm:@acme/weather is not on the list of servers that may run');
+    await page.getByRole('button', { name: 'Save for every member' }).click();
+    expect(await mainText(page)).toContain('The rules hold from now on');
+    expect((await serverNamed('ruled')).rule_problem).toContain('npm:@acme/weather');
+    await page.goto('/mcp-servers');
+    expect(await page.getByRole('row').filter({ hasText: 'ruled' }).innerText()).toContain('Stopped by a rule');
+    await page.goto(`/mcp-servers/${id}`);
+    expect(await mainText(page)).toContain('Stopped by a rule');
+    await page.goto(`/marketplace?q=${WEATHER}`);
+    expect(await page.locator('#results').innerText()).toMatch(/Not allowed here[^]*not on the list/);
+    await page.goto(`/marketplace/${WEATHER}`);
+    expect(await page.getByRole('link', { name: 'Install' }).count()).toBe(0);
+    expect(await mainText(page)).toContain('It may not be used here');
+    await page.goto(wizard);
+    expect(await page.getByRole('link', { name: 'Continue' }).count()).toBe(0);
+    await expectAccessible(await suite.open('/mcp-rules'));
+    await suite.world.api('PUT', '/v1/mcp-rules', {});
+  });
+
   test('do not lose a concurrent change', async () => {
     await install('twice');
     const { id } = await serverNamed('twice');

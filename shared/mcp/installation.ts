@@ -21,11 +21,12 @@ export interface InstallationOption {
 /**
  * How an entry is installed: the exact command or URL, its inputs, and warnings; or why it cannot be installed safely.
  * Without a choice the best package is used (specification section 4, Marketplace): npm, else any other that can be started,
- * else a remote server, streamable HTTP before SSE.
+ * else a remote server, streamable HTTP before SSE. What may not run here comes after what may.
  */
 export function planInstallation(
   entry: RegistryEntry,
   choice?: InstallChoice,
+  mayRun: (plan: InstallationPlan) => boolean = () => true,
 ): Result<InstallationPlan, NotInstallable> {
   if (entry.status === 'deleted') {
     return err({
@@ -34,13 +35,18 @@ export function planInstallation(
     });
   }
   if (choice !== undefined) return planChoice(entry, choice);
-  let first: NotInstallable | null = null;
+  let first: InstallationPlan | null = null;
+  let firstProblem: NotInstallable | null = null;
   for (const candidate of choicesOf(entry)) {
     const plan = planChoice(entry, candidate);
-    if (plan.ok) return plan;
-    first ??= plan.error;
+    if (!plan.ok) firstProblem ??= plan.error;
+    else if (mayRun(plan.value)) return plan;
+    else first ??= plan.value;
   }
-  return err(first ?? { reason: 'nothing_to_install', message: 'It has neither a package nor a remote address.' });
+  if (first !== null) return ok(first);
+  return err(
+    firstProblem ?? { reason: 'nothing_to_install', message: 'It has neither a package nor a remote address.' },
+  );
 }
 
 /** Every way to install an entry, best first. */

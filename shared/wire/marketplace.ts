@@ -89,6 +89,8 @@ const entryFields = {
   problems: z.array(z.string()),
   /** What to know before an install, for the way in which it is installed by default. */
   risks: z.array(z.object({ code: z.enum(ENTRY_RISK_CODES), text: z.string() })).default([]),
+  /** Why the rules of the caller's enterprise let none of its packages and remotes run; null if they let one run, and without sign-in. */
+  rule_problem: z.string().nullable().default(null),
 };
 
 /** A registry entry, and whether the caller has it installed; always false without sign-in. */
@@ -258,6 +260,8 @@ export const marketplacePreviewReply = z
     preview: installPreview,
     /** Null while inputs are missing or invalid. */
     outcome: outcome.nullable(),
+    /** Why the rules of the enterprise do not let it run; null if they do. */
+    rule_problem: z.string().nullable().default(null),
     required_credentials: z.array(requiredCredential),
     problems: z.array(inputProblem),
     ...freshness,

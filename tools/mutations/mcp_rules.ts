@@ -110,4 +110,20 @@ export const MCP_RULE_MUTATIONS: readonly Mutation[] = [
     replacement: 'server: { ...known.server, enabled: true } }',
     tests: [RULES],
   },
+  {
+    row: 'MCP: rules',
+    holds: 'the console saves only rules whose effect it has shown',
+    file: 'worker/routes/console/console_mcp_rules.ts',
+    text: "fields['step'] === 'save' && fields['checked'] === rules",
+    replacement: "fields['step'] === 'save'",
+    tests: ['worker/routes/console/console_mcp_rules.test.ts'],
+  },
+  {
+    row: 'MCP: rules',
+    holds: 'the console overwrites no concurrent change of the rules',
+    file: 'worker/routes/console/console_mcp_rules.ts',
+    text: "fields['before'] !== (await hashOf(stored))",
+    replacement: 'false',
+    tests: ['worker/routes/console/console_mcp_rules.test.ts'],
+  },
 ];

@@ -4,7 +4,7 @@ import { startMarketplace } from '../../e2e/marketplace/marketplace_world.ts';
 import type { RegistryServer } from '../../e2e/marketplace/registry_server.ts';
 import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
-import { marketplacePage } from '../../shared/wire/marketplace.ts';
+import { marketplacePage, type MarketplacePage } from '../../shared/wire/marketplace.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 
 const MINUTE_MS = 60_000;
@@ -46,6 +46,17 @@ async function everyPage(query: string): Promise<string[]> {
     cursor = `&cursor=${page.next_cursor}`;
   }
 }
+
+const marked = ({ items }: MarketplacePage) => items.filter(({ rule_problem: problem }) => problem !== null).length;
+
+test('an entry of which the rules of the enterprise let nothing run is marked, for its members only', async () => {
+  await control.asUser('PUT', '/v1/mcp-rules', { sources: [] });
+  const asMember = () => parseReply(marketplacePage, control.asUser('GET', '/v1/marketplace/servers?limit=5'));
+  expect(marked(await asMember())).toBeGreaterThan(0);
+  expect(marked(await browse('?limit=5'))).toBe(0);
+  await control.asUser('PUT', '/v1/mcp-rules', {});
+  expect(marked(await asMember())).toBe(0);
+});
 
 describe('before there is a mirror', () => {
   test('the first page comes from the registry, without waiting', async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { entryRisks } from '../../shared/mcp/entry_risks.ts';
+import { findEntryRuleProblem } from '../../shared/mcp/entry_rules.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplacePage, MarketplaceQuery } from '../../shared/wire/marketplace.ts';
@@ -8,7 +9,7 @@ import { decodeCursor, encodeCursor } from '../kernel/cursors.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMirror, type RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
-import { findInstalledNames, toItem } from './items.ts';
+import { findInstalledNames, rulesOfVisitor, toItem } from './items.ts';
 import { indexOf } from './mirror_index.ts';
 import { isSyncDue, SYNC_EVERY_MS, syncMirror } from './mirror_sync.ts';
 import { listUrl, type RegistryFailure } from './registry_client.ts';
@@ -53,12 +54,16 @@ export async function browse(
   if (!listed.ok) return listed;
   const entries = listed.value.documents.map((document) => entryOf(document));
   const names = entries.map(({ name }) => name);
-  const installed = await findInstalledNames(context, caller, names);
+  const [installed, rules] = await Promise.all([
+    findInstalledNames(context, caller, names),
+    rulesOfVisitor(context, caller),
+  ]);
   const { next, fetchedAt, stale, partial } = listed.value;
   return ok({
     items: entries.map((entry) => {
       const risks = entryRisks(entry, context.clock.now());
-      return toItem(entry, risks, { caller, installed: installed.has(entry.name) });
+      const ruleProblem = findEntryRuleProblem(rules, entry);
+      return toItem(entry, risks, { caller, installed: installed.has(entry.name), ruleProblem });
     }),
     next_cursor: next === null ? null : encodeCursor(next),
     fetched_at: fetchedAt,

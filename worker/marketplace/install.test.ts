@@ -5,6 +5,7 @@ import type { RegistryServer } from '../../e2e/marketplace/registry_server.ts';
 import { addUser, type InProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import {
+  marketplaceDetail,
   marketplaceInstallInput,
   type MarketplaceInstallInput,
   marketplaceInstallReply,
@@ -79,6 +80,29 @@ test('what a rule of the enterprise stops is refused before it is asked for, and
   await rule(['registry:io.example.acme/*']);
   const { server } = await installServer();
   expect(server).toMatchObject({ rule_problem: null });
+  await rule(null);
+});
+
+test('the marketplace says what a rule does not allow, and an install uses what it allows', async () => {
+  await rule(['pypi:*']);
+  const refusal = expect.stringContaining('npm:@acme/weather is not on the list');
+  const shown = async () =>
+    marketplaceDetail.parse(await (await control.asUser('GET', `/v1/marketplace/servers/${NAME}`)).json());
+  expect(await shown()).toMatchObject({
+    rule_problem: refusal,
+    options: [{ installable: false }, { installable: false }],
+  });
+  expect(marketplacePreviewReply.parse(await (await post({}, NAME, 'preview')).json()).rule_problem).toEqual(refusal);
+  await rule(['host:*.example.com']);
+  expect(await shown()).toMatchObject({
+    rule_problem: null,
+    preview: { mode: 'remote' },
+    options: [{ installable: false, problem: { reason: 'mcp_rule' } }, { installable: true }],
+  });
+  expect((await installServer({ name: `${SERVER}-remote` })).server).toMatchObject({ mode: 'remote' });
+  await control.asUser('PUT', '/v1/mcp-rules', { isolation: 'container' });
+  const boxed = (await installServer({ name: `${SERVER}-boxed` })).server;
+  expect(boxed).toMatchObject({ mode: 'local', isolation: 'container', rule_problem: null });
   await rule(null);
 });
 

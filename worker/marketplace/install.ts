@@ -1,6 +1,8 @@
 import type { CompletedInstallation } from '../../shared/mcp/complete_installation.ts';
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
+import { isContainerCommand } from '../../shared/mcp/server_isolation.ts';
 import type { Owner } from '../../shared/model/host_binding.ts';
+import type { McpRules } from '../../shared/model/mcp_rules.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { type ApiError, fieldProblems } from '../../shared/wire/errors.ts';
@@ -13,7 +15,7 @@ import {
 } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type Caller, ownerId, writableOwner } from '../kernel/caller.ts';
 import { storeMcpCredential } from '../services/mcp/mcp_credentials.ts';
-import { checkRules } from '../services/mcp/apply_rules.ts';
+import { checkRules, rulesOf } from '../services/mcp/apply_rules.ts';
 import { toRecordOf } from '../services/mcp/mcp_server_records.ts';
 import { createMcpServer, getMcpServer, mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import { type Changed, withPolicyVersion } from '../kernel/policy_change.ts';
@@ -56,17 +58,24 @@ export async function install(
   if (!mayWrite.ok) return mayWrite;
   const before = await findInstalled(context, caller, target);
   if (before !== null) return answerAsItIs(context, caller, before);
-  const planned = await planEntry(context, registryId, input, 'fresh');
+  const rules = await rulesOf(context, caller.enterpriseId);
+  const planned = await planEntry(context, registryId, { ...input, freshness: 'fresh', rules });
   if (!planned.ok) return planned;
   const complete = completePlan(planned.value.plan, input.inputs);
   if (!complete.ok) return complete;
-  const configuration = configurationOf(planned.value.entry, complete.value, { ...target, isolation: input.isolation });
+  const isolation = input.isolation ?? leastIsolation(rules, complete.value);
+  const configuration = configurationOf(planned.value.entry, complete.value, { ...target, isolation });
   if (!configuration.ok) return configuration;
   const draft = { id: '', revision: 1, enterpriseId: caller.enterpriseId, record: JSON.stringify(configuration.value) };
   const refused = await checkRules(context, draft, true);
   if (refused !== null) return err(refused);
   if (input.dry_run === true) return dryRun(context, caller, complete.value);
   return create(context, caller, { target, configuration: configuration.value, complete: complete.value });
+}
+
+/** What the rules ask for, if the caller has chosen nothing; a command that starts a container is one already. */
+function leastIsolation({ isolation }: McpRules, { command }: CompletedInstallation) {
+  return isolation === 'container' && !isContainerCommand(command) ? isolation : undefined;
 }
 
 /** The caller's server that an install of this entry would create again. */
@@ -83,7 +92,7 @@ async function findInstalled(
 function configurationOf(
   entry: RegistryEntry,
   complete: CompletedInstallation,
-  { registryId, owner, name, isolation }: InstallTarget & Pick<MarketplaceInstallInput, 'isolation'>,
+  { registryId, owner, name, isolation }: InstallTarget & { readonly isolation: MarketplaceInstallInput['isolation'] },
 ): Result<ValidMcpServer, ApiError> {
   const { mode, command, env, url, transport, headers, version } = complete;
   const input: McpServerInput = {

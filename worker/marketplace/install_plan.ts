@@ -1,11 +1,15 @@
 import { completeInstallation, type CompletedInstallation } from '../../shared/mcp/complete_installation.ts';
 import type { InputProblem, InputValues } from '../../shared/mcp/install/input_values.ts';
 import type { InstallationPlan, InstallChoice, NotInstallable } from '../../shared/mcp/install/plan.ts';
+import { findPlanRuleProblem } from '../../shared/mcp/entry_rules.ts';
 import { mcpReference } from '../../shared/mcp/references.ts';
 import { planInstallation } from '../../shared/mcp/installation.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplacePreviewInput, MarketplacePreviewReply } from '../../shared/wire/marketplace.ts';
+import type { McpRules } from '../../shared/model/mcp_rules.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { rulesOf } from '../services/mcp/apply_rules.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
 import { toMarketplaceInput, toPreview } from './install_preview.ts';
@@ -21,16 +25,23 @@ interface Planned extends FoundEntry {
 /** The wanted package, remote and version. */
 type Wanted = Pick<MarketplacePreviewInput, 'package' | 'remote' | 'version'>;
 
-/** Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
+/**
+ * Without a wanted package or remote, the best one that the rules of the enterprise let run. Refuses with `not_found`,
+ * `registry_unavailable`, `package_not_installable`.
+ */
 export async function planEntry(
   context: MarketplaceContext,
   registryId: string,
-  wanted: Wanted,
-  freshness: Freshness,
+  wanted: Wanted & { readonly freshness: Freshness; readonly rules: McpRules },
 ): Promise<Result<Planned, ApiError>> {
-  const found = await findEntry(context, { name: registryId, version: wanted.version ?? null }, freshness);
+  const found = await findEntry(context, { name: registryId, version: wanted.version ?? null }, wanted.freshness);
   if (!found.ok) return found;
-  const plan = planInstallation(found.value.entry, choiceOf(wanted));
+  const { entry } = found.value;
+  const plan = planInstallation(
+    entry,
+    choiceOf(wanted),
+    (each) => findPlanRuleProblem(wanted.rules, entry.name, each) === null,
+  );
   return plan.ok ? ok({ ...found.value, plan: plan.value }) : err(notInstallableError(registryId, plan.error));
 }
 
@@ -72,13 +83,16 @@ function withOpenId(complete: CompletedInstallation): CompletedInstallation {
  */
 export async function previewInstall(
   context: MarketplaceContext,
+  caller: Caller,
   registryId: string,
   input: MarketplacePreviewInput,
 ): Promise<Result<MarketplacePreviewReply, ApiError>> {
-  const planned = await planEntry(context, registryId, input, 'any');
+  const rules = await rulesOf(context, caller.enterpriseId);
+  const planned = await planEntry(context, registryId, { ...input, freshness: 'any', rules });
   if (!planned.ok) return planned;
-  const { plan, fetchedAt, isStale } = planned.value;
-  const shown = { preview: toPreview(plan), fetched_at: fetchedAt, stale: isStale };
+  const { plan, entry, fetchedAt, isStale } = planned.value;
+  const ruleProblem = findPlanRuleProblem(rules, entry.name, plan);
+  const shown = { preview: toPreview(plan), rule_problem: ruleProblem, fetched_at: fetchedAt, stale: isStale };
   const complete = completeInstallation(plan, NO_SERVER, input.inputs ?? {});
   if (!complete.ok) return ok({ ...shown, outcome: null, required_credentials: [], problems: [...complete.error] });
   const { command, env, url, headers, requiredCredentials } = withOpenId(complete.value);

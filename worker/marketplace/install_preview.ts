@@ -1,6 +1,7 @@
 import type { InstallationOption } from '../../shared/mcp/installation.ts';
 import type { InstallationPlan, PlanField, PlanInput } from '../../shared/mcp/install/plan.ts';
 import { previewText, previewUrl, previewWords } from '../../shared/mcp/install/preview.ts';
+import { toSentence } from '../../shared/model/sentence.ts';
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import type { InstallPreview, MarketplaceDetail, MarketplaceInput } from '../../shared/wire/marketplace.ts';
 
@@ -32,10 +33,15 @@ export function toMarketplaceInput(input: PlanInput): MarketplaceInput {
 
 type OptionView = MarketplaceDetail['options'][number];
 
-/** A way to install an entry, in the list's format. */
-export function toOption(entry: RegistryEntry, { choice, plan }: InstallationOption): OptionView {
-  const problem = plan.ok ? null : { reason: plan.error.reason, message: plan.error.message };
-  return { ...choice, ...labelOf(entry, choice), installable: plan.ok, problem };
+/** A way to install an entry, in the list's format. `ruleProblem`: why the enterprise does not let it run. */
+export function toOption(
+  entry: RegistryEntry,
+  { choice, plan }: InstallationOption,
+  ruleProblem: string | null,
+): OptionView {
+  const rule = ruleProblem === null ? null : { reason: 'mcp_rule', message: toSentence(ruleProblem) };
+  const problem = plan.ok ? rule : { reason: plan.error.reason, message: plan.error.message };
+  return { ...choice, ...labelOf(entry, choice), installable: problem === null, problem };
 }
 
 function labelOf(entry: RegistryEntry, { kind, index }: OptionView | InstallationOption['choice']) {

@@ -1,8 +1,10 @@
 import type { EntryRisk } from '../../shared/mcp/entry_risks.ts';
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import type { RegistryArgument, RegistryInput } from '../../shared/mcp/registry/registry_input.ts';
+import { type McpRules, NO_MCP_RULES } from '../../shared/model/mcp_rules.ts';
 import type { MarketplaceItem } from '../../shared/wire/marketplace.ts';
 import type { Caller } from '../kernel/caller.ts';
+import { rulesOf } from '../services/mcp/apply_rules.ts';
 import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 
@@ -17,11 +19,25 @@ export async function findInstalledNames(
   return new Set(rows.map(({ registryId }) => registryId).filter((id) => id !== null));
 }
 
+/** What an entry is to the one who looks at it. */
+interface Visit {
+  /** Null without a sign-in. */
+  readonly caller: Caller | null;
+  readonly installed: boolean;
+  /** Why the caller's enterprise does not let it run; null if it does. */
+  readonly ruleProblem: string | null;
+}
+
+/** The rules of the caller's enterprise; none without a sign-in. */
+export async function rulesOfVisitor(context: MarketplaceContext, caller: Caller | null): Promise<McpRules> {
+  return caller === null ? NO_MCP_RULES : rulesOf(context, caller.enterpriseId);
+}
+
 /** An entry in the marketplace's format. */
 export function toItem(
   entry: RegistryEntry,
   risks: readonly EntryRisk[],
-  { caller, installed }: { readonly caller: Caller | null; readonly installed: boolean },
+  { caller, installed, ruleProblem }: Visit,
 ): MarketplaceItem {
   return {
     name: entry.name,
@@ -52,6 +68,7 @@ export function toItem(
     problems: [...entry.problems],
     risks: [...risks],
     installed,
+    rule_problem: ruleProblem,
   };
 }
 

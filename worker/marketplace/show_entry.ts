@@ -1,5 +1,7 @@
 import { entryRisks } from '../../shared/mcp/entry_risks.ts';
-import { installationOptions } from '../../shared/mcp/installation.ts';
+import { findEntryRuleProblem, findPlanRuleProblem } from '../../shared/mcp/entry_rules.ts';
+import type { InstallationPlan } from '../../shared/mcp/install/plan.ts';
+import { installationOptions, planInstallation } from '../../shared/mcp/installation.ts';
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import { ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
@@ -9,7 +11,7 @@ import { configurationOf } from '../services/mcp/mcp_configuration.ts';
 import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
 import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry } from './find_entry.ts';
-import { toItem } from './items.ts';
+import { rulesOfVisitor, toItem } from './items.ts';
 import { toOption, toPreview } from './install_preview.ts';
 
 /**
@@ -26,15 +28,18 @@ export async function showEntry(
   const { entry, versions, fetchedAt, isStale } = found.value;
   const rows = caller === null ? [] : await mcpServersInstalledFrom(context, caller, [entry.name]);
   const options = installationOptions(entry);
-  const plan = options.map((option) => option.plan).find(({ ok: isInstallable }) => isInstallable);
+  const rules = await rulesOfVisitor(context, caller);
+  const problemOf = (plan: InstallationPlan) => findPlanRuleProblem(rules, entry.name, plan);
+  const plan = planInstallation(entry, undefined, (each) => problemOf(each) === null);
+  const ruleProblem = findEntryRuleProblem(rules, entry);
   return ok({
-    ...toItem(entry, entryRisks(entry, context.clock.now(), plan), { caller, installed: rows.length > 0 }),
+    ...toItem(entry, entryRisks(entry, context.clock.now(), plan), { caller, installed: rows.length > 0, ruleProblem }),
     installed_servers: rows.map((row) => {
       return { id: row.id, name: row.name, owner: ownerName(row.ownerId), version: configurationOf(row).version };
     }),
     versions: versions.map((version) => toVersion(version)),
-    options: options.map((option) => toOption(entry, option)),
-    preview: plan?.ok === true ? toPreview(plan.value) : null,
+    options: options.map((option) => toOption(entry, option, option.plan.ok ? problemOf(option.plan.value) : null)),
+    preview: plan.ok ? toPreview(plan.value) : null,
     fetched_at: fetchedAt,
     stale: isStale,
   });

@@ -47,6 +47,7 @@ const DONE: Readonly<Record<string, string>> = {
   mcp_enabled: 'The server is enabled.',
   mcp_disabled: 'The server is disabled: gateways stop it.',
   mcp_tools_accepted: 'Accepted: gateways list and call them from now on.',
+  mcp_rules_saved: 'The rules hold from now on: gateways have them with their next policy.',
   mcp_tools_saved: 'The tools are saved.',
   mcp_credential_stored: 'Stored. The value is never shown again.',
   mcp_credential_removed: 'The stored value is deleted.',

@@ -72,6 +72,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
         pages: [
           { path: '/mcp-servers', title: 'Installed' },
           { path: '/marketplace', title: 'Marketplace' },
+          { path: '/mcp-rules', title: 'Rules' },
         ],
       },
       { path: '/report', title: 'Exposure', icon: 'shield' },

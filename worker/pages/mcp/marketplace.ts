@@ -21,6 +21,7 @@ import {
   freshnessWords,
   iconPath,
   riskLine,
+  ruleLine,
 } from './marketplace_words.ts';
 
 export interface MarketplaceView {
@@ -149,6 +150,7 @@ function result(item: MarketplaceItem): Html {
       <h2>
         <a href="${entryPath(name)}" data-result>${foreignText(title ?? name.split('/').at(-1) ?? name)}</a>
         ${entryState(item)} ${item.installed ? badge('good', 'Installed') : ''}
+        ${item.rule_problem === null ? '' : badge('warn', 'Not allowed here')}
       </h2>
       <p class="mono quiet">${foreignText(name)}</p>
       <p class="clamped">${foreignText(description)}</p>
@@ -156,7 +158,7 @@ function result(item: MarketplaceItem): Html {
         ${entryKinds(item).map((kind) => html`<span class="tag">${foreignText(kind)}</span> `)}
         ${version === null ? '' : html`<span class="quiet small number">${foreignText(version)}</span>`}
       </p>
-      ${riskLine(item)}
+      ${riskLine(item)} ${ruleLine(item)}
     </div>
   </li>`;
 }

@@ -20,6 +20,7 @@ import {
   freshnessWords,
   iconPath,
   riskLine,
+  ruleAlert,
   wizardPath,
 } from './marketplace_words.ts';
 import { publisherOf } from '../../../shared/mcp/publisher.ts';
@@ -46,9 +47,10 @@ export function marketplaceEntryPage(view: EntryView): Page {
       >`,
       lead: foreignText(entry.description),
       above: ABOVE,
-      actions: entry.preview === null ? '' : installButton(view),
+      actions: entry.preview === null || entry.rule_problem !== null ? '' : installButton(view),
     })}
-    ${riskLine(entry)} ${freshnessWords(entry, nowMs)} ${stateWords(entry)} ${installedServers(entry)}
+    ${riskLine(entry)} ${ruleAlert(entry)} ${freshnessWords(entry, nowMs)} ${stateWords(entry)}
+    ${installedServers(entry)}
     <section class="panel" aria-labelledby="preview-title">
       <h2 id="preview-title">What an install starts</h2>
       ${entry.preview === null ? notInstallable() : installPreview(entry.preview)}

@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { toSentence } from '../../../shared/model/sentence.ts';
 import type { MarketplaceItem } from '../../../shared/wire/marketplace.ts';
 import { alert } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
@@ -65,6 +66,21 @@ export function entryState({ status }: Pick<MarketplaceItem, 'status'>): Html | 
 export function riskLine({ risks }: Pick<MarketplaceItem, 'risks'>): Html | string {
   if (risks.length === 0) return '';
   return html`<p class="small risks">${foreignText(risks.map(({ text }) => text).join(' · '))}</p>`;
+}
+
+/** Why a rule of the enterprise lets nothing of it run, on one line. */
+export function ruleLine({ rule_problem: problem }: Pick<MarketplaceItem, 'rule_problem'>): Html | string {
+  return problem === null ? '' : html`<p class="small">${foreignText(toSentence(problem))}</p>`;
+}
+
+/** The same above the entry and above an install. */
+export function ruleAlert({ rule_problem: problem }: Pick<MarketplaceItem, 'rule_problem'>): Html | string {
+  if (problem === null) return '';
+  return alert(
+    'warn',
+    html`<p><strong>It may not be used here.</strong> ${foreignText(toSentence(problem))}</p>
+      <p><a href="/mcp-rules">Show the rules</a></p>`,
+  );
 }
 
 /** What is being installed; in the URL of each step. */

@@ -11,12 +11,16 @@ import type { Html } from '../frame/html.ts';
 import { inputField, inputFields } from './install_fields.ts';
 import { inputTable, installPreview } from './install_preview.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { entryPath, freshnessWords, type InstallSubject } from './marketplace_words.ts';
+import { entryPath, freshnessWords, type InstallSubject, ruleAlert } from './marketplace_words.ts';
 import { ownerField } from '../bindings/owner_field.ts';
 
 export interface InstallView {
   readonly subject: InstallSubject;
   readonly preview: InstallPreview;
+  /** Why the rules of the enterprise do not let it run; null if they do. */
+  readonly rule_problem: string | null;
+  /** Whether a local server runs in a container, because a rule says so. */
+  readonly isBoxed: boolean;
   /** Identifies the preview that the user reviewed. */
   readonly reviewed: string;
   readonly freshness: { readonly fetched_at: string; readonly stale: boolean };
@@ -27,7 +31,7 @@ export interface InstallView {
 export function installReviewPage(view: InstallView): Page {
   const { subject, preview, freshness, nowMs } = view;
   const next = pathWith('/mcp-servers/install', { ...subject, step: 'settings' });
-  const content = html`${head('Review what is installed', subject)} ${installSteps('Review')}
+  const content = html`${head('Review what is installed', subject)} ${installSteps('Review')} ${ruleAlert(view)}
     ${freshnessWords(freshness, nowMs)}
     <section class="panel" aria-labelledby="preview-title">
       <h2 id="preview-title">What is started</h2>
@@ -37,7 +41,10 @@ export function installReviewPage(view: InstallView): Page {
         [
           'Isolation',
           preview.mode === 'local'
-            ? html`A process of your user; <code>svc mcp update NAME --isolation container</code> runs it in a container`
+            ? view.isBoxed
+              ? 'In a container, by a rule of your enterprise'
+              : html`A process of your user; <code>svc mcp update NAME --isolation container</code> runs it in a
+                  container`
             : null,
         ],
       ])}
@@ -51,7 +58,7 @@ export function installReviewPage(view: InstallView): Page {
           </section>`
     }
     <div class="actions">
-      <a class="button primary" href="${next}">Continue</a>
+      ${view.rule_problem === null ? html`<a class="button primary" href="${next}">Continue</a>` : ''}
       <a class="button" href="${entryPath(subject.registry_id)}">Cancel</a>
     </div>`;
   return layout('Install a server', content, 'narrow');

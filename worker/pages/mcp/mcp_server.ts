@@ -66,7 +66,7 @@ export function mcpServerPage(view: McpServerView): Page {
         ['Changed', html`${timeAgo(server.updated_at, nowMs)}, revision ${server.revision}`],
       ])}
     </section>
-    ${ruleWords(server)} ${startedSection(server)} ${refusedHosts(server)} ${credentials(view)}
+    ${startedSection(server)} ${refusedHosts(server)} ${credentials(view)}
     ${server.mode === 'local' ? machineSteps(server) : signInPanel(server, nowMs, mayChange)} ${tools(view)}
     ${logPanel(server, view.events, nowMs)} ${history(view)}`;
   return layout(server.name, content);
@@ -83,11 +83,6 @@ function actions({ id, enabled }: McpServerRecord): Html {
 
 function adminsChange(): Html {
   return alert('info', 'Your enterprise owns this server: its admins change it, and its members use it.');
-}
-
-/** Why a rule of the enterprise stops it. */
-function ruleWords({ rule_problem: problem }: McpServerRecord): Html | string {
-  return problem === null ? '' : alert('warn', html`<strong>It does not run:</strong> ${foreignText(problem)}`);
 }
 
 function newerWords({ server, newer }: McpServerView): Html | string {

@@ -20,8 +20,12 @@ const HEALTH: Readonly<Record<HealthState, readonly [BadgeKind, string]>> = {
 };
 
 /** What runs, by a machine's last report, and its age. */
-export function healthWords({ enabled, health }: Pick<McpServerRecord, 'enabled' | 'health'>, nowMs: number): Html {
+export function healthWords(
+  { enabled, health, rule_problem: rule }: Pick<McpServerRecord, 'enabled' | 'health' | 'rule_problem'>,
+  nowMs: number,
+): Html {
   if (!enabled) return badge('plain', 'Disabled');
+  if (rule !== null) return html`${badge('warn', 'Stopped by a rule')} <span class="sub">${foreignText(rule)}</span>`;
   if (health === null) return badge('plain', 'Not started yet');
   const [kind, word] = HEALTH[health.state];
   return html`${badge(kind, word)}

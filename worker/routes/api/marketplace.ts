@@ -76,8 +76,8 @@ export const postMarketplacePreview = forUser({
   body: marketplacePreviewInput,
   isBodyOptional: true,
   replies: { 200: marketplacePreviewReply },
-  async handle({ context, params, body }) {
-    return jsonReply(await previewInstall(context, params.registryId, body ?? {}));
+  async handle({ context, who, params, body }) {
+    return jsonReply(await previewInstall(context, who, params.registryId, body ?? {}));
   },
 });
 

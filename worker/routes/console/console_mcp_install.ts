@@ -19,8 +19,9 @@ import {
   installSettingsPage,
   type InstallView,
 } from '../../pages/mcp/mcp_install.ts';
-import { mayActAs } from '../../kernel/caller.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
+import { describeMcpRules } from '../../services/mcp/mcp_rules.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { redirectDone, type Fields, forChange, formAgain, forReader, problem } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
@@ -29,7 +30,7 @@ import { toSentence } from '../../../shared/model/sentence.ts';
 
 /** `GET /mcp-servers/install?registry_id=&version=&package=&remote=&step=` */
 export const getMcpInstall = forReader(async (c, caller) => {
-  const view = await viewOf(c, c.req.query());
+  const view = await viewOf(c, caller, c.req.query());
   if (!view.ok) return problem(c, caller, view.error);
   const isSettings = c.req.query('step') === 'settings';
   const shown = isSettings
@@ -40,7 +41,7 @@ export const getMcpInstall = forReader(async (c, caller) => {
 
 /** `POST /mcp-servers/install` */
 export const submitMcpInstall = forChange(async (c, caller, fields) => {
-  const view = await viewOf(c, fields);
+  const view = await viewOf(c, caller, fields);
   if (!view.ok) return problem(c, caller, view.error);
   if (fields['reviewed'] !== view.value.reviewed)
     return consolePage(c, caller, changedSinceReviewPage(view.value), 409);
@@ -76,16 +77,18 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
   );
 });
 
-async function viewOf(c: AppContext, query: Fields): Promise<Result<InstallView, ApiError>> {
+async function viewOf(c: AppContext, caller: Caller, query: Fields): Promise<Result<InstallView, ApiError>> {
   const subject = subjectOf(query);
   const parsed = marketplacePreviewInput.safeParse(choiceOf(subject));
   if (!parsed.success) return err(invalidInput('query', parsed.error));
   const context = c.get('context');
-  const preview = await previewInstall(context, subject.registry_id, parsed.data);
+  const preview = await previewInstall(context, caller, subject.registry_id, parsed.data);
   if (!preview.ok) return preview;
   return ok({
     subject,
     preview: preview.value.preview,
+    rule_problem: preview.value.rule_problem,
+    isBoxed: (await describeMcpRules(context, caller)).isolation === 'container',
     reviewed: await fingerprint(preview.value),
     freshness: preview.value,
     nowMs: context.clock.now(),

@@ -40,6 +40,7 @@ import {
   submitMcpCredentials,
   submitTools,
 } from './console_mcp_servers.ts';
+import { getMcpRulesPage, submitMcpRules } from './console_mcp_rules.ts';
 import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './console_mcp_tools.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { DEPARTURE_PAGES } from './console_departure.ts';
@@ -107,6 +108,8 @@ const MCP_PAGES: readonly PageEntry[] = [
   ['get', '/marketplace', getMarketplace],
   ['get', '/marketplace/{registryId+}', getMarketplaceEntry],
   ['get', '/marketplace-icons/{registryId+}', getMarketplaceIcon],
+  ['get', '/mcp-rules', getMcpRulesPage],
+  ['post', '/mcp-rules', submitMcpRules],
   ['get', '/mcp-servers', getMcpServersPage],
   ['get', '/mcp-servers/install', getMcpInstall],
   ['post', '/mcp-servers/install', submitMcpInstall],
