@@ -27,6 +27,7 @@ const RECORD = {
     scopes: ['a', 'b'],
   },
   minted: null,
+  last_minted_at: '2026-01-01T11:00:00.000Z',
   failure: { message: 'id.example.test refused (invalid_client)', at: '2026-01-01T11:59:00.000Z' },
   updated_at: '2026-01-01T11:59:00.000Z',
 };

@@ -2,6 +2,8 @@ import type { Command } from 'commander';
 import { SOURCE_KINDS, type SourceKind } from '../../shared/model/source_kind.ts';
 import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
 import {
+  type FieldForm,
+  readSourceField,
   secretSource,
   SOURCE_FIELDS,
   sourceKeyName,
@@ -17,7 +19,6 @@ import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { type OwnerOption, ownerFilter, ownerOption, withSecretSource } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { readSecret, requireSource, type SecretSource as KeyInput } from '../terminal/read_secret.ts';
-import { toCount } from './binding_input.ts';
 import { fetchSources } from './fetch_sources.ts';
 import { removeSecret } from './remove_secret.ts';
 
@@ -143,7 +144,7 @@ function readSource(kind: string, set: readonly string[]): SecretSource {
 }
 
 function readField(kind: SourceKind, text: string): [string, unknown] {
-  const forms: Readonly<Record<string, string>> = SOURCE_FIELDS[kind];
+  const forms: Readonly<Record<string, FieldForm>> = SOURCE_FIELDS[kind];
   const end = text.indexOf('=');
   const name = text.slice(0, Math.max(0, end));
   const value = text.slice(end + 1);
@@ -156,15 +157,7 @@ function readField(kind: SourceKind, text: string): [string, unknown] {
       `a value of --set names no field of ${kind}: write FIELD=VALUE with one of ${fields}`,
     );
   }
-  if (form === 'text') return [name, value];
-  if (form === 'number') return [name, toCount(value)];
-  const items = value.split(/[\s,]+/).filter((item) => item !== '');
-  return [name, form === 'list' ? items : Object.fromEntries(items.map((item) => splitPair(item)))];
-}
-
-function splitPair(item: string): [string, string] {
-  const end = item.search(/[=:]/);
-  return end < 0 ? [item, ''] : [item.slice(0, end), item.slice(end + 1)];
+  return [name, readSourceField(form, value)];
 }
 
 async function listSources(call: Call<OwnerOption>): Promise<undefined> {
@@ -189,7 +182,15 @@ async function showSource(call: Call<OwnerOption>): Promise<undefined> {
   call.print.data(found.length === 1 ? record : { items: found }, () => found.map(sourceText).join('\n'));
 }
 
-function sourceText({ ref, owner, source, minted, failure, description }: SourceRecord): string {
+function sourceText({
+  ref,
+  owner,
+  source,
+  minted,
+  last_minted_at: mintedAt,
+  failure,
+  description,
+}: SourceRecord): string {
   const { kind, ...fields } = source;
   const lines = Object.entries(fields).map(
     ([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`,
@@ -197,7 +198,7 @@ function sourceText({ ref, owner, source, minted, failure, description }: Source
   const held = minted === null ? 'none is held now' : `for ${minted.for}, until ${minted.until}`;
   const failed = failure === null ? [] : [`last failure: ${failure.message} (${failure.at})`];
   const about = description === null ? [] : [`description: ${description}`];
-  return `${[`${ref} (${owner}): ${kind}`, ...about, ...lines, `value: ${held}`, ...failed].join('\n  ')}\n`;
+  return `${[`${ref} (${owner}): ${kind}`, ...about, ...lines, `value: ${held}`, `last minted: ${mintedAt ?? 'not yet'}`, ...failed].join('\n  ')}\n`;
 }
 
 async function testSource(call: Call<TestOptions>): Promise<undefined> {

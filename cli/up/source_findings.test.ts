@@ -20,6 +20,7 @@ const SOURCE: SourceRecord = {
     algorithm: 'RS256',
   },
   minted: null,
+  last_minted_at: null,
   failure: null,
   updated_at: AT,
 };

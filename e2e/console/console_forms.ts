@@ -47,6 +47,19 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Store',
     shows: 'The secret is stored',
   },
+  '/secrets/sources': {
+    at: () => '/secrets/sources/new?kind=client_credentials',
+    fill: () => ({
+      Path: 'ci/form',
+      'Token URL': 'https://id.example.test/token',
+      'Client id': 'form',
+      Key: PLANTED_SECRET,
+    }),
+    press: 'Store',
+    shows: 'The source is stored',
+  },
+  // No provider has the name of the test.
+  '/secrets/source': { at: null, press: 'Ask the provider', shows: 'gives no value' },
   '/secrets/delete': confirmedForm(
     () => '/secrets/delete?path=user/form&owner=personal',
     'user/form',

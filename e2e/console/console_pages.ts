@@ -32,6 +32,11 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/report': [page('sealability', () => '/report')],
   '/secrets': [page('secrets', () => '/secrets'), page('secrets, stored', () => '/secrets?done=secret_stored')],
   '/secrets/new': [page('a new secret', () => '/secrets/new')],
+  '/secrets/sources/new': [
+    page('a new source', () => '/secrets/sources/new?kind=github_app'),
+    page('a source to change', () => '/secrets/sources/new?kind=client_credentials&path=ci/minted'),
+  ],
+  '/secrets/source': [page('a minted secret', () => '/secrets/source?path=ci/minted&owner=personal&plan=1')],
   '/secrets/delete': [page('a secret to delete', () => '/secrets/delete?path=user/github&owner=personal')],
   '/bindings': [
     page('bindings', () => '/bindings'),

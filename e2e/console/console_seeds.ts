@@ -49,6 +49,8 @@ export async function seedEverything(world: ConsoleWorld, database: Database): P
   const oauthId = await make('/v1/connectors', OAUTH_SPEC);
   const client = { kind: 'oauth2', client_id: 'client-of-a-test', client_secret: `${PLANTED_SECRET}-client` };
   await world.api('PUT', `/v1/connectors/${oauthId}/credential`, client);
+  const source = { kind: 'client_credentials', token_url: 'https://id.example.test/token', client_id: 'ci' };
+  await world.api('POST', '/v1/secret-sources', { path: 'ci/minted', source, key: `${PLANTED_SECRET}-source` });
   const signIns = signInsPage.parse(await world.api('GET', '/v1/sessions')).items;
   const [sidecar] = sidecarsPage.parse(await world.api('GET', '/v1/sidecars')).items;
   return {

@@ -212,8 +212,40 @@ export function sourceKeyName(
   return isShared ? 'client secret' : 'private key';
 }
 
-/** How a field of a source is written at a command line: `text`, a number, a list with commas, or pairs `name=value` with commas. */
-type FieldForm = 'text' | 'number' | 'list' | 'pairs';
+/** How a field of a source is written as a text: `text`, a number, a list with commas, or pairs `name=value` with commas. */
+export type FieldForm = 'text' | 'number' | 'list' | 'pairs';
+
+/** The fields without which there is no source of a kind. */
+export function requiredSourceFields(kind: SourceKind): ReadonlySet<string> {
+  const schema = SOURCES.find(({ shape }) => shape.kind.value === kind);
+  const fields = Object.entries(schema?.shape ?? {}).filter(([name]) => name !== 'kind');
+  return new Set(fields.filter(([, field]) => !field.safeParse(undefined).success).map(([name]) => name));
+}
+
+/** The value of a field that was written as a text. A number that is none stays a text, which the schema refuses. */
+export function readSourceField(form: FieldForm, text: string): unknown {
+  if (form === 'text') return text;
+  if (form === 'number') return /^\d+$/.test(text.trim()) ? Number(text) : text;
+  if (form === 'list') return text.split(/[\s,]+/).filter((item) => item !== '');
+  const items = text.split(/[\n,]+/).map((item) => item.trim());
+  return Object.fromEntries(items.filter((item) => item !== '').map((item) => splitPair(item)));
+}
+
+function splitPair(item: string): [string, string] {
+  const end = item.includes('=') ? item.indexOf('=') : item.indexOf(':');
+  return end < 0 ? [item, ''] : [item.slice(0, end), item.slice(end + 1)];
+}
+
+/** The text of a field's value, which {@link readSourceField} reads. */
+export function sourceFieldText(value: unknown): string {
+  if (value === undefined) return '';
+  if (Array.isArray(value)) return value.join(', ');
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return Object.entries(value)
+    .map((pair) => pair.join('='))
+    .join(', ');
+}
 
 const ROLE_FIELDS = {
   role_arn: 'text',
@@ -318,6 +350,8 @@ export const sourceRecord = z
     source: secretSource,
     /** The value that is held now; null if none is. */
     minted: z.object({ for: z.string(), at: time, until: time }).nullable(),
+    /** Of the last value for a request, whether it is still held or not; null since the source was stored or changed. */
+    last_minted_at: time.nullable(),
     /** The last failure since the last value. */
     failure: z.object({ message: z.string(), at: time }).nullable(),
     updated_at: time,

@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import type { SourceKind } from '../../../shared/model/source_kind.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import type { CredentialUse, VaultUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -15,12 +16,15 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from './owner_field.ts';
 import { removalEffects, type RemovalView } from './removal_effects.ts';
+import { SOURCE_TITLES } from './source_words.ts';
 import { LAST_USED_NOTE, lastUsedWords, useLink } from './use_words.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
 
 interface SecretsView {
   readonly use: VaultUse;
+  /** What mints the value; null if it is stored. */
+  readonly sourceOf: (secret: SecretRecord) => { readonly kind: SourceKind; readonly isFailing: boolean } | null;
   readonly query: ListQuery;
   readonly done: string | undefined;
   readonly nowMs: number;
@@ -52,7 +56,8 @@ export function secretsPage(view: SecretsView): Page {
   const content = html`${pageHeader({
     title: 'Secrets',
     lead: 'Write-only: no page shows a value. Bindings and connectors add it to requests.',
-    actions: html`<a class="button primary" href="/secrets/new">Store a secret</a>`,
+    actions: html`<a class="button" href="/secrets/sources/new">Have one minted</a>
+      <a class="button primary" href="/secrets/new">Store a secret</a>`,
   })}
   ${flash(done)} ${list} ${use.secrets.items.length === 0 ? '' : LAST_USED_NOTE}`;
   return layout('Secrets', content);
@@ -75,7 +80,7 @@ function noSecrets(): Html {
   });
 }
 
-function table({ use, nowMs, isAdmin }: SecretsView, shown: readonly SecretRecord[]): Html {
+function table({ use, sourceOf, nowMs, isAdmin }: SecretsView, shown: readonly SecretRecord[]): Html {
   return dataTable<SecretRecord>({
     caption: 'Secrets',
     rows: shown,
@@ -83,9 +88,7 @@ function table({ use, nowMs, isAdmin }: SecretsView, shown: readonly SecretRecor
     columns: [
       {
         title: 'Reference',
-        cell: ({ ref, description }) =>
-          html`<code>${ref}</code>
-            ${description === null ? '' : html`<span class="sub">${foreignText(description)}</span>`}`,
+        cell: (secret) => referenceCell(secret, sourceOf(secret)),
       },
       { title: 'Used by', cell: (secret) => usersCell(use.usersOf(secret)) },
       { title: 'Last used', cell: (secret) => lastUsedWords(use.lastFetchOf(secret), nowMs) },
@@ -99,7 +102,7 @@ function table({ use, nowMs, isAdmin }: SecretsView, shown: readonly SecretRecor
       {
         title: 'Actions',
         isActions: true,
-        cell: (secret) => (isAdmin || secret.owner === 'personal' ? actions(secret) : ''),
+        cell: (secret) => (isAdmin || secret.owner === 'personal' ? actions(secret, sourceOf(secret)) : ''),
       },
     ],
   });
@@ -116,10 +119,25 @@ function usersCell(users: readonly CredentialUse[]): Html {
   </ul>`;
 }
 
-function actions({ path, owner }: SecretRecord): Html {
+type MintedBy = ReturnType<SecretsView['sourceOf']>;
+
+function referenceCell({ ref, description, path, owner }: SecretRecord, mintedBy: MintedBy): Html {
+  const about = description === null ? '' : html`<span class="sub">${foreignText(description)}</span>`;
+  if (mintedBy === null) return html`<code>${ref}</code> ${about}`;
+  const { kind, isFailing } = mintedBy;
+  return html`<a href="${pathWith('/secrets/source', { path, owner })}"><code>${ref}</code></a>
+    <span class="sub">minted: ${SOURCE_TITLES[kind].title}${isFailing ? html`, <strong>failing</strong>` : ''}</span>
+    ${about}`;
+}
+
+function actions({ path, owner }: SecretRecord, mintedBy: MintedBy): Html {
+  const replace =
+    mintedBy === null
+      ? pathWith('/secrets/new', { path, owner })
+      : pathWith('/secrets/sources/new', { kind: mintedBy.kind, path, owner });
   return html`<div class="actions">
-    <a class="button compact" href="${pathWith('/secrets/new', { path, owner })}"
-      >Replace<span class="hidden-but-read"> ${path}</span></a
+    <a class="button compact" href="${replace}"
+      >${mintedBy === null ? 'Replace' : 'Change'}<span class="hidden-but-read"> ${path}</span></a
     >
     <a class="button compact danger" href="${pathWith('/secrets/delete', { path, owner })}"
       >Delete<span class="hidden-but-read"> ${path}</span></a

@@ -11,6 +11,7 @@ export function alert(kind: AlertKind, content: Content): Html {
 /** The message after a change. The query contains only a code; otherwise a link could make a page show any text. */
 const DONE: Readonly<Record<string, string>> = {
   secret_stored: 'The secret is stored. Its value is never shown again.',
+  source_stored: 'The source is stored: its provider mints the value when a request needs it. Try it below.',
   secret_deleted: 'The secret is deleted.',
   binding_created: 'The host binding is in force.',
   binding_changed: 'The change is in force.',

@@ -9,6 +9,7 @@ import { newSecretPage, secretDeletionPage, secretsPage } from '../../pages/bind
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { previewSecretRemoval } from '../../services/vault/removal_preview.ts';
 import { describeVaultUse } from '../../services/vault/credential_uses.ts';
+import { listSourceRecords } from '../../services/sources/secret_sources.ts';
 import { removeSecret, storeSecret } from '../../services/vault/secrets.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import { redirectDone, forChange, formAgain, forReader, invalidForm, toRefusedForm, dropEmpty } from './console.ts';
@@ -21,8 +22,17 @@ const SECRET_FIELDS = ['value'];
 /** `GET /secrets?q=&sort=&page=` */
 export const getSecretsPage = forReader(async (c, caller) => {
   const context = c.get('context');
-  const use = await describeVaultUse(context, caller);
-  const view = { use, query: listQueryOf(c.req.query()), done: c.req.query('done'), nowMs: context.clock.now() };
+  const [use, sources] = await Promise.all([describeVaultUse(context, caller), listSourceRecords(context, caller)]);
+  const kinds = new Map(
+    sources.map(({ id, source, failure }) => [id, { kind: source.kind, isFailing: failure !== null }]),
+  );
+  const view = {
+    use,
+    sourceOf: ({ id }: { readonly id: string }) => kinds.get(id) ?? null,
+    query: listQueryOf(c.req.query()),
+    done: c.req.query('done'),
+    nowMs: context.clock.now(),
+  };
   return consolePage(c, caller, secretsPage({ ...view, isAdmin: mayActAs(caller, 'admin') }));
 });
 
@@ -47,7 +57,7 @@ export const submitSecret = forChange(async (c, caller, fields) => {
 });
 
 /** A whole reference may be pasted into the field of the path. */
-function vaultPathIn(text: string): string {
+export function vaultPathIn(text: string): string {
   const path = text.trim();
   return path.startsWith(VAULT_SCHEME) ? path.slice(VAULT_SCHEME.length) : path;
 }

@@ -25,6 +25,7 @@ import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './conso
 import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
 import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
 import { getNewSecret, getSecretsPage, secretDeletion, submitSecret } from './console_secrets.ts';
+import { getNewSource, getSource, submitSource, submitSourceTest } from './console_sources.ts';
 import { getMarketplace, getMarketplaceEntry, getMarketplaceIcon } from './console_marketplace.ts';
 import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from './console_mcp_new_and_edit.ts';
 import { getMcpSignIn, mcpSignInForgetting, submitMcpSignIn } from './console_mcp_sign_in.ts';
@@ -88,6 +89,10 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/secrets', getSecretsPage],
   ['get', '/secrets/new', getNewSecret],
   ['post', '/secrets', submitSecret],
+  ['get', '/secrets/sources/new', getNewSource],
+  ['post', '/secrets/sources', submitSource],
+  ['get', '/secrets/source', getSource],
+  ['post', '/secrets/source', submitSourceTest],
   ['get', '/secrets/delete', secretDeletion.ask],
   ['post', '/secrets/delete', secretDeletion.submit],
   ['get', '/bindings', getBindings],

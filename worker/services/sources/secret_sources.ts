@@ -215,6 +215,7 @@ function toRecord(context: ServiceContext, { secret, source }: SourcedSecret): S
     source: sourceOf(source),
     minted:
       isHeld && mintedFor !== null && mintedAt !== null ? { for: mintedFor, at: mintedAt, until: expiresAt } : null,
+    last_minted_at: mintedAt,
     failure: failure !== null && failedAt !== null ? { message: failure, at: failedAt } : null,
     updated_at: source.updatedAt,
   };

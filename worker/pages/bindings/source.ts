@@ -1,0 +1,134 @@
+import { html } from 'hono/html';
+import { type SourcePlan, sourceFieldText, type SourceRecord } from '../../../shared/wire/secret_sources.ts';
+import type { CredentialUse } from '../../services/vault/credential_uses.ts';
+import { alert, flash } from '../components/alert.ts';
+import { codeBlock } from '../components/code_block.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import { exactTime, timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { SOURCE_FIELD_WORDS, SOURCE_TITLES } from './source_words.ts';
+import { lastUsedWords, useLink } from './use_words.ts';
+
+/** What a provider said when it was asked for a value that nobody gets. */
+export type SourceTested = { readonly minted_for: string; readonly until: string } | { readonly refusal: string };
+
+interface SourceView {
+  readonly record: SourceRecord;
+  readonly users: readonly CredentialUse[];
+  readonly lastUse: string | null;
+  readonly plan: SourcePlan | null;
+  readonly tested: SourceTested | null;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+  /** Whether the user may change it. */
+  readonly mayChange: boolean;
+}
+
+/** A minted secret: what mints it, what is held now, and what failed last. */
+export function sourcePage(view: SourceView): Page {
+  const { record, plan, tested, done, mayChange } = view;
+  const { path, owner, ref, source, description } = record;
+  const at = { path, owner };
+  const content = html`${pageHeader({
+    title: html`<span class="mono">${ref}</span>`,
+    above: { path: '/secrets', title: 'Secrets' },
+    lead: description === null ? SOURCE_TITLES[source.kind].lead : foreignText(description),
+    actions: mayChange
+      ? html`<a class="button" href="${pathWith('/secrets/sources/new', { kind: source.kind, ...at })}">Change</a>
+          <a class="button danger" href="${pathWith('/secrets/delete', at)}">Delete</a>`
+      : '',
+  })}
+  ${flash(done)} ${tested === null ? '' : testedAlert(tested)} ${plan === null ? '' : planPanel(plan)}
+  ${stateSection(view)} ${fieldsSection(record)} ${mayChange ? trySection(record) : ''}`;
+  return layout(ref, content, 'narrow');
+}
+
+function stateSection({ record, users, lastUse, nowMs }: SourceView): Html {
+  const { minted, failure, last_minted_at: mintedAt } = record;
+  return html`<section class="panel" aria-labelledby="state-title">
+    <h2 id="state-title">Its value</h2>
+    ${definitionList([
+      ['Held now', minted === null ? 'none; it is minted when a request needs it' : `a value for ${minted.for}`],
+      ['Ends', minted === null ? null : html`${exactTime(minted.until)} (${timeAgo(minted.until, nowMs)})`],
+      ['Last minted', mintedAt === null ? 'not yet' : html`${exactTime(mintedAt)} (${timeAgo(mintedAt, nowMs)})`],
+      [
+        'Last failure',
+        failure === null
+          ? 'none since the last value'
+          : html`${foreignText(failure.message)} <span class="quiet">(${timeAgo(failure.at, nowMs)})</span>`,
+      ],
+      ['Last used', lastUsedWords(lastUse, nowMs)],
+      [
+        'Used by',
+        users.length === 0
+          ? 'nothing'
+          : html`<ul class="plain">
+              ${users.map((use) => html`<li>${useLink(use)}</li>`)}
+            </ul>`,
+      ],
+    ])}
+  </section>`;
+}
+
+function fieldsSection({ source, owner, version }: SourceRecord): Html {
+  const { kind, ...fields } = source;
+  return html`<section class="panel" aria-labelledby="source-title">
+    <h2 id="source-title">${SOURCE_TITLES[kind].title}</h2>
+    ${definitionList([
+      ...Object.entries(fields).map(
+        ([name, value]) => [SOURCE_FIELD_WORDS[name]?.label ?? name, foreignText(sourceFieldText(value))] as const,
+      ),
+      ['Key', 'stored, never shown'] as const,
+      ['Owner', owner] as const,
+      ['Version', String(version)] as const,
+    ])}
+  </section>`;
+}
+
+function trySection({ path, owner }: SourceRecord): Html {
+  return html`<section class="panel stack" aria-labelledby="try-title">
+    <h2 id="try-title">Try it</h2>
+    <p>A dry run says what would be minted, and asks no provider. Asking the provider mints a value and discards it.</p>
+    <div class="actions">
+      <form method="get" action="/secrets/source">
+        <input type="hidden" name="path" value="${path}" /><input type="hidden" name="owner" value="${owner}" />
+        <button name="plan" value="1">Dry run</button>
+      </form>
+      <form method="post" action="/secrets/source">
+        <input type="hidden" name="path" value="${path}" /><input type="hidden" name="owner" value="${owner}" />
+        <button>Ask the provider</button>
+      </form>
+    </div>
+    ${codeBlock(`svc secret source test ${path}${owner === 'enterprise' ? ' --owner enterprise' : ''}`)}
+  </section>`;
+}
+
+function testedAlert(tested: SourceTested): Html {
+  if ('refusal' in tested) return alert('bad', html`<p>${foreignText(tested.refusal)}</p>`);
+  return alert(
+    'good',
+    `The provider issued a value for ${tested.minted_for}, until ${exactTime(tested.until)}. It was discarded.`,
+  );
+}
+
+/** What would be minted. */
+export function planPanel(plan: SourcePlan): Html {
+  const { life_seconds: seconds, until_at_latest: until, scope, audience, provider_url: url } = plan;
+  return html`<section class="panel" aria-labelledby="plan-title" id="plan">
+    <h2 id="plan-title">What would be minted</h2>
+    ${definitionList([
+      ['Value', plan.value === 'key_set' ? 'a key set of AWS' : 'a token'],
+      ['Speaks for', foreignText(plan.identity)],
+      ['Scope', scope.length === 0 ? 'whatever the provider gives it' : foreignText(scope.join(', '))],
+      ['Audience', audience === null ? null : foreignText(audience)],
+      ['Asked of', url === null ? 'nobody; the key signs it' : html`<code>${url}</code>`],
+      ['Until', seconds === null ? `the provider decides; ${exactTime(until)} at the latest` : exactTime(until)],
+      ['Key', plan.key_checked ? 'it has the form that is needed' : null],
+    ])}
+    <p class="quiet small">Nothing was asked or stored.</p>
+  </section>`;
+}

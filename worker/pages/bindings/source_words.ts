@@ -1,0 +1,102 @@
+import type { SourceKind } from '../../../shared/model/source_kind.ts';
+import type { Choice } from '../components/form_field.ts';
+
+/** The kinds of sources, by what they are for. */
+export const SOURCE_TITLES: { readonly [K in SourceKind]: { readonly title: string; readonly lead: string } } = {
+  client_credentials: {
+    title: 'OAuth client',
+    lead: 'An access token for a client itself, such as an application of Microsoft Entra ID (client_credentials).',
+  },
+  jwt_bearer: { title: 'JWT bearer', lead: 'An access token for a JWT that the key signs (RFC 7523).' },
+  token_exchange: {
+    title: 'Token exchange',
+    lead: 'A token for a JWT that the key signs, or for a token that is the key (RFC 8693).',
+  },
+  google_service_account: {
+    title: 'Google service account',
+    lead: 'An access token for scopes, or a JWT for one API. The fields are in the account’s key file.',
+  },
+  github_app: {
+    title: 'GitHub App',
+    lead: 'A token of one installation, narrowed to repositories and permissions.',
+  },
+  aws_assume_role: {
+    title: 'AWS role',
+    lead: 'A key set of a role that a caller with an access key assumes. Only an AWS signature can use it.',
+  },
+  aws_web_identity: {
+    title: 'AWS role by identity',
+    lead: 'A key set of a role for a JWT that the key signs, so that no access key exists. Only an AWS signature can use it.',
+  },
+};
+
+/** How a field is asked for. */
+interface FieldWords {
+  readonly label: string;
+  readonly hint?: string;
+  readonly placeholder?: string;
+  readonly choices?: readonly string[];
+  /** Rarely changed: it is shown on demand, unless it is needed. */
+  readonly isRare?: true;
+}
+
+const LIST = 'Separated by commas';
+
+export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
+  token_url: { label: 'Token URL', placeholder: 'https://id.example.com/oauth2/token' },
+  client_id: { label: 'Client id' },
+  client_authentication: {
+    label: 'How the client authenticates',
+    hint: 'basic: its secret in a header; post: its secret in the body; private_key_jwt: an assertion that its key signs',
+    choices: ['basic', 'post', 'private_key_jwt'],
+  },
+  scopes: { label: 'Scopes', hint: LIST },
+  audience: { label: 'Audience' },
+  resource: { label: 'Resource', hint: 'The URL of the API (RFC 8707)', isRare: true },
+  assertion_audience: { label: 'Audience of the assertion', hint: 'Empty: the token URL', isRare: true },
+  algorithm: {
+    label: 'How the assertion is signed',
+    choices: ['RS256', 'PS256', 'ES256', 'EdDSA'],
+    isRare: true,
+  },
+  key_id: { label: 'Key id', hint: 'The kid of the public key at the provider', isRare: true },
+  certificate_thumbprint: {
+    label: 'Thumbprint of the certificate',
+    hint: 'In hexadecimal, as the portal of Microsoft Entra ID shows it',
+    isRare: true,
+  },
+  issuer: { label: 'Issuer', hint: 'Who signs the JWT' },
+  subject: { label: 'Subject', hint: 'Whom the token is for' },
+  subject_token_type: {
+    label: 'Type of the exchanged token',
+    placeholder: 'urn:ietf:params:oauth:token-type:jwt',
+    isRare: true,
+  },
+  requested_token_type: { label: 'Type of the token to get', isRare: true },
+  client_email: { label: 'Email of the service account', placeholder: 'ci@project.iam.gserviceaccount.com' },
+  app_id: { label: 'App id', hint: 'The client id or the number of the app' },
+  installation_id: { label: 'Installation id', hint: 'The number at the end of the installation’s URL' },
+  repositories: { label: 'Repositories', hint: `${LIST}, without their owner; empty: all of the installation` },
+  permissions: { label: 'Permissions', hint: 'Such as contents=read, issues=write; empty: all of the installation' },
+  api_url: { label: 'API', hint: 'For GitHub Enterprise: https://HOST/api/v3', isRare: true },
+  access_key_id: { label: 'Access key id of the caller', placeholder: 'AKIAIOSFODNN7EXAMPLE' },
+  role_arn: { label: 'Role', placeholder: 'arn:aws:iam::123456789012:role/deploy' },
+  region: { label: 'Region', placeholder: 'eu-central-1' },
+  session_name: { label: 'Name of the session', hint: 'What the logs of AWS show' },
+  duration_seconds: { label: 'Life in seconds', hint: '900 to 43200' },
+  policy: { label: 'Session policy', hint: 'In JSON: the session may do what both it and the role allow' },
+  policy_arns: { label: 'Managed policies', hint: `${LIST}: they narrow the session in the same way`, isRare: true },
+  sts_url: { label: 'STS', hint: 'Empty: that of the region', isRare: true },
+  external_id: { label: 'External id', hint: 'If the trust policy of the role wants one', isRare: true },
+  tags: { label: 'Session tags', hint: 'Such as team=web, stage=test', isRare: true },
+  transitive_tag_keys: { label: 'Transitive tags', hint: LIST, isRare: true },
+};
+
+/** The first choice is what a source has if it says nothing. AWS takes only two of the algorithms. */
+export function choicesOf(kind: SourceKind, name: string): readonly Choice[] | null {
+  const choices = SOURCE_FIELD_WORDS[name]?.choices;
+  if (choices === undefined) return null;
+  const offered =
+    kind === 'aws_web_identity' ? choices.filter((each) => each === 'RS256' || each === 'ES256') : choices;
+  return offered.map((value) => ({ value, title: value }));
+}

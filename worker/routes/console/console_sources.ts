@@ -1,0 +1,170 @@
+import { OWNERS, type Owner } from '../../../shared/model/host_binding.ts';
+import { SOURCE_KINDS, type SourceKind } from '../../../shared/model/source_kind.ts';
+import { Secret } from '../../../shared/model/secret.ts';
+import {
+  readSourceField,
+  type FieldForm,
+  SOURCE_FIELDS,
+  sourceFieldText,
+  sourceInput,
+  type SourcePlan,
+  type SourceRecord,
+} from '../../../shared/wire/secret_sources.ts';
+import { apiError } from '../../../shared/wire/errors.ts';
+import { type Caller, mayActAs, writableOwner } from '../../kernel/caller.ts';
+import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import { pathWith } from '../../pages/components/pager.ts';
+import type { Page } from '../../pages/frame/layout.ts';
+import { sourcePage, type SourceTested } from '../../pages/bindings/source.ts';
+import { sourceFormPage } from '../../pages/bindings/source_form.ts';
+import { listSourceRecords, planSource, storeSource, testSource } from '../../services/sources/secret_sources.ts';
+import { describeVaultUse } from '../../services/vault/credential_uses.ts';
+import type { AppContext } from '../http/app_env.ts';
+import {
+  dropEmpty,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  problem,
+  toRefusedForm,
+} from './console.ts';
+import { vaultPathIn } from './console_secrets.ts';
+import { consolePage } from './pages.ts';
+
+/** Never returned to the browser. */
+const SECRET_FIELDS = ['key'];
+
+interface Place {
+  readonly path: string;
+  readonly owner: Owner;
+}
+
+function placeIn({ path = '', owner }: Fields): Place {
+  return { path: vaultPathIn(path), owner: OWNERS.find((each) => each === owner) ?? 'personal' };
+}
+
+async function findRecord(c: AppContext, caller: Caller, { path, owner }: Place): Promise<SourceRecord | null> {
+  const records = await listSourceRecords(c.get('context'), caller, owner);
+  return records.find((record) => record.path === path) ?? null;
+}
+
+/** `GET /secrets/sources/new?kind=&path=&owner=`: with the fields of the source at the path, if it is of that kind. */
+export const getNewSource = forReader(async (c, caller) => {
+  const query = c.req.query();
+  const kind = kindIn(query);
+  const record = await findRecord(c, caller, placeIn(query));
+  const kept = record !== null && record.source.kind === kind ? fieldsOf(record) : {};
+  const { path = '', owner = 'personal' } = query;
+  return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values: { ...kept, path, owner } }, kind));
+});
+
+function kindIn({ kind }: Fields): SourceKind {
+  return SOURCE_KINDS.find((each) => each === kind) ?? 'client_credentials';
+}
+
+function fieldsOf({ source, description }: SourceRecord): Fields {
+  const texts = Object.entries(source).map(([name, value]): [string, string] => [name, sourceFieldText(value)]);
+  return { ...Object.fromEntries(texts), description: description ?? '' };
+}
+
+function formPage(caller: Caller, form: FormState, kind: SourceKind, plan: SourcePlan | null = null): Page {
+  return sourceFormPage({ form, kind, plan, isAdmin: mayActAs(caller, 'admin') });
+}
+
+const plannedInput = sourceInput.pick({ source: true, key: true }).partial({ key: true });
+
+/** `POST /secrets/sources`: stores the source, or says what it would mint. */
+export const submitSource = forChange(async (c, caller, fields) => {
+  const kind = kindIn(fields);
+  return fields['do'] === 'plan' ? showPlan(c, caller, kind, fields) : store(c, caller, kind, fields);
+});
+
+async function showPlan(c: AppContext, caller: Caller, kind: SourceKind, fields: Fields): Promise<Response> {
+  const parsed = plannedInput.safeParse({ source: sourceIn(kind, fields), key: dropEmpty(fields)['key'] });
+  if (!parsed.success)
+    return formAgain(c, caller, refusedPage(caller, kind, invalidForm(fields, parsed.error, SECRET_FIELDS)));
+  const { source, key } = parsed.data;
+  const planned = await planSource(c.get('context'), caller, {
+    source,
+    key: key === undefined ? null : new Secret(key),
+  });
+  if (!planned.ok) {
+    const form = toRefusedForm(fields, planned.error, SECRET_FIELDS);
+    return formAgain(c, caller, refusedPage(caller, kind, form), planned.error);
+  }
+  const { key: _, ...values } = fields;
+  return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values }, kind, planned.value));
+}
+
+async function store(c: AppContext, caller: Caller, kind: SourceKind, fields: Fields): Promise<Response> {
+  const { path = '', owner, description, key } = dropEmpty(fields);
+  const typed = { path: vaultPathIn(path), owner, description, key, source: sourceIn(kind, fields) };
+  const parsed = sourceInput.safeParse(typed);
+  if (!parsed.success)
+    return formAgain(c, caller, refusedPage(caller, kind, invalidForm(fields, parsed.error, SECRET_FIELDS)));
+  const stored = await storeSource(c.get('context'), caller, { ...parsed.data, key: new Secret(parsed.data.key) });
+  if (!stored.ok) {
+    const form = toRefusedForm(fields, stored.error, SECRET_FIELDS);
+    return formAgain(c, caller, refusedPage(caller, kind, form), stored.error);
+  }
+  const { record } = stored.value.value;
+  return c.redirect(
+    pathWith('/secrets/source', { path: record.path, owner: record.owner, done: 'source_stored' }),
+    303,
+  );
+}
+
+/** The fields of a source stand beside the others in the form. */
+function refusedPage(caller: Caller, kind: SourceKind, form: FormState): Page {
+  const problems = form.problems.map(({ field, message }) => ({ field: field.replace(/^source\./, ''), message }));
+  return formPage(caller, { ...form, problems }, kind);
+}
+
+/** The fields of the kind that are not empty. Others, such as those of another kind, are not read. */
+function sourceIn(kind: SourceKind, fields: Fields) {
+  const forms: Readonly<Record<string, FieldForm>> = SOURCE_FIELDS[kind];
+  const given = Object.entries(forms).filter(([name]) => (fields[name] ?? '').trim() !== '');
+  return {
+    kind,
+    ...Object.fromEntries(given.map(([name, form]) => [name, readSourceField(form, (fields[name] ?? '').trim())])),
+  };
+}
+
+/** `GET /secrets/source?path=&owner=`; with `plan`, what would be minted. */
+export const getSource = forReader(async (c, caller) => {
+  const query = c.req.query();
+  const place = placeIn(query);
+  const planned = query['plan'] === undefined ? null : await planSource(c.get('context'), caller, place);
+  if (planned !== null && !planned.ok) return problem(c, caller, planned.error);
+  return showSource(c, caller, place, { plan: planned?.value ?? null, tested: null });
+});
+
+/** `POST /secrets/source`: asks the provider for a value and discards it. */
+export const submitSourceTest = forChange(async (c, caller, fields) => {
+  const place = placeIn(fields);
+  const tested = await testSource(c.get('context'), caller, place);
+  if (!tested.ok && tested.error.code !== 'credential_unavailable') return problem(c, caller, tested.error);
+  return showSource(c, caller, place, {
+    plan: null,
+    tested: tested.ok ? tested.value : { refusal: tested.error.message },
+  });
+});
+
+async function showSource(
+  c: AppContext,
+  caller: Caller,
+  place: Place,
+  more: { readonly plan: SourcePlan | null; readonly tested: SourceTested | null },
+): Promise<Response> {
+  const context = c.get('context');
+  const record = await findRecord(c, caller, place);
+  if (record === null) {
+    return problem(c, caller, apiError('not_found', `no ${place.owner} secret ${place.path} has a source`));
+  }
+  const use = await describeVaultUse(context, caller);
+  const mayChange = writableOwner(caller, record.owner).ok;
+  const view = { record, users: use.usersOf(record), lastUse: use.lastFetchOf(record), mayChange, ...more };
+  return consolePage(c, caller, sourcePage({ ...view, done: c.req.query('done'), nowMs: context.clock.now() }));
+}
