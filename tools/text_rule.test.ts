@@ -10,7 +10,6 @@ const STRAY =
 
 /** Patterns that decide something else than what a person may be shown, and how many lines of each file have one. */
 const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
-  'shared/audit/canonical_json.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/connect/arg_problem.ts': [2, 'what can be sent in a path, and well-formed text'],
   'shared/connect/graphql_document.ts': [1, 'what GraphQL servers read in more than one way'],
   'shared/inject/inject.ts': [1, 'what can be written into a header'],

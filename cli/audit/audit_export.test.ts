@@ -1,5 +1,6 @@
 import { CompactSign, exportJWK, generateKeyPair } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sha256Hex } from '../../machine/sha256.ts';
 import { chainEvents, EMPTY_CHAIN } from '../../shared/audit/hash_chain.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
@@ -13,7 +14,7 @@ const EVENTS = 1_203;
 
 let home: TestHome;
 let pair: Awaited<ReturnType<typeof generateKeyPair>>;
-let chained: Awaited<ReturnType<typeof chainEvents>>['chained'];
+let chained: ReturnType<typeof chainEvents>['chained'];
 beforeEach(async () => {
   home = new TestHome();
   pair = await generateKeyPair('Ed25519', { extractable: true });
@@ -26,7 +27,7 @@ beforeEach(async () => {
     actor: 'session',
     data: {},
   }));
-  ({ chained } = await chainEvents(events, { writer: WRITER, receivedAt: AT, head: EMPTY_CHAIN }));
+  ({ chained } = chainEvents(events, { writer: WRITER, receivedAt: AT, head: EMPTY_CHAIN }, sha256Hex));
 });
 afterEach(() => home.remove());
 

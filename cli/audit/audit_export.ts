@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { decodeJwt } from 'jose';
 import { z } from 'zod';
+import { sha256Hex } from '../../machine/sha256.ts';
 import { ChainWalk, type StatedChain, type WalkBreak } from '../../shared/audit/chain_walk.ts';
 import { readAuditEvent } from '../../shared/wire/audit_events.ts';
 import { auditStatement, auditStatementReply } from '../../shared/wire/audit_heads.ts';
@@ -31,10 +32,10 @@ async function exportLog(call: Call): Promise<undefined> {
   const reply = await client.call('GET', '/v1/audit-events/statement', auditStatementReply, { timeoutMs: CALL_MS });
   const { chains } = auditStatement.parse(decodeJwt(reply.signed));
   write('audit_statement', reply);
-  const walk = new ChainWalk(chains);
+  const walk = new ChainWalk(chains, sha256Hex);
   for (const chain of chains) {
     for await (const event of eventsOf(client, chain)) {
-      failIfBroken(await walk.take(event));
+      failIfBroken(walk.take(event));
       write('audit_event', event);
       if (walk.events % EVENTS_PER_NOTE === 0) print.note(`exported ${walk.events} events so far`);
     }

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import { compactVerify, type CryptoKey, decodeJwt } from 'jose';
 import { z } from 'zod';
+import { sha256Hex } from '../../machine/sha256.ts';
 import { ChainWalk, type WalkBreak } from '../../shared/audit/chain_walk.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { readAuditEvent } from '../../shared/wire/audit_events.ts';
@@ -42,13 +43,13 @@ export async function verifyFile(call: Call<FileOptions>, file: string): Promise
     if (kind === 'audit_statement') {
       if (statement !== null) throw unreadable(file, lineNumber, 'is a second statement: check one export at a time');
       statement = await openStatement(call, file, rest);
-      walk = new ChainWalk(statement.value.chains);
+      walk = new ChainWalk(statement.value.chains, sha256Hex);
     }
     if (kind !== 'audit_event') continue;
     if (walk === null) throw unreadable(file, lineNumber, 'is an event before the statement of svc audit export');
     const event = readAuditEvent.safeParse(rest);
     if (!event.success) throw unreadable(file, lineNumber, 'is no audit event');
-    broken = await walk.take(event.data);
+    broken = walk.take(event.data);
     if (broken !== null) break;
   }
   if (walk === null || statement === null) {

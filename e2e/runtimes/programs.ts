@@ -124,7 +124,7 @@ export async function startLibsqlServer(): Promise<{ readonly url: string; stop(
 }
 
 /** Node on the embedded database. */
-export async function startOnNode(settings: Record<string, string> = {}): Promise<ControlPlaneUnderTest> {
+export async function startOnNode(settings: Record<string, string> = {}): Promise<NodeUnderTest> {
   const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
   const program = await startNodeAt(home, settings);
   const stopAll = async () => {
@@ -136,6 +136,7 @@ export async function startOnNode(settings: Record<string, string> = {}): Promis
 
 /** A Node control plane whose process a test may inspect. */
 export interface NodeUnderTest extends ControlPlaneUnderTest {
+  readonly pid: number;
   exitCode(): number | null;
   signal(name: NodeJS.Signals): void;
 }
@@ -147,7 +148,7 @@ export async function startNodeAt(home: string, settings: Record<string, string>
   const localKey = await readLocalKey(home);
   const { child, output, stop: stopProgram } = program;
   const signal = (name: NodeJS.Signals) => void child.kill(name);
-  return { url, localKey, output, stop: stopProgram, exitCode: () => child.exitCode, signal };
+  return { url, localKey, pid: child.pid ?? 0, output, stop: stopProgram, exitCode: () => child.exitCode, signal };
 }
 
 async function readLocalKey(home: string): Promise<string> {
@@ -197,7 +198,7 @@ export function databaseSettings({ url, replicaUrl }: DatabaseUrls): Record<stri
 const newLocalKey = () => `svc_local_${randomBytes(32).toString('base64url')}`;
 
 /** Node on a libSQL server. */
-export async function startOnNodeServer(database: DatabaseUrls): Promise<ControlPlaneUnderTest> {
+export async function startOnNodeServer(database: DatabaseUrls): Promise<NodeUnderTest> {
   const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
   const program = await startNodeAt(home, databaseSettings(database));
   const stopAll = async () => {

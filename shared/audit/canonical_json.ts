@@ -13,7 +13,7 @@ export function canonicalJson(value: unknown): string {
 }
 
 function canonicalString(value: string): string {
-  if (/\p{Cs}/u.test(value)) throw new TypeError('canonical JSON cannot contain a lone surrogate');
+  if (!value.isWellFormed()) throw new TypeError('canonical JSON cannot contain a lone surrogate');
   return JSON.stringify(value);
 }
 
@@ -24,8 +24,12 @@ function canonicalNumber(value: number): string {
 
 /** An undefined property is omitted, as in JSON.stringify. */
 function canonicalObject(value: object): string {
-  const entries = Object.entries(value).filter(([, member]) => member !== undefined);
-  entries.sort(([a], [b]) => (a < b ? -1 : 1));
-  const members = entries.map(([key, member]) => `${canonicalString(key)}:${canonicalJson(member)}`);
-  return `{${members.join(',')}}`;
+  const members: Readonly<Record<string, unknown>> = { ...value };
+  let text = '';
+  // Without a function that compares them, texts are sorted by code unit.
+  for (const key of Object.keys(members).toSorted()) {
+    const member = members[key];
+    if (member !== undefined) text += `${text === '' ? '' : ','}${canonicalString(key)}:${canonicalJson(member)}`;
+  }
+  return `{${text}}`;
 }

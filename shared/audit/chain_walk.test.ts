@@ -1,7 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { createHash } from 'node:crypto';
 import type { AuditEvent } from '../model/audit_event.ts';
 import { chainEvents, EMPTY_CHAIN, type HashedEvent } from './hash_chain.ts';
 import { ChainWalk, type StatedChain, type WalkBreak } from './chain_walk.ts';
+
+const sha256Hex = (text: string) => createHash('sha256').update(text).digest('hex');
 
 const [A, B] = ['sdc_00000000000000000000000001', 'ent_00000000000000000000000001'];
 
@@ -20,7 +23,7 @@ const bareEvent = (index: number): AuditEvent => ({
 
 async function chainOf(writer: string, count: number) {
   const bare = Array.from({ length: count }, (_, index) => bareEvent(index));
-  return chainEvents(bare, { writer, receivedAt: '2026-01-01T00:00:01.000Z', head: EMPTY_CHAIN });
+  return chainEvents(bare, { writer, receivedAt: '2026-01-01T00:00:01.000Z', head: EMPTY_CHAIN }, sha256Hex);
 }
 
 beforeEach(async () => {
@@ -35,9 +38,9 @@ beforeEach(async () => {
 });
 
 async function walk(list: readonly HashedEvent[] = events): Promise<WalkBreak | null> {
-  const walked = new ChainWalk(chains);
+  const walked = new ChainWalk(chains, sha256Hex);
   for (const event of list) {
-    const broken = await walked.take(event);
+    const broken = walked.take(event);
     if (broken !== null) return broken;
   }
   return walked.finish();
@@ -89,7 +92,7 @@ describe('an export', () => {
     const [, , third] = events;
     const head = { sequence: 3, hash: third?.hash ?? '' };
     const place = { writer: A, receivedAt: '2026-01-01T00:00:01.000Z', head };
-    const { chained } = await chainEvents([{ ...bareEvent(9), actor: 'other' }], place);
+    const { chained } = chainEvents([{ ...bareEvent(9), actor: 'other' }], place, sha256Hex);
     expect(await walk([...events.slice(0, 3), ...chained, ...events.slice(4)])).toEqual({
       writer: A,
       sequence: 4,

@@ -1,4 +1,5 @@
 import type { ChainBreak } from '../model/audit_event.ts';
+import type { Sha256Hex } from '../model/sha256_hex.ts';
 import { chainBreak, type ChainHead, type HashedEvent } from './hash_chain.ts';
 
 /** A chain as its control plane states it: the events after its beginning, up to its head. */
@@ -23,9 +24,11 @@ export interface WalkBreak {
 export class ChainWalk {
   readonly #chains: ReadonlyMap<string, StatedChain>;
   readonly #ends = new Map<string, ChainHead>();
+  readonly #sha256Hex: Sha256Hex;
   #events = 0;
 
-  constructor(chains: readonly StatedChain[]) {
+  constructor(chains: readonly StatedChain[], sha256Hex: Sha256Hex) {
+    this.#sha256Hex = sha256Hex;
     this.#chains = new Map(chains.map((chain) => [chain.writer, chain]));
   }
 
@@ -34,13 +37,13 @@ export class ChainWalk {
   }
 
   /** Why the next event does not belong here, or null. */
-  async take(event: HashedEvent): Promise<WalkBreak | null> {
+  take(event: HashedEvent): WalkBreak | null {
     const { writer, sequence } = event;
     const chain = this.#chains.get(writer);
     if (chain === undefined) return { writer, sequence, reason: 'wrong_writers' };
     const end = this.#endOf(chain);
     if (sequence > chain.sequence) return { writer, sequence, reason: 'wrong_head' };
-    const reason = await chainBreak(end, event);
+    const reason = chainBreak(end, event, this.#sha256Hex);
     if (reason === 'missing_event') return { writer, sequence: end.sequence + 1, reason };
     if (reason !== null) return { writer, sequence, reason };
     this.#ends.set(writer, { sequence, hash: event.hash });

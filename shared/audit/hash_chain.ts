@@ -1,4 +1,5 @@
 import type { AuditEvent, ChainBreak } from '../model/audit_event.ts';
+import type { Sha256Hex } from '../model/sha256_hex.ts';
 import { canonicalJson } from './canonical_json.ts';
 
 /** The "hash before" of a chain's first event. */
@@ -12,8 +13,16 @@ interface ChainPlace {
   readonly received_at: string;
 }
 
-/** An event with its position, before its own hash. */
-type ChainedEvent = AuditEvent & ChainPlace;
+/** An event in its chain, with its hash. */
+export type ChainedEvent = AuditEvent & ChainPlace & { readonly hash: string };
+
+/** Events after those of a chain, and the chain's end then. */
+interface Appended {
+  readonly chained: readonly ChainedEvent[];
+  /** The canonical JSON of each event's data. */
+  readonly dataTexts: readonly string[];
+  readonly head: ChainHead;
+}
 
 /** An event with its hash, also of a type that this version does not know. */
 export type HashedEvent = ChainPlace & { readonly hash: string };
@@ -25,39 +34,45 @@ export interface ChainHead {
 }
 export const EMPTY_CHAIN: ChainHead = { sequence: 0, hash: CHAIN_START };
 
-/** The hash of an event: SHA-256, in hex, over its canonical JSON, including the hash before it. */
-async function eventHash(event: ChainPlace): Promise<string> {
-  const bytes = new TextEncoder().encode(canonicalJson(event));
-  const digest = await crypto.subtle.digest('SHA-256', bytes);
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/** Appends events to their writer's chain. */
-export async function chainEvents(
+/**
+ * Appends events to their writer's chain. The hash of an event is SHA-256, in hex, over its canonical JSON, including the
+ * hash before it.
+ */
+export function chainEvents(
   events: readonly AuditEvent[],
   place: { readonly writer: string; readonly receivedAt: string; readonly head: ChainHead },
-): Promise<{ readonly chained: (ChainedEvent & { readonly hash: string })[]; readonly head: ChainHead }> {
-  const chained: (ChainedEvent & { readonly hash: string })[] = [];
+  sha256Hex: Sha256Hex,
+): Appended {
+  const { writer, receivedAt } = place;
+  const chained: ChainedEvent[] = [];
+  const dataTexts: string[] = [];
   let head = place.head;
-  for (const event of events) {
-    const next: ChainedEvent = {
-      ...event,
-      writer: place.writer,
-      sequence: head.sequence + 1,
-      previous_hash: head.hash,
-      received_at: place.receivedAt,
-    };
-    const hash = await eventHash(next);
-    chained.push({ ...next, hash });
-    head = { sequence: next.sequence, hash };
+  for (const { id, type, time, sidecar_id, session_id, actor, data } of events) {
+    const at = { writer, sequence: head.sequence + 1, previous_hash: head.hash, received_at: receivedAt };
+    const event = { id, type, time, sidecar_id, session_id, actor, data, ...at };
+    const dataText = canonicalJson(data);
+    const hash = sha256Hex(canonicalEvent(event, dataText));
+    chained.push({ ...event, hash });
+    dataTexts.push(dataText);
+    head = { sequence: at.sequence, hash };
   }
-  return { chained, head };
+  return { chained, dataTexts, head };
+}
+
+/** The canonical JSON of an event, whose data is already text: the members in the order of their keys. */
+function canonicalEvent(event: AuditEvent & ChainPlace, dataText: string): string {
+  const { id, type, time, sidecar_id, session_id, actor, writer, sequence, previous_hash, received_at } = event;
+  return (
+    `{"actor":${canonicalJson(actor)},"data":${dataText},"id":${canonicalJson(id)},"previous_hash":"${previous_hash}",` +
+    `"received_at":${canonicalJson(received_at)},"sequence":${sequence},"session_id":${canonicalJson(session_id)},` +
+    `"sidecar_id":${canonicalJson(sidecar_id)},"time":${canonicalJson(time)},"type":"${type}","writer":${canonicalJson(writer)}}`
+  );
 }
 
 /** Why an event cannot follow `head`, or null. The event's own `hash` is the stored one. */
-export async function chainBreak(head: ChainHead, event: HashedEvent): Promise<ChainBreak | null> {
+export function chainBreak(head: ChainHead, event: HashedEvent, sha256Hex: Sha256Hex): ChainBreak | null {
   if (event.sequence !== head.sequence + 1) return 'missing_event';
   if (event.previous_hash !== head.hash) return 'wrong_previous_hash';
   const { hash, ...hashed } = event;
-  return (await eventHash(hashed)) === hash ? null : 'wrong_hash';
+  return sha256Hex(canonicalJson(hashed)) === hash ? null : 'wrong_hash';
 }

@@ -1,4 +1,5 @@
 import { MCP_SERVER_NAME } from '../model/mcp_server.ts';
+import type { Sha256Hex } from '../model/sha256_hex.ts';
 
 /** The longest tool name, and the characters, that every model provider accepts. */
 const MAX_TOOL_NAME_CHARACTERS = 64;
@@ -8,9 +9,6 @@ const PLAIN = /^[A-Za-z0-9_-]+$/;
 const DIGEST_CHARACTERS = 12;
 /** The suffix of a shortened name. A name that already has such a suffix is shortened too, so that neither can pass for the other. */
 const SHORTENED = /_[0-9a-f]{12}$/;
-
-/** SHA-256 of a text's UTF-8, in lower-case hexadecimal. */
-type Sha256Hex = (text: string) => string;
 
 /**
  * A tool's name for clients: `<server>__<tool>`. If it is too long, or has characters that a provider refuses, the tool part

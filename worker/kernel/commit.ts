@@ -1,4 +1,4 @@
-import { chainEvents, type ChainHead, EMPTY_CHAIN } from '../../shared/audit/hash_chain.ts';
+import { type ChainedEvent, chainEvents, type ChainHead, EMPTY_CHAIN } from '../../shared/audit/hash_chain.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -17,6 +17,7 @@ import type { Database, Statement } from '../store/database.ts';
 import { hasSuspended, whileActive } from '../store/active_users.ts';
 import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
+import { sha256Hex } from './sha256.ts';
 import type { Vault } from './vault.ts';
 
 /** An audit event of the control plane, before it gets its id and time. */
@@ -147,12 +148,17 @@ async function auditStatements(
   const receivedAt = nowText(context);
   const drafts = state === 'found_broken' ? [brokenHeadEvent(head), ...events] : events;
   const complete = drafts.map((event) => ('id' in event ? event : completeDraft(context, event, receivedAt)));
-  const { chained, head: after } = await chainEvents(complete, { writer: chain.writer, receivedAt, head });
-  const rows = chained.map((event) => toRow(chain.enterpriseId, event));
+  const {
+    chained,
+    dataTexts,
+    head: after,
+  } = chainEvents(complete, { writer: chain.writer, receivedAt, head }, sha256Hex);
+  const rows = chained.map((event, index) => toRow(event, dataTexts[index] ?? ''));
   const begun = await begin(context, head, begins);
   const moved = { ...begun.head, ...after };
   const seal = state === 'intact' ? await sealHead(context.vault, moved) : BROKEN_SEAL;
-  return { statements: [...begun.statements, ...appendEvents(context.database, rows, { ...moved, seal })], after };
+  const appended = appendEvents(context.database, { ...chain, receivedAt, rows }, { ...moved, seal });
+  return { statements: [...begun.statements, ...appended], after };
 }
 
 function brokenHeadEvent({ writer, sequence, hash }: AuditHeadRow): AuditDraft {
@@ -203,25 +209,10 @@ function completeDraft(context: ServiceContext, draft: AuditDraft, time: string)
   };
 }
 
-type Chained = Awaited<ReturnType<typeof chainEvents>>['chained'][number];
-
-function toRow(enterpriseId: string, event: Chained): NewAuditEventRow {
-  return {
-    enterpriseId,
-    writer: event.writer,
-    sequence: event.sequence,
-    id: event.id,
-    type: event.type,
-    time: event.time,
-    sidecarId: event.sidecar_id,
-    sessionId: event.session_id,
-    actor: event.actor,
-    ...deriveColumns(event),
-    data: JSON.stringify(event.data),
-    receivedAt: event.received_at,
-    previousHash: event.previous_hash,
-    hash: event.hash,
-  };
+function toRow(event: ChainedEvent, data: string): NewAuditEventRow {
+  const { host, connector } = deriveColumns(event);
+  const { sequence, id, type, time, sidecar_id: sidecar, session_id: session, actor } = event;
+  return [sequence, id, type, time, sidecar, session, actor, host, connector, data, event.previous_hash, event.hash];
 }
 
 /** Columns that events are searched by. They repeat parts of what is hashed. */

@@ -32,7 +32,7 @@ import { findGrantOf, giveGrant, useGrant } from './grants.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
-import { sha256Hex } from '../../kernel/encoding.ts';
+import { sha256Hex } from '../../kernel/sha256.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { sendAlerts } from '../sinks/sink_turn.ts';
@@ -41,10 +41,7 @@ import { sendAlerts } from '../sinks/sink_turn.ts';
  * The fingerprint of a request that a connected MCP client makes: an approval for one client covers no other, which would get
  * what its person allowed the first one.
  */
-export async function fingerprintFor(
-  client: { readonly connectionId: string } | null,
-  fingerprint: string,
-): Promise<string> {
+export function fingerprintFor(client: { readonly connectionId: string } | null, fingerprint: string): string {
   return client === null ? fingerprint : sha256Hex(`${client.connectionId}\n${fingerprint}`);
 }
 

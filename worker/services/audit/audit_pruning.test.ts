@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { addUser, type InProcess, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { sha256Hex } from '../../kernel/sha256.ts';
 import { chainBreak } from '../../../shared/audit/hash_chain.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { auditEventsPage, auditVerification } from '../../../shared/wire/audit_events.ts';
@@ -152,7 +153,7 @@ describe('removing old audit events', () => {
     const chain = await chainOf(SIDECAR);
     let end = { sequence: chain!.removed, hash: chain!.beginning_hash };
     for (const row of await listChain(control.context.database, SIDECAR, { after: 0, limit: 100 })) {
-      expect(await chainBreak(end, toStoredEvent(row))).toBe(null);
+      expect(chainBreak(end, toStoredEvent(row), sha256Hex)).toBe(null);
       end = { sequence: row.sequence, hash: row.hash };
     }
     expect(end).toEqual({ sequence: 35, hash: chain!.head_hash });

@@ -18,6 +18,7 @@ import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { sha256Hex } from '../../kernel/sha256.ts';
 
 /**
  * Younger events are never removed: nobody can remove the events of what they just did, or of a sidecar that is still
@@ -180,7 +181,7 @@ async function takeBeginning(
   if (most <= 0) return ok(null);
   const rows = await listChain(context.database, writer, { after: start.sequence, limit: most });
   const kept = rows.findIndex(({ receivedAt }) => receivedAt >= before);
-  const end = await walkOver(start, kept === -1 ? rows : rows.slice(0, kept));
+  const end = walkOver(start, kept === -1 ? rows : rows.slice(0, kept));
   if (!end.ok) return end;
   const to = { writer, enterpriseId, ...end.value };
   const events = end.value.sequence - start.sequence;
@@ -188,10 +189,10 @@ async function takeBeginning(
   return ok({ from, to: { ...to, seal: await sealBeginning(context.vault, to) }, events });
 }
 
-async function walkOver(start: ChainHead, rows: readonly AuditEventRow[]): Promise<Result<ChainHead, BrokenChain>> {
+function walkOver(start: ChainHead, rows: readonly AuditEventRow[]): Result<ChainHead, BrokenChain> {
   let end = start;
   for (const row of rows) {
-    const reason: ChainBreak | null = await chainBreak(end, toStoredEvent(row));
+    const reason: ChainBreak | null = chainBreak(end, toStoredEvent(row), sha256Hex);
     if (reason !== null) return err({ writer: row.writer, sequence: row.sequence, event_id: row.id, reason });
     end = { sequence: row.sequence, hash: row.hash };
   }

@@ -18,6 +18,7 @@ import { toStoredEvent } from './audit_log.ts';
 import { isSealedHead, NO_WRITERS, withWriter } from '../../kernel/audit_seals.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { sha256Hex } from '../../kernel/sha256.ts';
 
 type VerifiedChain = AuditVerification['chains'][number];
 
@@ -134,7 +135,7 @@ async function verifyFrom(context: ServiceContext, head: AuditHeadRow, start: Ch
     if (rows.length === 0) return broken(end.sequence + 1, null, 'missing_event');
     chain = { ...chain, begins_at: chain.begins_at ?? rows[0]?.receivedAt ?? null };
     for (const row of rows) {
-      const problem = await rowBreak(head, end, row);
+      const problem = rowBreak(head, end, row);
       if (problem === 'missing_event') return broken(end.sequence + 1, null, problem);
       if (problem !== null) return broken(row.sequence, row.id, problem);
       end = { sequence: row.sequence, hash: row.hash };
@@ -145,9 +146,9 @@ async function verifyFrom(context: ServiceContext, head: AuditHeadRow, start: Ch
 }
 
 /** What is wrong with an event's row: its position in the chain, its owner, or its indexed columns. */
-async function rowBreak(head: AuditHeadRow, end: ChainHead, row: AuditEventRow): Promise<ChainBreak | null> {
+function rowBreak(head: AuditHeadRow, end: ChainHead, row: AuditEventRow): ChainBreak | null {
   const event = toStoredEvent(row);
-  const problem = await chainBreak(end, event);
+  const problem = chainBreak(end, event, sha256Hex);
   if (problem !== null) return problem;
   if (row.enterpriseId !== head.enterpriseId) return 'wrong_enterprise';
   const { host, connector } = deriveColumns(event);

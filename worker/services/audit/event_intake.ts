@@ -35,8 +35,11 @@ export async function acceptEvents(
   }
   const ids = [...valid.keys()];
   const chain = { enterpriseId: caller.enterpriseId, writer: caller.sidecarId };
+  let isFirstAttempt = true;
   const written = await commitChained(context, chain, async () => {
-    const known = await findKnownIds(context.database, caller.sidecarId, ids);
+    // Almost always none is in the log yet. If one is, the write conflicts and they are looked up.
+    const known = isFirstAttempt ? NONE : await findKnownIds(context.database, caller.sidecarId, ids);
+    isFirstAttempt = false;
     const fresh = [...valid.values()].filter((event) => !known.has(event.id));
     return ok({ statements: [], events: fresh, value: null });
   });
@@ -51,6 +54,8 @@ export async function acceptEvents(
   const payload: EventsPayload = { sidecar_id: caller.sidecarId, nonce: caller.nonce, accepted: ids, rejected, head };
   return ok(await context.controlPlane.sign(EVENTS_TYP, payload));
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 function check(event: unknown, index: number): Result<z.output<typeof auditEvent>, Rejected> {
   const parsed = auditEvent.safeParse(event);

@@ -5,6 +5,7 @@ import { findHead, listChain } from '../../store/audit/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
 import { isSealedHead } from '../../kernel/audit_seals.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { sha256Hex } from '../../kernel/sha256.ts';
 
 /** Whether an event fits its position in the chain, what is wrong if not, and whether it is the newest event. */
 export interface EventStanding {
@@ -26,7 +27,7 @@ export async function eventStanding(context: ServiceContext, event: StoredAuditE
     before === undefined ? await findBeginning(context, writer) : { sequence: sequence - 1, hash: before.hash };
   const isNewest = head?.sequence === sequence;
   const standing = (problem: ChainBreak | null): EventStanding => ({ problem, isNewest });
-  const problem = start === null ? 'wrong_beginning' : await chainBreak(start, event);
+  const problem = start === null ? 'wrong_beginning' : chainBreak(start, event, sha256Hex);
   if (problem !== null) return standing(problem);
   const next = at(sequence + 1);
   if (next !== undefined) return standing(next.previousHash === hash ? null : 'wrong_previous_hash');

@@ -210,7 +210,7 @@ async function approvalOf(
   const asked = {
     requestId: randomToken(),
     subject: connectorSubject(row, operation.name),
-    fingerprint: await fingerprintFor(client, await fingerprintOf(connector, operation, parts, body)),
+    fingerprint: fingerprintFor(client, await fingerprintOf(connector, operation, parts, body)),
     summary: whoAsks(client?.name) + summary.toWellFormed(),
     sessionId: client?.connectionId ?? null,
   };

@@ -4,7 +4,7 @@ import { NO_MCP_RULES, type McpRules } from '../../../shared/model/mcp_rules.ts'
 import type { McpServer } from '../../../shared/model/mcp_server.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { mcpRulesInput } from '../../../shared/wire/mcp/mcp_rules.ts';
-import { sha256Hex } from '../../kernel/encoding.ts';
+import { sha256Hex } from '../../kernel/sha256.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { findMcpRules, listMcpDerivations } from '../../store/mcp/mcp_rules.ts';
 import type { McpServerRow } from '../../store/mcp/mcp_servers.ts';
@@ -63,7 +63,7 @@ export async function findProblems(
   );
   const found = await Promise.all(
     rows.map(async (row) => {
-      const isDerived = derived.has(`${row.id}/${await derivationHash(row)}`);
+      const isDerived = derived.has(`${row.id}/${derivationHash(row)}`);
       const problem = findRuleProblem(rules, serverOf(row), isDerived ? configurationOf(row).registry_id : null);
       return problem === null ? [] : [[row.id, problem] as const];
     }),
@@ -75,7 +75,7 @@ export async function findProblems(
  * SHA-256 of what a registry entry decides about a server. Whoever changes one of these makes a server of their own, which no
  * longer counts as the entry's, whatever `registry_id` says.
  */
-export function derivationHash(row: Pick<McpServerRow, 'record'>): Promise<string> {
+export function derivationHash(row: Pick<McpServerRow, 'record'>): string {
   const { registry_id: registryId, mode, command, url } = configurationOf(row);
   return sha256Hex(canonicalJson({ registry_id: registryId, mode, command, url }));
 }

@@ -132,7 +132,7 @@ export async function rollbackMcpServer(
 
 /** The statements that remember a configuration as its registry entry's. */
 async function derivationOf(context: ServiceContext, row: McpServerRow, isDerived: boolean) {
-  return isDerived ? [noteMcpDerivation(context.database, row.id, await derivationHash(row))] : [];
+  return isDerived ? [noteMcpDerivation(context.database, row.id, derivationHash(row))] : [];
 }
 
 /** Gives a server another configuration; no change if it is equal. Refuses with `name_taken`, `mcp_rule`. */

@@ -30,7 +30,7 @@ import {
 } from '../../store/mcp/mcp_tools.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
-import { sha256Hex } from '../../kernel/encoding.ts';
+import { sha256Hex } from '../../kernel/sha256.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { configurationOf } from './mcp_configuration.ts';
@@ -50,7 +50,7 @@ export async function noteTools(
   report: McpToolsReport,
 ): Promise<Result<number, ApiError>> {
   const { kind = 'tool' } = report;
-  const seen = await Promise.all(report.tools.flatMap((tool) => lookAt(kind, tool)));
+  const seen = report.tools.flatMap((tool) => lookAt(kind, tool));
   const noted = await commit(context, controlChain(caller), async () => {
     const row = await findMcpServer(context.database, visibleOwners(caller), report.server_id);
     if (row === null) return ok({ statements: [], events: [], value: null });
@@ -92,12 +92,10 @@ export async function keepReviewed<T extends WireToolDefinition>(
   serverId: string,
   tools: readonly T[],
 ): Promise<readonly T[]> {
-  const looked = await Promise.all(
-    tools.map(async (tool) => {
-      const text = toolText(tool);
-      return { tool, hash: text === null ? null : await sha256Hex(text) };
-    }),
-  );
+  const looked = tools.map((tool) => {
+    const text = toolText(tool);
+    return { tool, hash: text === null ? null : sha256Hex(text) };
+  });
   const known = await summariseMcpTools(context.database, serverId);
   const isKnown = new Set<string | null>([null, ...known.map(({ hash }) => hash)]);
   const news = looked.filter(({ hash }) => !isKnown.has(hash)).map(({ tool }) => tool);
@@ -121,15 +119,12 @@ const NO_INSTRUCTIONS = '{"description":"","name":"instructions"}';
 const isReviewed = ({ state }: Pick<McpToolRow, 'state'>): boolean => state === 'reviewed';
 
 /** Empty for a tool that nobody could look at. */
-function lookAt(kind: ReviewedKind, tool: McpToolsReport['tools'][number]): readonly Promise<Seen>[] {
+function lookAt(kind: ReviewedKind, tool: McpToolsReport['tools'][number]): readonly Seen[] {
   const text = toolText(tool);
   if (text === null) return [];
   const warning = hasWarning(marksOf(markTool(tool)));
-  return [
-    sha256Hex(hashedText(kind, text)).then((hash) => {
-      return { hash, name: tool.name, characters: text.length, hasWarning: warning, text };
-    }),
-  ];
+  const hash = sha256Hex(hashedText(kind, text));
+  return [{ hash, name: tool.name, characters: text.length, hasWarning: warning, text }];
 }
 
 /** Refuses with `not_found`. */

@@ -1,11 +1,29 @@
 import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
 import { ANSWERED_LOCALLY } from '../../../shared/model/audit_event.ts';
 import type { AuditEventData } from '../../../shared/model/audit_event.ts';
-import type { Database, Statement } from '../database.ts';
+import { type Database, type Statement, statement } from '../database.ts';
 import { auditEvents, auditHeads, auditWriters } from '../tables.ts';
 
 export type AuditEventRow = typeof auditEvents.$inferSelect;
-export type NewAuditEventRow = Omit<AuditEventRow, 'position'>;
+/** Events that follow each other in one chain and arrived together. */
+export interface NewAuditEvents extends Pick<AuditEventRow, 'enterpriseId' | 'writer' | 'receivedAt'> {
+  readonly rows: readonly NewAuditEventRow[];
+}
+/** What differs between them, in the order of the columns in {@link appendEvents}. */
+export type NewAuditEventRow = readonly [
+  sequence: number,
+  id: string,
+  type: AuditEventRow['type'],
+  time: string,
+  sidecarId: string | null,
+  sessionId: string | null,
+  actor: string | null,
+  host: string | null,
+  connector: string | null,
+  data: string,
+  previousHash: string,
+  hash: string,
+];
 export type AuditHeadRow = typeof auditHeads.$inferSelect;
 export type AuditWriterRow = typeof auditWriters.$inferSelect;
 
@@ -110,18 +128,23 @@ export async function listWriters(database: Database, enterpriseId: string): Pro
   return rows.map((row) => row.writer);
 }
 
-/** Adds chained events and moves the head. A conflict if another write used the first sequence number. */
-export function appendEvents(database: Database, rows: readonly NewAuditEventRow[], head: AuditHeadRow): Statement[] {
-  const inserts: Statement[] = [];
-  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
-    inserts.push(database.read.insert(auditEvents).values(rows.slice(start, start + ROWS_PER_STATEMENT)));
-  }
+/**
+ * Adds chained events and moves the head. A conflict if another write used the first sequence number, or if the writer
+ * has one of these events already. All events are one parameter: one for each value takes longer than the write itself.
+ */
+export function appendEvents(database: Database, events: NewAuditEvents, head: AuditHeadRow): Statement[] {
+  const { enterpriseId, writer, receivedAt, rows } = events;
+  const insert = statement(sql`INSERT INTO audit_events (enterprise_id, writer, received_at, sequence, id, type, time,
+      sidecar_id, session_id, actor, host, connector, data, previous_hash, hash)
+    SELECT ${enterpriseId}, ${writer}, ${receivedAt}, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+      value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11
+    FROM json_each(${JSON.stringify(rows)})`);
   const { sequence, hash, seal, writers, writersHash } = head;
   const moved = database.read
     .insert(auditHeads)
     .values(head)
     .onConflictDoUpdate({ target: auditHeads.writer, set: { sequence, hash, seal, writers, writersHash } });
-  return [...inserts, moved];
+  return [insert, moved];
 }
 
 /** Those of these ids that a writer has in the log. */
@@ -129,7 +152,12 @@ export async function findKnownIds(database: Database, writer: string, ids: read
   const rows = await database.read
     .select({ id: auditEvents.id })
     .from(auditEvents)
-    .where(and(eq(auditEvents.writer, writer), inArray(auditEvents.id, [...ids])));
+    .where(
+      and(
+        eq(auditEvents.writer, writer),
+        sql`${auditEvents.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`,
+      ),
+    );
   return new Set(rows.map((row) => row.id));
 }
 

@@ -1,15 +1,10 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/client';
 import { listOperations } from '../../../../shared/operation_tools/list_operations.ts';
-import {
-  connectorTool,
-  connectorToolName,
-  toolRun,
-  toolText,
-} from '../../../../shared/operation_tools/connector_tool.ts';
+import { connectorTool, connectorToolName, toolRun } from '../../../../shared/operation_tools/connector_tool.ts';
 import { resultOfFailure, resultOfReply } from '../../../../shared/operation_tools/tool_result.ts';
 import type { ListedOperation } from '../../../../shared/wire/connectors/connector_operations.ts';
 import { visibleOwners } from '../../../kernel/caller.ts';
-import { sha256Hex } from '../../../kernel/encoding.ts';
+import { sha256Hex } from '../../../kernel/sha256.ts';
 import { listAllConnectors } from '../../connectors/all_connectors.ts';
 import { toInstalled } from '../../connectors/connector_records.ts';
 import { chooseConnector, runOperation } from '../../connectors/run_operation.ts';
@@ -29,16 +24,7 @@ async function readOperations(request: ServedRequest): Promise<ReadonlyMap<strin
   const byFqn = Map.groupBy(rows, ({ connector }) => connector.fqn);
   const chosen = [...byFqn.values()].flatMap((same) => chooseConnector(caller, same) ?? []);
   const operations = chosen.flatMap((row) => listOperations(toInstalled(row).spec));
-  const hashed = await Promise.all(
-    operations.map(async (operation) => {
-      const text = toolText(operation);
-      return [text, await sha256Hex(text)] as const;
-    }),
-  );
-  const hashes = new Map(hashed);
-  return new Map(
-    operations.map((operation) => [connectorToolName(operation, (text) => hashes.get(text) ?? ''), operation]),
-  );
+  return new Map(operations.map((operation) => [connectorToolName(operation, sha256Hex), operation]));
 }
 
 /**

@@ -11,7 +11,8 @@ import { MAX_TOOLS_OF_SERVER } from '../../../../shared/model/mcp_tool.ts';
 import { errorCode } from '../../../../shared/model/error_code.ts';
 import { err, ok, type Result } from '../../../../shared/model/result.ts';
 import { commit } from '../../../kernel/commit.ts';
-import { randomToken, sha256Hex } from '../../../kernel/encoding.ts';
+import { randomToken } from '../../../kernel/encoding.ts';
+import { sha256Hex } from '../../../kernel/sha256.ts';
 import { controlChain } from '../../../kernel/policy_change.ts';
 import { isWorthRetrying } from '../../../kernel/is_worth_retrying.ts';
 import { toolSubject } from '../../approvals/approval_subject.ts';
@@ -119,9 +120,7 @@ async function namesOf(
   { name: server }: ServedServer,
   tools: readonly Tool[],
 ): Promise<readonly { readonly name: string; readonly tool: Tool }[]> {
-  const hashed = await Promise.all(tools.map(async ({ name }) => [name, await sha256Hex(name)] as const));
-  const hashes = new Map(hashed);
-  return tools.map((tool) => ({ name: formatToolName(server, tool.name, (text) => hashes.get(text) ?? ''), tool }));
+  return tools.map((tool) => ({ name: formatToolName(server, tool.name, sha256Hex), tool }));
 }
 
 /**
@@ -203,7 +202,7 @@ async function findDenial(
     {
       requestId: randomToken(),
       subject: toolSubject(row, server.version, tool.name),
-      fingerprint: await fingerprintFor(request.client, await sha256Hex(callText(server, tool.name, args))),
+      fingerprint: fingerprintFor(request.client, sha256Hex(callText(server, tool.name, args))),
       summary: callSummary(server, tool.name, args, request.client.name),
       sessionId: request.client.connectionId,
     },
