@@ -28,6 +28,10 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   ],
   '/audit/verify': [page('audit, verified', () => '/audit/verify')],
   '/audit/sinks': [page('audit sinks', () => '/audit/sinks')],
+  '/audit/sessions/{id}': [
+    page('what a session did', () => '/audit/sessions/ses_demo'),
+    page('no session', () => '/audit/sessions/ses_none', 404),
+  ],
   '/audit/{id}': [page('an event', ({ eventId }) => `/audit/${eventId}`)],
   '/report': [page('sealability', () => '/report')],
   '/secrets': [page('secrets', () => '/secrets'), page('secrets, stored', () => '/secrets?done=secret_stored')],

@@ -65,9 +65,9 @@ describe('a secret', () => {
   });
 });
 
-describe('a binding', () => {
-  const other = (host: string, id = 'bnd_2') => ({ id, host, owner: 'enterprise' as const });
+const other = (host: string, id = 'bnd_2') => ({ id, host, owner: 'enterprise' as const });
 
+describe('a binding', () => {
   test('without another leaves its host without a credential', () => {
     expect(codes(binding)).toEqual(['credential_lost', 'requests_refused', 'kept']);
   });

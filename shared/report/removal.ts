@@ -67,16 +67,9 @@ export function describeRemoval(facts: RemovalFacts): RemovalPreview {
 }
 
 function effectsOf(facts: RemovalFacts): RemovalEffect[] {
-  switch (facts.kind) {
-    case 'secret':
-      return ofSecret(facts);
-    case 'binding':
-      return ofBinding(facts);
-    case 'connector':
-      return ofConnector(facts);
-    case 'mcp_server':
-      return ofServer(facts);
-  }
+  if (facts.kind === 'secret') return ofSecret(facts);
+  if (facts.kind === 'binding') return ofBinding(facts);
+  return facts.kind === 'connector' ? ofConnector(facts) : ofServer(facts);
 }
 
 function ofSecret({ users, isMinted }: SecretRemoval): RemovalEffect[] {
@@ -85,16 +78,23 @@ function ofSecret({ users, isMinted }: SecretRemoval): RemovalEffect[] {
   return [
     ...(requests.length === 0
       ? []
-      : [effect('requests_refused', 'Without it, their requests are refused with status 503:', { uses: requests })]),
+      : [
+          effect('requests_refused', 'These use it. Without it, their requests are refused with status 503:', {
+            uses: requests,
+          }),
+        ]),
     ...(servers.length === 0
       ? []
-      : [effect('servers_stopped', 'Without it, these MCP servers do not start:', { uses: servers })]),
-    ...(users.length > 0 ? [] : [effect('unused', 'Nothing refers to it.')]),
-    effect(
-      'deleted_with_it',
-      `${isMinted ? 'Its source is deleted with it. The' : 'The value is deleted for good. The'} machines that have a copy delete it at once.`,
-    ),
+      : [effect('servers_stopped', 'These MCP servers use it, and do not start without it:', { uses: servers })]),
+    ...(users.length > 0
+      ? []
+      : [effect('unused', 'Nothing refers to it.'), effect('deleted_with_it', lostWords(isMinted))]),
   ];
+}
+
+function lostWords(isMinted: boolean): string {
+  const lost = isMinted ? 'Its source is deleted with it.' : 'The value is deleted for good.';
+  return `${lost} Machines that have a copy delete it at once.`;
 }
 
 function ofBinding({ id, name, reference, placeholderIn, bindings, connectors }: BindingRemoval): RemovalEffect[] {

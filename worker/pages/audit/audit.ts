@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import type { AuditVerification, StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import type { RequestCounts } from '../../services/audit/request_counts.ts';
+import type { NameOf } from '../../services/audit/names.ts';
 import { alert } from '../components/alert.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { type FormState, formRefusal, selectField, textField, timeField } from '../components/form_field.ts';
@@ -33,6 +34,7 @@ interface AuditView {
   readonly cursor: string | undefined;
   /** The filters have to read each event, so without a beginning a week was searched. */
   readonly readsAll: boolean;
+  readonly nameOf: NameOf;
   readonly nowMs: number;
 }
 
@@ -147,7 +149,11 @@ function filterForm(form: FormState, nowMs: number): Html {
   </form>`;
 }
 
-function list({ form, cursor, nowMs, readsAll }: AuditView, events: ListPage<StoredAuditEvent>, isLive: boolean): Html {
+function list(
+  { form, cursor, nowMs, readsAll, nameOf }: AuditView,
+  events: ListPage<StoredAuditEvent>,
+  isLive: boolean,
+): Html {
   const { since: _, until: __, ...filters } = form.values;
   const stream = pathWith('/v1/audit-events/stream', { ...filters, host: hostFilter(filters['host']) });
   const live = isLive ? html`data-island="live-list" data-stream="${stream}"` : '';
@@ -164,7 +170,7 @@ function list({ form, cursor, nowMs, readsAll }: AuditView, events: ListPage<Sto
     </div>
     ${readsAll && (form.values['since'] ?? '') === '' ? html`<p class="quiet small">Searched: the last week. Choose From for more.</p>` : ''}
     <div class="panel flush" id="events" ${live}>
-      ${events.items.length === 0 ? nothingFound(form) : eventTable('Audit events', events.items, nowMs)}
+      ${events.items.length === 0 ? nothingFound(form) : eventTable('Audit events', events.items, nowMs, nameOf)}
     </div>
     ${pager('/audit', { ...form.values, cursor }, events.next_cursor)}
   </section>`;

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { EventStanding } from '../../services/audit/event_standing.ts';
+import type { NameOf } from '../../services/audit/names.ts';
 import { storySentences } from './audit_story.ts';
 import { decisionSentences, eventSubject, eventWords } from './audit_words.ts';
 import { badge } from '../components/badge.ts';
@@ -8,14 +9,19 @@ import { codeBlock } from '../components/code_block.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { pathWith } from '../components/pager.ts';
 import { exactTime, timeAgo } from '../components/time.ts';
-import { wordBadge } from './event_table.ts';
+import { sessionPath, wordBadge } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
 /** One event in words: what was decided, why, and its place in its chain. */
-export function auditEventPage(event: StoredAuditEvent, standing: EventStanding, nowMs: number): Page {
+interface EventView {
+  readonly standing: EventStanding;
+  readonly nameOf: NameOf;
+  readonly nowMs: number;
+}
+
+export function auditEventPage(event: StoredAuditEvent, { standing, nameOf, nowMs }: EventView): Page {
   const { word } = eventWords(event);
   const sentences = [...storySentences(event), ...decisionSentences(event)];
   const content = html`${pageHeader({
@@ -30,10 +36,10 @@ export function auditEventPage(event: StoredAuditEvent, standing: EventStanding,
       ${definitionList([
         ['Time', html`${exactTime(event.time)} <span class="quiet">(${timeAgo(event.time, nowMs)})</span>`],
         ['Type', html`<code>${event.type}</code>`],
-        ['Session', event.session_id === null ? null : sessionLink(event.session_id)],
-        ['Sidecar', event.sidecar_id === null ? null : html`<code>${event.sidecar_id}</code>`],
-        ['Who', event.actor === null ? null : html`<code>${event.actor}</code>`],
-        ...Object.entries(event.data).map(([key, value]) => [key, dataValue(value)] as const),
+        ['Session', event.session_id === null ? null : sessionLink(event.session_id, nameOf)],
+        ['Sidecar', event.sidecar_id === null ? null : namedId(event.sidecar_id, nameOf)],
+        ['Who', event.actor === null ? null : namedId(event.actor, nameOf)],
+        ...Object.entries(event.data).map(([key, value]) => [key, dataValue(value, nameOf)] as const),
       ])}
     </section>
     <section class="panel" aria-labelledby="chain-title">
@@ -47,7 +53,7 @@ export function auditEventPage(event: StoredAuditEvent, standing: EventStanding,
       ])}
       <div class="actions"><a class="button" href="/audit/verify">Verify all of the log</a></div>
     </section>
-    ${codeBlock(`svc audit list --session ${event.session_id ?? ''}`.trim())}`;
+    ${codeBlock(event.session_id === null ? 'svc audit list' : `svc audit list --session ${event.session_id}`)}`;
   return layout(word, content, 'narrow');
 }
 
@@ -82,10 +88,25 @@ function standingWords({ problem, isNewest }: EventStanding): Html {
   </p>`;
 }
 
-function sessionLink(session: string): Html {
-  return html`<a class="mono" href="${pathWith('/audit', { session })}">${session}</a>`;
+function sessionLink(session: string, nameOf: NameOf): Html {
+  const name = nameOf(session);
+  return html`${name === null ? '' : html`${foreignText(name)} `}<a class="mono" href="${sessionPath(session)}"
+      >${session}</a
+    >`;
 }
 
-function dataValue(value: unknown): Html {
+const PAGES: Readonly<Record<string, string>> = { bnd: '/bindings', con: '/connectors', mcp: '/mcp-servers' };
+
+/** An id, with the name of the thing and a link to its page if the reader sees it. */
+export function namedId(id: string, nameOf: NameOf): Html {
+  const name = nameOf(id);
+  if (name === null) return html`<code>${foreignText(id)}</code>`;
+  const page = PAGES[id.slice(0, 3)];
+  const shown = page === undefined ? foreignText(name) : html`<a href="${page}/${id}">${foreignText(name)}</a>`;
+  return html`${shown} <code>${id}</code>`;
+}
+
+function dataValue(value: unknown, nameOf: NameOf): Html {
+  if (typeof value === 'string' && nameOf(value) !== null) return namedId(value, nameOf);
   return html`<span class="mono">${foreignText(typeof value === 'string' ? value : JSON.stringify(value))}</span>`;
 }

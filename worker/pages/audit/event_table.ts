@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import { eventOutcome, eventSubject, eventWords } from './audit_words.ts';
+import type { NameOf } from '../../services/audit/names.ts';
 import { badge } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
 import { foreignText } from '../components/foreign_text.ts';
@@ -8,7 +9,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
 /** Events, newest first, each with a link to its explanation. */
-export function eventTable(caption: string, events: readonly StoredAuditEvent[], nowMs: number): Html {
+export function eventTable(caption: string, events: readonly StoredAuditEvent[], nowMs: number, nameOf: NameOf): Html {
   return dataTable<StoredAuditEvent>({
     caption,
     rows: events,
@@ -21,9 +22,34 @@ export function eventTable(caption: string, events: readonly StoredAuditEvent[],
         title: 'Outcome',
         cell: (event) => (eventOutcome(event) === '' ? '' : html`<code>${foreignText(eventOutcome(event))}</code>`),
       },
+      { title: 'Who', cell: (event) => whoWords(event, nameOf) },
       { title: 'Why', isActions: true, cell: (event) => whyLink(event) },
     ],
   });
+}
+
+/** Who acted: a person, or a session on a machine. The ids are at hand as titles, and on the event's page. */
+function whoWords(
+  { session_id: session, sidecar_id: sidecar, actor }: StoredAuditEvent,
+  nameOf: NameOf,
+): Html | string {
+  if (session !== null) {
+    return html`<a class="nowrap" href="${sessionPath(session)}" title="${session}"
+        >${nameOf(session) === null ? html`<span class="mono">${shortId(session)}</span>` : foreignText(nameOf(session) ?? '')}</a
+      >${sidecar === null ? '' : html`<span class="sub" title="${sidecar}">${foreignText(nameOf(sidecar) ?? shortId(sidecar))}</span>`}`;
+  }
+  const id = actor ?? sidecar;
+  return id === null ? '' : html`<span title="${id}">${foreignText(nameOf(id) ?? shortId(id))}</span>`;
+}
+
+/** The page of a session. */
+export function sessionPath(session: string): string {
+  return `/audit/sessions/${encodeURIComponent(session)}`;
+}
+
+/** The end of an id, which differs most: its beginning is a time. */
+function shortId(id: string): string {
+  return id.length > 14 ? `…${id.slice(-6)}` : id;
 }
 
 export function wordBadge(event: Pick<StoredAuditEvent, 'type' | 'data'>): Html {

@@ -37,7 +37,7 @@ export function overviewPage(overview: Overview, nowMs: number): Page {
         <a href="/audit">All of the audit log</a>
       </div>
       <div id="recent" data-island="live-list" data-stream="/v1/audit-events/stream" data-also="standing sidecars">
-        ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs)}
+        ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs, overview.nameOf)}
       </div>
     </section>
     ${sidecarPanel(overview.sidecarList, nowMs)}`;

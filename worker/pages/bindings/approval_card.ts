@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { APPROVAL_HOLD_SECONDS, type ApprovalRecord, approvalTarget } from '../../../shared/wire/approvals.ts';
 import type { EarlierDecision, PendingApproval } from '../../services/approvals/pending_approvals.ts';
+import { sessionPath } from '../audit/event_table.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { timeAgo } from '../components/time.ts';
@@ -14,7 +15,10 @@ export function approvalCard(pending: PendingApproval, nowMs: number): Html {
   const facts: readonly (readonly [string, Html | null])[] = [
     ['Operation', html`<code>${foreignText(target)}</code>`],
     ['Folder', folder === null ? null : html`<code>${foreignText(folder)}</code>`],
-    ['Session', session === null ? null : html`<code>${foreignText(session)}</code>`],
+    [
+      'Session',
+      session === null ? null : html`<a class="mono" href="${sessionPath(session)}">${foreignText(session)}</a>`,
+    ],
     ['Asked', timeAgo(record.requested_at, nowMs)],
     ['Before', earlierWords(pending.earlier, nowMs)],
   ];

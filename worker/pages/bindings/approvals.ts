@@ -14,7 +14,7 @@ import { tabs } from '../components/tabs.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { approvalCard, isHeld } from './approval_card.ts';
-import { grantsTable } from './grants.ts';
+import { grantsTable, sessionWords } from './grants.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
 interface ApprovalsView {
@@ -150,7 +150,10 @@ function table({ approvals, nowMs }: ApprovalsView): Html {
           html`<span class="mono">${foreignText(approval.summary)}</span>
             <span class="sub">${foreignText(approvalTarget(approval))}</span>`,
       },
-      { title: 'Session', cell: ({ session_id: id }) => (id === null ? '' : html`<code>${id}</code>`) },
+      {
+        title: 'Session',
+        cell: ({ session_id: session, session_name: name }) => sessionWords({ session, name, machine: null }),
+      },
       { title: 'State', cell: (approval) => stateCell(approval, nowMs) },
       {
         title: 'Decide',

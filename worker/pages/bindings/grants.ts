@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import { approvalTarget } from '../../../shared/wire/approvals.ts';
 import type { GrantRecord, GrantState } from '../../../shared/wire/approval_grants.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import { sessionPath } from '../audit/event_table.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
@@ -45,15 +46,24 @@ export function grantsTable({ items }: ListPage<GrantRecord>, nowMs: number): Ht
   });
 }
 
+/** A session's name and id, with a link to what it did; a machine for what ran outside of one. */
+export function sessionWords(asker: {
+  readonly session: string | null;
+  readonly name: string | null;
+  readonly machine: string | null;
+}): Html | string {
+  const { session, name, machine } = asker;
+  if (session === null) return machine === null ? '' : html`<code>${foreignText(machine)}</code>`;
+  const link = html`<a class="mono" href="${sessionPath(session)}">${foreignText(session)}</a>`;
+  return name === null ? link : html`${foreignText(name)} <span class="sub">${link}</span>`;
+}
+
 function coverage({ identical_only: isIdentical }: GrantRecord): string {
   return isIdentical ? 'identical requests' : 'with any query and body';
 }
 
-function sessionCell({ session_id: session, session_name: name, sidecar_id: sidecar }: GrantRecord): Html {
-  const id = session ?? sidecar ?? '';
-  return name === null
-    ? html`<code>${foreignText(id)}</code>`
-    : html`${foreignText(name)} <span class="sub"><code>${foreignText(id)}</code></span>`;
+function sessionCell({ session_id: session, session_name: name, sidecar_id: sidecar }: GrantRecord): Html | string {
+  return sessionWords({ session, name, machine: sidecar });
 }
 
 function stateCell({ state, ends_at: ends }: GrantRecord, nowMs: number): Html {

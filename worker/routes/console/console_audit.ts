@@ -9,6 +9,9 @@ import { AUDIT_FILTERS, auditPage, hostFilter, verificationPage } from '../../pa
 import { auditEventPage } from '../../pages/audit/audit_event.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
 import { getAuditEvent, listAuditPage, readsEachEvent } from '../../services/audit/audit_log.ts';
+import { describeNames, idsIn } from '../../services/audit/names.ts';
+import { describeSession } from '../../services/audit/session_details.ts';
+import { sessionPage } from '../../pages/audit/session.ts';
 import { verifyAudit } from '../../services/audit/audit_verification.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { eventStanding } from '../../services/audit/event_standing.ts';
@@ -51,13 +54,14 @@ export const getAudit = forReader(async (c, caller) => {
   const form = { values, problems: [], refusal: null };
   const nowMs = context.clock.now();
   const readsAll = readsEachEvent(parsed.data);
-  const view = { form, events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll, nowMs };
+  const nameOf = await describeNames(context, caller, events.value.items.flatMap(idsIn));
+  const view = { form, events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll, nowMs, nameOf };
   return consolePage(c, caller, auditPage(view));
 });
 
 function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
   const nowMs = c.get('context').clock.now();
-  const view = { form, events: null, counts: null, cursor: undefined, readsAll: false, nowMs };
+  const view = { form, events: null, counts: null, cursor: undefined, readsAll: false, nowMs, nameOf: () => null };
   return consolePage(c, caller, auditPage(view), 400);
 }
 
@@ -88,11 +92,19 @@ export const getAuditEventPage = forReader(async (c, caller) => {
   const context = c.get('context');
   const event = await getAuditEvent(context, caller, c.req.param('id') ?? '');
   if (!event.ok) return problem(c, caller, event.error);
-  return consolePage(
-    c,
-    caller,
-    auditEventPage(event.value, await eventStanding(context, event.value), context.clock.now()),
-  );
+  const [standing, nameOf] = await Promise.all([
+    eventStanding(context, event.value),
+    describeNames(context, caller, idsIn(event.value)),
+  ]);
+  return consolePage(c, caller, auditEventPage(event.value, { standing, nameOf, nowMs: context.clock.now() }));
+});
+
+/** `GET /audit/sessions/{id}`: what a session did. */
+export const getSessionPage = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const session = await describeSession(context, caller, c.req.param('id') ?? '');
+  if (!session.ok) return problem(c, caller, session.error);
+  return consolePage(c, caller, sessionPage(session.value, context.clock.now()));
 });
 
 function queryOf(c: AppContext, names: readonly string[]): Fields {

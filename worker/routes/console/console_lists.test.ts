@@ -130,15 +130,15 @@ describe('a deletion', () => {
   });
 });
 
-describe('the API of a deletion', () => {
-  const preview = async (user: HostedUser, path: string) =>
-    parseReply(removalPreview, user.call('GET', `${path}/deletion`));
+const preview = async (user: HostedUser, path: string) =>
+  parseReply(removalPreview, user.call('GET', `${path}/deletion`));
 
+describe('the API of a deletion', () => {
   test('says the same as the page, and changes nothing', async () => {
     const seen = await owner.call('GET', '/v1/secrets/team/shared/deletion?owner=enterprise');
     const { allowed, effects } = await parseReply(removalPreview, Promise.resolve(seen));
     expect(allowed).toBe(false);
-    expect(effects.map(({ code }) => code)).toEqual(['requests_refused', 'deleted_with_it', 'for_everyone']);
+    expect(effects.map(({ code }) => code)).toEqual(['requests_refused', 'for_everyone']);
     expect(await textOf(owner, '/secrets')).toContain('team/shared');
   });
 

@@ -18,6 +18,7 @@ import {
   getVerification,
   getOverview,
   getReport,
+  getSessionPage,
   getSinksPage,
 } from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
@@ -84,6 +85,7 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/audit/verify', getVerification],
   ['get', '/audit/sinks', getSinksPage],
   ['get', '/audit/export', getAuditExport],
+  ['get', '/audit/sessions/{id}', getSessionPage],
   ['get', '/audit/{id}', getAuditEventPage],
   ['get', '/report', getReport],
   ['get', '/secrets', getSecretsPage],

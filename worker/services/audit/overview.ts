@@ -3,6 +3,7 @@ import { countSecrets } from '../../store/secrets.ts';
 import { countLiveSidecars } from '../../store/sidecars.ts';
 import { describeEnterprise, describeUser } from '../people/account.ts';
 import { countWaiting } from '../approvals/approvals.ts';
+import { describeNames, idsIn } from './names.ts';
 import { listAuditPage } from './audit_log.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { countHandedOut } from './sealability_report.ts';
@@ -18,7 +19,9 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
   const recent = await listAuditPage(context, caller, { limit: RECENT });
   const requests = await listAuditPage(context, caller, { limit: 1, type: 'sandbox.proxy.,connector.proxy.' });
   const sidecars = await listSidecarPage(context, caller, { limit: MOST_SIDECARS });
+  const events = recent.ok ? recent.value.items : [];
   return {
+    nameOf: await describeNames(context, caller, events.flatMap(idsIn)),
     user: await describeUser(context, caller),
     enterprise: await describeEnterprise(context, caller),
     secrets: await countSecrets(context.database, owners),
@@ -28,7 +31,7 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
     pendingApprovals: await countWaiting(context, caller),
     handedOut: await countHandedOut(context, caller),
     hasRequests: requests.ok && requests.value.items.length > 0,
-    recent: recent.ok ? recent.value.items : [],
+    recent: events,
   };
 }
 export type Overview = Awaited<ReturnType<typeof describeOverview>>;

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  type HostedUser,
+  hostedUser,
+  ownerWithMember,
+  signInBrowser,
+  startHosted,
+} from '../../../e2e/runtimes/hosted_users.ts';
+import type { InProcess } from '../../../e2e/runtimes/in_process.ts';
+import { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
+import type { AuditEventData, AuditEventType } from '../../../shared/model/audit_event.ts';
+import { newId } from '../../../shared/wire/ids.ts';
+
+// Audit and sessions of a hosted console: what has a name for whom.
+
+let control: InProcess;
+let owner: HostedUser;
+let member: HostedUser;
+let sidecar: TestSidecar;
+
+const SESSION = 'ses_01m7yjbz4dz98vffmftfxp52e5';
+
+beforeAll(async () => {
+  control = await startHosted();
+  ({ owner, member } = await ownerWithMember(control));
+  sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+  await sidecar.enrol(member.tokens.access_token);
+  await record('sandbox.proxy.binding_injected', {
+    ...request('api.example.test', '/items'),
+    'svc.proxy.credential_ref': 'vault://user/key',
+  });
+  await record('sandbox.proxy.binding_injected', {
+    ...request('api.example.test', '/items'),
+    'svc.proxy.credential_ref': 'vault://user/key',
+  });
+  await record('sandbox.proxy.rejected', {
+    ...request('api.example.test', '/<b>'),
+    'svc.proxy.reason': 'body_too_large',
+  });
+  await owner.call('POST', '/v1/mcp-servers', { name: 'files-of-owner', command: ['files-server'] });
+});
+afterAll(() => control.stop());
+
+const request = (host: string, path: string): AuditEventData => ({
+  'svc.proxy.method': 'GET',
+  'svc.proxy.upstream.host': host,
+  'svc.proxy.upstream.path': path,
+});
+
+let recorded = 0;
+async function record(type: AuditEventType, data: AuditEventData): Promise<void> {
+  recorded += 1;
+  const event = {
+    id: newId('evt', crypto.getRandomValues(new Uint8Array(16))),
+    type,
+    time: new Date(control.clock.now() + recorded * 1000).toISOString(),
+    sidecar_id: null,
+    session_id: SESSION,
+    actor: 'session',
+    data,
+  };
+  const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
+  expect(reply.status).toBe(200);
+}
+
+async function open(user: HostedUser, path: string): Promise<string> {
+  const reply = await control.inBrowser(path, { headers: { cookie: await signInBrowser(control, user.caller) } });
+  return (await reply.text()).replace(/^[^]*<main/, '');
+}
+const textOf = async (user: HostedUser, path: string) =>
+  (await open(user, path)).replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
+
+async function nameOfMachine(): Promise<string> {
+  const { items } = JSON.parse(await (await member.call('GET', '/v1/sidecars')).text());
+  return items[0].name;
+}
+
+describe('the audit log', () => {
+  test('names the machine of a request, with its id at hand, and links to the session', async () => {
+    const page = await open(owner, '/audit');
+    expect(page).toContain(`href="/audit/sessions/${SESSION}"`);
+    expect(page).toContain(`title="${sidecar.enrolled.sidecar_id}"`);
+    expect(await textOf(owner, '/audit')).toContain(await nameOfMachine());
+  });
+
+  test('names the thing that an event is about only for those who see it', async () => {
+    const { items } = JSON.parse(
+      await (await owner.call('GET', '/v1/audit-events?type=control.mcp_server.created')).text(),
+    );
+    const path = `/audit/${items[0].id}`;
+    const id = items[0].data['svc.mcp.server_id'] ?? items[0].data['svc.control.resource'];
+    expect(await open(owner, path)).toMatch(new RegExp(`href="/mcp-servers/${id}"[^]*files-of-owner`));
+    expect(await open(member, path)).not.toContain(`href="/mcp-servers/${id}"`);
+  });
+});
+
+describe('the page of a session', () => {
+  test('says for whom it ran, which credentials it used, and what happened in order', async () => {
+    const text = await textOf(owner, `/audit/sessions/${SESSION}`);
+    expect(text).toContain('2 with a credential, 0 passed unchanged, 1 refused');
+    expect(text).toMatch(/Credentials it used.*vault:\/\/user\/key api\.example\.test 2/);
+    expect(text).toMatch(/in order.*Credential added.*2 times.*Refused.*body_too_large/);
+    expect(text).toContain(member.caller.userId);
+    expect(text).toContain(await nameOfMachine());
+  });
+
+  test('has no markup of an agent in it', async () => {
+    expect(await open(owner, `/audit/sessions/${SESSION}`)).not.toContain('/<b>');
+  });
+
+  test('of another enterprise, or without events, is not found', async () => {
+    const stranger = await hostedUser(control);
+    expect(await textOf(stranger, `/audit/sessions/${SESSION}`)).toContain('no event of this session');
+    expect(await textOf(owner, '/audit/sessions/ses_none')).toContain('no event of this session');
+  });
+});

@@ -1,0 +1,93 @@
+import { and, desc, eq, inArray, isNotNull } from 'drizzle-orm';
+import type { Database } from './database.ts';
+import { approvals, connectors, hostBindings, mcpServers, secrets, sidecars, users } from './tables.ts';
+
+/** What a thing with an id is called. */
+export interface NamedRow {
+  readonly id: string;
+  readonly name: string;
+}
+
+interface Seen {
+  readonly enterpriseId: string;
+  /** The owners whose rows may be named. */
+  readonly ownerIds: readonly string[];
+}
+
+/** How many of the newest approvals are looked at for the names of sessions. */
+const LATEST_LOOKED_AT = 2_000;
+
+/** The names of people, machines, bindings, connectors, servers and secrets with these ids that a caller sees. */
+export async function listNames(database: Database, seen: Seen, ids: readonly string[]): Promise<NamedRow[]> {
+  const { enterpriseId, ownerIds } = seen;
+  const of = (prefix: string): string[] => ids.filter((id) => id.startsWith(`${prefix}_`));
+  type Owned = typeof hostBindings | typeof connectors | typeof mcpServers | typeof secrets;
+  const owned = (table: Owned, wanted: string[]) =>
+    and(inArray(table.id, wanted), inArray(table.ownerId, [...ownerIds]));
+  const read = database.read;
+  const rows = await Promise.all([
+    whereAny(of('usr'), (wanted) =>
+      read
+        .select({ id: users.id, name: users.displayName })
+        .from(users)
+        .where(and(inArray(users.id, wanted), eq(users.enterpriseId, enterpriseId))),
+    ),
+    whereAny(of('sdc'), (wanted) =>
+      read
+        .select({ id: sidecars.id, name: sidecars.name })
+        .from(sidecars)
+        .where(and(inArray(sidecars.id, wanted), eq(sidecars.enterpriseId, enterpriseId))),
+    ),
+    whereAny(of('bnd'), (wanted) =>
+      read
+        .select({ id: hostBindings.id, name: hostBindings.host })
+        .from(hostBindings)
+        .where(owned(hostBindings, wanted)),
+    ),
+    whereAny(of('con'), (wanted) =>
+      read.select({ id: connectors.id, name: connectors.fqn }).from(connectors).where(owned(connectors, wanted)),
+    ),
+    whereAny(of('mcp'), (wanted) =>
+      read.select({ id: mcpServers.id, name: mcpServers.name }).from(mcpServers).where(owned(mcpServers, wanted)),
+    ),
+    whereAny(of('sec'), (wanted) =>
+      read.select({ id: secrets.id, name: secrets.path }).from(secrets).where(owned(secrets, wanted)),
+    ),
+  ]);
+  return rows.flat();
+}
+
+/** No query for no ids. */
+function whereAny<T>(ids: string[], read: (ids: string[]) => PromiseLike<T[]>): PromiseLike<T[]> {
+  return ids.length === 0 ? Promise.resolve([]) : read(ids);
+}
+
+/** The name and the folder of sessions, as their launchers said with requests for approval. */
+export interface SessionNameRow {
+  readonly id: string;
+  readonly name: string;
+  readonly folder: string | null;
+  readonly userId: string;
+}
+
+/** Only sessions that asked for one of the newest approvals have a name here. */
+export async function listSessionNames(
+  database: Database,
+  enterpriseId: string,
+  ids: readonly string[],
+): Promise<SessionNameRow[]> {
+  if (ids.length === 0) return [];
+  const { sessionId, sessionName, folder, userId } = approvals;
+  const newest = database.read
+    .select({ sessionId, sessionName, folder, userId })
+    .from(approvals)
+    .where(eq(approvals.enterpriseId, enterpriseId))
+    .orderBy(desc(approvals.id))
+    .limit(LATEST_LOOKED_AT)
+    .as('newest');
+  const rows = await database.read
+    .selectDistinct({ id: newest.sessionId, name: newest.sessionName, folder: newest.folder, userId: newest.userId })
+    .from(newest)
+    .where(and(inArray(newest.sessionId, [...ids]), isNotNull(newest.sessionName)));
+  return rows.flatMap(({ id, name, ...row }) => (id === null || name === null ? [] : [{ ...row, id, name }]));
+}
