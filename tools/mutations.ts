@@ -7,6 +7,7 @@ import { CONNECTION_MUTATIONS } from './mutations/connections.ts';
 import { CONNECTOR_MUTATIONS } from './mutations/connectors.ts';
 import { GRANT_MUTATIONS } from './mutations/grants.ts';
 import { GRAPHQL_MUTATIONS } from './mutations/graphql.ts';
+import { JSON_MUTATIONS } from './mutations/json_bodies.ts';
 import { HOSTED_MUTATIONS } from './mutations/hosted.ts';
 import { LOGIN_MUTATIONS } from './mutations/logins.ts';
 import { MARKETPLACE_MUTATIONS } from './mutations/marketplace.ts';
@@ -1215,6 +1216,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...GRANT_MUTATIONS,
   ...VIEW_MUTATIONS,
   ...GRAPHQL_MUTATIONS,
+  ...JSON_MUTATIONS,
   ...EGRESS_MUTATIONS,
   ...OTHER_PORT_MUTATIONS,
   ...PLAIN_HTTP_MUTATIONS,

@@ -12,6 +12,7 @@ const STRAY =
 const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'shared/connect/arg_problem.ts': [2, 'what can be sent in a path, and well-formed text'],
   'shared/connect/graphql_document.ts': [1, 'what GraphQL servers read in more than one way'],
+  'shared/connect/json_values.ts': [2, 'what ends a string in C'],
   'shared/inject/inject.ts': [1, 'what can be written into a header'],
   'shared/mcp/command_dangers.ts': [1, 'what an argument of a process can hold'],
   'shared/mcp/consent_hash.ts': [1, 'canonical JSON holds no lone surrogate'],
@@ -26,6 +27,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
     'codes for a terminal, written as a program would; how text is folded for the search',
   ],
   'shared/mcp/tools/tool_definition.ts': [1, 'canonical JSON holds no lone surrogate'],
+  'shared/model/json_names.ts': [1, 'what servers ignore in a word'],
   'shared/net/ip_literal.ts': [1, 'what an address can hold'],
   'shared/net/look_alike.ts': [1, 'whether a letter is ASCII'],
   'shared/wire/audit_events.ts': [1, 'what the database can hold'],

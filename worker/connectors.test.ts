@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC, itemsSpec, UPSTREAM_HOST } from '../e2e/runtimes/connector_samples.ts';
@@ -56,6 +57,11 @@ async function refusal(answered: Response | Promise<Response>) {
   const { error } = errorBody.parse(await (await answered).json());
   expect((await answered).status).toBe(ERROR_STATUS[error.code]);
   return error;
+}
+
+async function warningsOf(...operations: readonly object[]): Promise<unknown> {
+  const checked = await control.asUser('POST', '/v1/connectors/validate', itemsSpec('9', { operations }));
+  return z.object({ warnings: z.unknown() }).parse(await checked.json()).warnings;
 }
 
 describe('installing a connector', () => {
@@ -142,6 +148,19 @@ describe('installing a connector', () => {
         'two and three overlap: a request that matches both /x/y/{a}/z and /x/y/y/{a} matches neither operation, so it is not a connector request',
       ],
     });
+  });
+
+  test('reports rules for a JSON body that one body may satisfy twice, and none that are told apart', async () => {
+    const [get] = ITEMS_SPEC.operations;
+    const refund = { ...get, method: 'POST', effect: 'write', path: '/refunds', inputs: [], audit: [] };
+    const withRules = (name: string, ...json: object[]) => ({ ...refund, name, ...(json.length > 0 && { json }) });
+    const small = withRules('small', { pointer: '/amount', at_most: 100 });
+    expect(
+      await warningsOf(small, withRules('large', { pointer: '/amount', at_least: 101 }), withRules('other')),
+    ).toEqual([]);
+    expect(await warningsOf(small, withRules('medium', { pointer: '/amount', at_least: 50 }))).toEqual([
+      'small and medium overlap: a request whose JSON body satisfies the rules of both is refused',
+    ]);
   });
 
   test('serves a JSON Schema at its URL', async () => {

@@ -6,6 +6,7 @@ import { useSecretsField } from '../launch/session_access.ts';
 import { USE_OPTION, USE_TEXT } from '../launch/use_option.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
+import { readOptionText } from '../terminal/option_text.ts';
 import type { Style } from '../terminal/output.ts';
 
 const STYLES: { readonly [D in ExplainReply['decision']]: Style } = {
@@ -23,22 +24,29 @@ export function addExplainCommand(line: CommandLine): void {
     .argument('<method>', 'such as GET')
     .argument('<url>', 'such as https://api.example.com/items')
     .option(USE_OPTION, USE_TEXT, collectValue)
-    .option('--graphql <document>', "the GraphQL document in its body, for a connector's GraphQL endpoint");
+    .option('--graphql <document>', "the GraphQL document in its body, for a connector's GraphQL endpoint")
+    .option(
+      '--body <json>',
+      'its JSON body, for operations that a connector tells apart by it; @FILE reads it from a file, @- from stdin',
+    );
   handle(line, explain, explainRequest);
 }
 
 interface ExplainOptions extends UseOptions {
   readonly graphql?: string;
+  readonly body?: string;
 }
 
 async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
   const [method = '', url = ''] = call.args;
   // An older control plane refuses the field, and does not explain the request without the choice.
   const chosen = useSecretsField(await chooseSecrets(call));
+  const { body } = call.options;
   const input = explainInput.safeParse({
     method: method.toUpperCase(),
     url,
     document: call.options.graphql,
+    body: body === undefined ? undefined : await readOptionText(call, '--body', body),
     ...chosen,
   });
   if (!input.success) {

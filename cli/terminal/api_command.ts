@@ -1,10 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { text as readStream } from 'node:stream/consumers';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { unreadableFile } from './unreadable_file.ts';
+import { readOptionText } from './option_text.ts';
 
 interface ApiOptions {
   readonly data?: string;
@@ -42,21 +39,12 @@ async function callApi(call: Call<ApiOptions>): Promise<number> {
 }
 
 async function readBody(call: Call<ApiOptions>, data: string): Promise<unknown> {
-  const text = data.startsWith('@') ? await fileText(call, data.slice(1)) : data;
+  const text = await readOptionText(call, '--data', data);
   try {
     return JSON.parse(text);
   } catch (error) {
     // The parser's message quotes the text, which may contain a secret.
     const at = error instanceof Error ? /position \d+/.exec(error.message)?.[0] : undefined;
     throw new CliError(EXIT.usage, `--data is not JSON${at === undefined ? '' : ` (at ${at})`}`);
-  }
-}
-
-async function fileText(call: Call<ApiOptions>, file: string): Promise<string> {
-  if (file === '-') return readStream(call.context.stdin);
-  try {
-    return readFileSync(resolve(call.context.workingDirectory, file), 'utf8');
-  } catch (error) {
-    throw unreadableFile(`--data @${file}`, error);
   }
 }

@@ -26,13 +26,16 @@ interface OperationRequest {
   readonly path: string;
 }
 
+/** How the body decides which operation a request is. */
+export type BodyKind = 'graphql' | 'json';
+
 /**
- * `graphql`: the document decides which of the candidates the request is, if any. `ambiguous`: several operations match
- * equally well, so none is used (specification section 1).
+ * `graphql` and `json`: the document or the JSON body decides which of the candidates the request is, if any. `ambiguous`:
+ * several operations match equally well, so none is used (specification section 1).
  */
 export type OperationMatch =
   | { readonly kind: 'operation'; readonly match: ConnectorOperation }
-  | { readonly kind: 'graphql'; readonly candidates: readonly ConnectorOperation[] }
+  | { readonly kind: BodyKind; readonly candidates: readonly ConnectorOperation[] }
   | { readonly kind: 'ambiguous'; readonly candidates: readonly ConnectorOperation[] }
   | { readonly kind: 'none' };
 
@@ -129,11 +132,11 @@ function buildGuardedPaths(operations: readonly ConnectorOperation[]): GuardedPa
 }
 
 /**
- * Operations that another spelling must not bypass: those that need an approval, and those whose document is inspected,
- * because some may need one.
+ * Operations that another spelling must not bypass: those that need an approval, and those whose body is inspected, because
+ * some may need one.
  */
 function isGuarded({ operation }: ConnectorOperation): boolean {
-  return operation.approval === 'required' || operation.graphql !== undefined;
+  return operation.approval === 'required' || operation.graphql !== undefined || operation.json !== undefined;
 }
 
 function isGraphql({ operation }: ConnectorOperation): boolean {
@@ -149,9 +152,15 @@ export function matchOperation(index: ConnectorIndex, request: OperationRequest)
   const operations = findFitting(index, request).flatMap(({ ends }) => ends);
   const [match] = operations;
   if (match === undefined) return NO_MATCH;
-  if (operations.some(({ operation }) => operation.graphql !== undefined))
-    return { kind: 'graphql', candidates: operations };
+  const kind = bodyKindOf(operations);
+  if (kind !== null) return { kind, candidates: operations };
   return operations.length === 1 ? { kind: 'operation', match } : { kind: 'ambiguous', candidates: operations };
+}
+
+/** A document that several connectors inspect is read as GraphQL, which accepts less. */
+function bodyKindOf(operations: readonly ConnectorOperation[]): BodyKind | null {
+  if (operations.some(isGraphql)) return 'graphql';
+  return operations.some(({ operation }) => operation.json !== undefined) ? 'json' : null;
 }
 
 /** The operations that a path matches as sent, without those that a more literal one beats. */
@@ -259,11 +268,20 @@ function listOtherSpellings({ slashEndedHosts }: ConnectorIndex, { host, path }:
 
 function isOtherMatch(raw: OperationMatch, other: OperationMatch): boolean {
   if (other.kind === 'none') return false;
-  if (raw.kind === 'graphql' && other.kind === 'graphql') {
-    return raw.candidates.some(({ operation }, at) => operation !== other.candidates[at]?.operation);
+  if (isByBody(raw) && isByBody(other)) {
+    const { length } = other.candidates;
+    return (
+      raw.candidates.length !== length ||
+      raw.candidates.some(({ operation }, at) => operation !== other.candidates[at]?.operation)
+    );
   }
   if (raw.kind !== 'operation' || other.kind !== 'operation') return raw.kind !== other.kind;
   return raw.match.operation !== other.match.operation;
+}
+
+/** Whether the body decides which of the candidates a request is. */
+export function isByBody(found: OperationMatch): found is Extract<OperationMatch, { readonly kind: BodyKind }> {
+  return found.kind === 'graphql' || found.kind === 'json';
 }
 
 function emptyNode(): Node {

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../model/result.ts';
 import { readGraphqlDocument, type GraphqlDocument } from './graphql_document.ts';
-import { parseUniqueJson } from './unique_json.ts';
+import { parseUniqueJson, parseUniqueJsonBytes } from './unique_json.ts';
 
 /** The members that a server reads from a request (GraphQL over HTTP, section "Request Parameters"). */
 type Parameters = Readonly<Record<string, unknown>>;
@@ -26,23 +26,11 @@ export function readGraphqlRequest(
 }
 
 function parametersOfBody(body: readonly Uint8Array[]): Result<Parameters, string> {
-  const text = decodeUtf8(body);
-  if (text === null) return err('its body is not UTF-8');
-  const json = parseUniqueJson(text);
+  const json = parseUniqueJsonBytes(body);
   if (!json.ok) return err(`its body ${json.error}`);
   const { value } = json;
   if (Array.isArray(value)) return err('it is a batch: send one operation in each request');
   return typeof value === 'object' && value !== null ? ok({ ...value }) : err('its body is not a JSON object');
-}
-
-/** Keeps a byte order mark in the text; JSON cannot start with one. */
-function decodeUtf8(body: readonly Uint8Array[]): string | null {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  try {
-    return body.map((chunk) => decoder.decode(chunk, { stream: true })).join('') + decoder.decode();
-  } catch {
-    return null;
-  }
 }
 
 /** Some servers treat `;` as `&`, so it has to be encoded. */

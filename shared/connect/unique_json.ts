@@ -19,6 +19,16 @@ export function parseUniqueJson(text: string): Result<unknown, string> {
   return fault === null ? ok(value) : err(fault);
 }
 
+/** The same for the bytes of a body in UTF-8. A byte order mark is no JSON. */
+export function parseUniqueJsonBytes(body: readonly Uint8Array[]): Result<unknown, string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  try {
+    return parseUniqueJson(body.map((chunk) => decoder.decode(chunk, { stream: true })).join('') + decoder.decode());
+  } catch {
+    return err('is not UTF-8');
+  }
+}
+
 /** Scans the strings and brackets of a valid JSON text once: in an object, a string after a bracket or a comma is a key. */
 function keyFault(text: string): string | null {
   const open: (Set<unknown> | null)[] = [];

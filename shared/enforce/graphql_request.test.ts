@@ -1,15 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { enforceGraphqlRequest, type GraphqlRequest } from './graphql_request.ts';
+import { enforceGraphqlRequest } from './graphql_request.ts';
+import type { InspectedRequest } from './inspected_head.ts';
 
 const JSON_TYPE = { name: 'content-type', value: 'application/json' };
-const POST: GraphqlRequest = { method: 'POST', query: null, fields: [JSON_TYPE], hasBody: true };
-const GET: GraphqlRequest = { method: 'GET', query: 'query={viewer}', fields: [], hasBody: false };
+const POST: InspectedRequest = { method: 'POST', query: null, fields: [JSON_TYPE], hasBody: true };
+const GET: InspectedRequest = { method: 'GET', query: 'query={viewer}', fields: [], hasBody: false };
 
-const requestOfTypes = (...values: readonly string[]): GraphqlRequest => ({
+const requestOfTypes = (...values: readonly string[]): InspectedRequest => ({
   ...POST,
   fields: values.map((value) => ({ name: 'content-type', value })),
 });
-const withField = (request: GraphqlRequest, name: string, value = 'x'): GraphqlRequest => ({
+const withField = (request: InspectedRequest, name: string, value = 'x'): InspectedRequest => ({
   ...request,
   fields: [...request.fields, { name, value }],
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { sampleBinding } from '../model/testing/sample_binding.ts';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { CredentialRef, HostBinding } from '../model/host_binding.ts';
+import type { Operation } from '../model/connector.ts';
 import { explainReply } from '../wire/host_bindings.ts';
 import { explainRequest } from './explain.ts';
 
@@ -384,6 +385,43 @@ describe('explain of connectors', () => {
     ])('%s %s of %s is refused, though the host has a binding', (method, path, document, code) => {
       expect(ask(method, path, document)).toMatchObject({ decision: 'refused', code, bindings: [] });
     });
+  });
+});
+
+function explainBody(operations: readonly Operation[], body?: string, path = '/refunds') {
+  const connectors = [sampleConnector(operations)];
+  const known = { bindings: [BINDING], connectors, isStored: () => true };
+  const found = explainRequest(known, { method: 'POST', url: `https://api.example.com${path}`, body });
+  if (!found.ok) throw new Error(found.error.message);
+  return { ...found.value, told: found.value.reasons.join(' ') };
+}
+
+describe('explain: a request whose JSON body decides', () => {
+  const endpoint = { method: 'POST', path: '/refunds', inputs: [], effect: 'write' } as const;
+  const small = sampleOperation({ ...endpoint, name: 'small', json: [{ pointer: '/amount', atMost: 100 }] });
+  const other = sampleOperation({ ...endpoint, name: 'other', approval: 'required' });
+
+  test('is the operation that its body makes it, and without one each operation is listed', () => {
+    expect(explainBody([small, other], '{"amount":100}').operation).toMatchObject({
+      operation: 'small',
+      approval: 'none',
+    });
+    expect(explainBody([small, other], '{"amount":101}').operation).toMatchObject({
+      operation: 'other',
+      approval: 'required',
+    });
+    const open = explainBody([small, other]);
+    expect(open).toMatchObject({ decision: 'connector', operation: null, code: null });
+    expect(open.told).toContain('A body with /amount at most 100 is the operation small of acme/items. Any other body');
+  });
+
+  test.each([
+    ['{"amount":1,"Amount":2}', '/refunds', 'json_unreadable'],
+    ['{"amount":1}', '/refunds?amount=2', 'json_unreadable'],
+    ['amount=1', '/refunds', 'json_unreadable'],
+    ['{"amount":101}', '/refunds', 'json_operation_not_allowed'],
+  ])('%s at %s is refused, though the host has a binding', (body, path, code) => {
+    expect(explainBody([small], body, path)).toMatchObject({ decision: 'refused', code, bindings: [] });
   });
 });
 

@@ -1,7 +1,9 @@
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import { recogniseGraphql } from '../connect/graphql_operation.ts';
+import { listRuledPointers, recogniseJson } from '../connect/json_operation.ts';
 import { enforceContract } from '../enforce/contract.ts';
 import { enforceGraphqlRequest } from '../enforce/graphql_request.ts';
+import { enforceJsonRequest } from '../enforce/json_request.ts';
 import type { InstalledConnector } from '../model/connector.ts';
 import type {
   CredentialRef,
@@ -30,6 +32,8 @@ import {
   GRAPHQL_SENTENCE,
   graphqlSentences,
   inactiveSentences,
+  JSON_SENTENCE,
+  jsonSentences,
   type ExplainedOperation,
 } from './explain_operation.ts';
 import type { FieldProblem } from '../model/problem.ts';
@@ -88,6 +92,8 @@ interface ExplainRequest {
   readonly url: string;
   /** The GraphQL document in the body, for a request to a GraphQL endpoint. */
   readonly document?: string | undefined;
+  /** The JSON body, for a request that it makes one operation or another. */
+  readonly body?: string | undefined;
 }
 
 /** The request to explain, with its host in canonical form. */
@@ -123,7 +129,8 @@ export function explainRequest(known: Known, request: ExplainRequest): Result<Ex
   const host = hostOnPort(authority.value.host, authority.value.port ?? HTTPS_PORT);
   const subject = { method: request.method, host, path: url.value.pathname };
   const query = url.value.search === '' ? null : url.value.search.slice(1);
-  const decision = explainPlainHttp(url.value) ?? explainHost(known, subject, query, request.document ?? null);
+  const sent = { query, document: request.document ?? null, body: request.body ?? null };
+  const decision = explainPlainHttp(url.value) ?? explainHost(known, subject, sent);
   return ok({ ...subject, ...decision });
 }
 
@@ -161,14 +168,22 @@ function explainPlainHttp(url: URL): Decision | null {
   ]);
 }
 
-function explainHost(known: Known, subject: Subject, query: string | null, document: string | null): Decision {
+/** What a request carries beside its method and path. */
+interface Sent {
+  readonly query: string | null;
+  readonly document: string | null;
+  readonly body: string | null;
+}
+
+function explainHost(known: Known, subject: Subject, sent: Sent): Decision {
+  const { query } = sent;
   const policy = compilePolicy(known.bindings, known.connectors, known.tunnelled);
   const resolution = resolve(policy, { ...subject, query });
   const decide = (match: ConnectorOperation): Decision =>
     withAccount(known, policy, { ...subject, match }, decideOperation(known, match, query));
   if (resolution.kind === 'connector') return decide(resolution.match);
-  if (resolution.kind === 'graphql')
-    return decideGraphql(decide, resolution.candidates, { ...subject, query, document });
+  if (resolution.kind === 'graphql') return decideGraphql(decide, resolution.candidates, { ...subject, ...sent });
+  if (resolution.kind === 'json') return decideJson(decide, resolution.candidates, { ...subject, ...sent });
   if (resolution.kind === 'ambiguous_target')
     return refuse('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
@@ -224,10 +239,10 @@ function decideOperation(known: Known, match: ConnectorOperation, query: string 
 function decideGraphql(
   decide: (match: ConnectorOperation) => Decision,
   candidates: readonly ConnectorOperation[],
-  { document, ...request }: Subject & { readonly query: string | null; readonly document: string | null },
+  { document, ...request }: Subject & Sent,
 ): Decision {
   const hasBody = document !== null;
-  const contract = enforceGraphqlRequest({ ...request, fields: GRAPHQL_FIELDS, hasBody });
+  const contract = enforceGraphqlRequest({ ...request, fields: JSON_FIELDS, hasBody });
   if (!contract.ok) return refuse(contract.error.reason, [GRAPHQL_SENTENCE, `Refused: ${contract.error.message}.`]);
   if (!hasBody && request.method !== 'GET' && candidates.length > 0) {
     const reasons = [GRAPHQL_SENTENCE, ...graphqlSentences(candidates)];
@@ -239,7 +254,28 @@ function decideGraphql(
   return refuse(match.error.reason, [GRAPHQL_SENTENCE, `Refused: ${match.error.message}.`]);
 }
 
-const GRAPHQL_FIELDS = [{ name: 'content-type', value: 'application/json' }];
+/** If the JSON body decides, lists the operations when there is none to decide by. */
+function decideJson(
+  decide: (match: ConnectorOperation) => Decision,
+  candidates: readonly ConnectorOperation[],
+  { body, ...request }: Subject & Sent,
+): Decision {
+  const contract = enforceJsonRequest(
+    { ...request, fields: JSON_FIELDS, hasBody: body !== null },
+    listRuledPointers(candidates),
+  );
+  if (!contract.ok) return refuse(contract.error.reason, [JSON_SENTENCE, `Refused: ${contract.error.message}.`]);
+  if (body === null) {
+    const reasons = [JSON_SENTENCE, ...jsonSentences(candidates)];
+    return { decision: 'connector', code: null, bindings: [], operation: null, reasons };
+  }
+  const match = recogniseJson(candidates, [new TextEncoder().encode(body)]);
+  if (match.ok) return decide(match.value);
+  const reasons = [JSON_SENTENCE, ...jsonSentences(candidates), `Refused: ${match.error.message}.`];
+  return refuse(match.error.reason, reasons);
+}
+
+const JSON_FIELDS = [{ name: 'content-type', value: 'application/json' }];
 
 function explainBindings(
   known: Known,

@@ -6,10 +6,12 @@ import {
 } from '../connect/connector_index.ts';
 import { describeDocument } from '../connect/graphql_document.ts';
 import { graphqlWords } from '../connect/graphql_operation.ts';
+import { jsonWords } from '../connect/json_operation.ts';
 import { enforceOperation } from '../enforce/operation.ts';
 import { operationHosts, type ApprovalRule, type InstalledConnector } from '../model/connector.ts';
 import type { Effect, Owner } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
+import { toSentence } from '../model/sentence.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 
 /** An operation in an explanation; `credential_ref` names the vault entry, never its value. */
@@ -109,6 +111,19 @@ export function graphqlSentences(candidates: readonly ConnectorOperation[]): str
     const approved = operation.approval === 'required' ? ', and needs an approval' : '';
     const documents = operation.graphql === undefined ? 'any document' : graphqlWords(operation.graphql);
     return `${documents} is the operation ${operation.name} of ${connector.spec.fqn}${approved}.`;
+  });
+}
+
+export const JSON_SENTENCE =
+  'Its JSON body decides which operation of a connector the request is. A request that is none is refused, even if the host has a binding.';
+
+/** The operations that a body decides between, one per sentence. */
+export function jsonSentences(candidates: readonly ConnectorOperation[]): string[] {
+  return candidates.map(({ connector, operation }) => {
+    const approved = operation.approval === 'required' ? ', and needs an approval' : '';
+    const words = jsonWords(operation.json);
+    const body = operation.json === undefined ? words : `a body with ${words}`;
+    return toSentence(`${body} is the operation ${operation.name} of ${connector.spec.fqn}${approved}`);
   });
 }
 

@@ -56,9 +56,21 @@ export interface GraphqlSelector {
   readonly fields?: readonly string[];
 }
 
+/** A value that a rule can name. `null` counts as absent, because servers treat it so. */
+export type JsonScalar = string | number | boolean;
+
+/** A value of a JSON body that belongs to an operation: one of a list, or a number in a range with its ends included. */
+export interface JsonRule {
+  /** RFC 6901, through members of objects only. */
+  readonly pointer: string;
+  readonly equals?: readonly JsonScalar[];
+  readonly atLeast?: number;
+  readonly atMost?: number;
+}
+
 /**
- * An operation of a connector. It is identified by method and path on each of its hosts, and at a GraphQL endpoint also by
- * the request's document.
+ * An operation of a connector. It is identified by method and path on each of its hosts. If its document or its JSON body is
+ * ruled, these decide too.
  */
 export interface Operation {
   readonly name: string;
@@ -69,8 +81,10 @@ export interface Operation {
   readonly description: string;
   /** The hosts of this operation; absent: those of the spec. */
   readonly hosts?: readonly string[];
-  /** Absent: only method and path count. */
+  /** Absent: no document is inspected. */
   readonly graphql?: GraphqlSelector;
+  /** Never empty: all of them hold for a request of this operation. Absent: every body that no other operation's rules fit. */
+  readonly json?: readonly JsonRule[];
   readonly approval: ApprovalRule;
   readonly effect: Effect;
   readonly inputs: readonly OperationInput[];

@@ -42,7 +42,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     unit: 'bytes',
     min: KIB,
     max: 32 * MIB,
-    meaning: 'largest request body of a connector operation that audits inputs of the body',
+    meaning: 'largest request body of a connector operation that audits inputs of the body, or is told apart by them',
   },
   maxGraphqlBodyBytes: {
     name: 'SVC_MAX_GRAPHQL_BODY_BYTES',

@@ -33,6 +33,8 @@ export const REFUSALS = {
   approval_denied: { status: 403, event: 'connector.proxy.rejected' },
   graphql_unreadable: { status: 400, event: 'connector.proxy.rejected' },
   graphql_operation_not_allowed: { status: 403, event: 'connector.proxy.rejected' },
+  json_unreadable: { status: 400, event: 'connector.proxy.rejected' },
+  json_operation_not_allowed: { status: 403, event: 'connector.proxy.rejected' },
   placeholder_not_accepted: { status: 403, event: 'connector.proxy.rejected' },
   login_not_stored: { status: 503, event: 'sandbox.proxy.rejected' },
   login_not_accepted: { status: 403, event: 'sandbox.proxy.rejected' },

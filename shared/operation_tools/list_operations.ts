@@ -1,6 +1,7 @@
 import { type ConnectorSpec, type Operation, operationHosts, runnableOperations } from '../model/connector.ts';
 import type { ListedOperation } from '../wire/connectors/connector_operations.ts';
 import { graphqlWords } from '../connect/graphql_operation.ts';
+import { jsonWords } from '../connect/json_operation.ts';
 import { operationInputs } from '../connect/input_schema.ts';
 
 /** The operations of a connector that a program can run by name. */
@@ -23,9 +24,10 @@ export function listOperations(spec: ConnectorSpec): ListedOperation[] {
   });
 }
 
-/** A caller that runs it by name has to know which documents it accepts. */
-function describe({ description, graphql }: Operation): string {
-  if (graphql === undefined) return description;
-  const words = `Its GraphQL document: ${graphqlWords(graphql)}.`;
+/** A caller that runs it by name has to know which documents or bodies it accepts. */
+function describe({ description, graphql, json }: Operation): string {
+  if (graphql === undefined && json === undefined) return description;
+  const words =
+    graphql === undefined ? `Its JSON body: ${jsonWords(json)}.` : `Its GraphQL document: ${graphqlWords(graphql)}.`;
   return description === '' ? words : `${description}\n\n${words}`;
 }

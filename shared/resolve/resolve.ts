@@ -1,10 +1,12 @@
 import {
   compileConnectors,
   evadesConnector,
+  isByBody,
   isGraphqlEndpoint,
   matchOperation,
   mayNeedApproval,
   listReadings,
+  type BodyKind,
   type ConnectorIndex,
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
@@ -51,15 +53,21 @@ export interface ResolvableRequest {
 /**
  * The path of a request through the proxy (specification section 1, Request resolution order). `ambiguous_target`: a server
  * could read the request as an operation that it is not as sent, so no path is right (design section 5, invariant 8).
- * `graphql`: the path is a GraphQL endpoint, and the document decides which of the candidates the request is; if it is none
- * of them, it is refused.
+ * `graphql` and `json`: the document or the JSON body decides which of the candidates the request is; if it is none of them,
+ * it is refused.
  */
 type Resolution =
   | { readonly kind: 'connector'; readonly match: ConnectorOperation }
-  | { readonly kind: 'graphql'; readonly candidates: readonly ConnectorOperation[] }
+  | ByBody
   | { readonly kind: 'ambiguous_target' }
   | BindingResolution
   | { readonly kind: 'passthrough' };
+
+/** The operations that a request may be. */
+export interface ByBody {
+  readonly kind: BodyKind;
+  readonly candidates: readonly ConnectorOperation[];
+}
 
 /** If there are several bindings, the credentials in the request choose one. */
 export interface BindingResolution {
@@ -152,7 +160,7 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
   if (found.kind === 'operation') return { kind: 'connector', match: found.match };
   // A login's token URL is no passthrough because another connector names the same request: the placeholders would be sent.
   if (found.kind === 'ambiguous' && found.candidates.some(isOfLogin)) return AMBIGUOUS_TARGET;
-  if (found.kind === 'graphql') return found.candidates.some(isOfLogin) ? AMBIGUOUS_TARGET : found;
+  if (isByBody(found)) return found.candidates.some(isOfLogin) ? AMBIGUOUS_TARGET : found;
   if (isGraphqlEndpoint(connectors, request)) return NO_GRAPHQL_OPERATION;
   const methods = possibleMethods(request);
   const isAnother = methods.some(
@@ -180,9 +188,10 @@ function listGuardingMethods({ method }: ResolvableRequest, possible: readonly s
 
 /** The operations that a request would be with another method, in any server's reading of its path. */
 function operationsAs(connectors: ConnectorIndex, request: ResolvableRequest, method: string): readonly Operation[] {
-  return listReadings(connectors, { ...request, method }).flatMap((found) =>
-    found.kind === 'operation' ? [found.match.operation] : [],
-  );
+  return listReadings(connectors, { ...request, method }).flatMap((found) => {
+    if (found.kind === 'operation') return [found.match.operation];
+    return found.kind === 'json' ? found.candidates.map(({ operation }) => operation) : [];
+  });
 }
 
 /** The methods that servers may see in a request: its own in upper case, and those in overriding headers or the query. */

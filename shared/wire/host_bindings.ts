@@ -24,6 +24,8 @@ export const explainInput = z
     url: z.string().max(16_384),
     /** The document of its body, for a request to a GraphQL endpoint of a connector. */
     document: z.string().max(65_536).optional(),
+    /** Its JSON body, for a request to a connector's operations that have rules for it. It is neither stored nor logged. */
+    body: z.string().max(65_536).optional(),
     /** In order: the secrets that a session would use where a host is bound to several, and who chose each. */
     use_secrets: chosenSecrets.optional(),
   })

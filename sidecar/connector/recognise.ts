@@ -1,6 +1,7 @@
-import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
+import type { ConnectorOperation, OperationMatch } from '../../shared/connect/connector_index.ts';
 import { evadesConnector, matchOperation } from '../../shared/connect/connector_index.ts';
 import { confirmOperation } from '../../shared/connect/confirm_operation.ts';
+import { recogniseJson } from '../../shared/connect/json_operation.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
@@ -72,7 +73,7 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
     return err({ reason: 'ambiguous_target', message: 'upstream_url: servers can read its path in more than one way' });
   }
   const found = matchOperation(policy.connectors, made);
-  const candidates = found.kind === 'operation' ? [found.match] : found.kind === 'graphql' ? found.candidates : [];
+  const candidates = withoutBody(found);
   const match = candidates.find(
     ({ connector, operation }) =>
       connector.spec.fqn === asked.connector_fqn &&
@@ -82,6 +83,14 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
   if (match === undefined)
     return refuseNotFound('method and upstream_url do not match this operation, or match another one too');
   return ok({ match, request: requestWithoutArgs(match.operation, made), givenInputs: new Set() });
+}
+
+/** The operations that a request without a body may be. The document of a GraphQL request is an arg that is missing. */
+function withoutBody(found: OperationMatch): readonly ConnectorOperation[] {
+  if (found.kind === 'operation') return [found.match];
+  if (found.kind === 'graphql') return found.candidates;
+  const match = found.kind === 'json' ? recogniseJson(found.candidates, []) : null;
+  return match?.ok === true ? [match.value] : [];
 }
 
 function requestWithoutArgs(

@@ -23,6 +23,7 @@ function overHttp2(name: string, load: () => Promise<unknown>): void {
 overHttp2('invariants', () => import('./invariants.test.ts'));
 overHttp2('connectors', () => import('./connectors.test.ts'));
 overHttp2('GraphQL', () => import('./graphql.test.ts'));
+overHttp2('JSON bodies', () => import('./json_body.test.ts'));
 overHttp2('reach', () => import('../tunnel/sealed_reach.test.ts'));
 overHttp2('other ports', () => import('./other_ports.test.ts'));
 overHttp2('revocation', () => import('./revocation.test.ts'));

@@ -21,8 +21,8 @@ import { accountsFor, checkConnectorAccount } from './chosen_account.ts';
 import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeAccount, mayAskForAccount } from './exchange_account.ts';
+import { exchangeByBody } from './exchange_by_body.ts';
 import { exchangeCapture, isTokenRequest } from './exchange_capture.ts';
-import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeLogin } from './exchange_login.ts';
 import { exchangeOperation } from './exchange_operation.ts';
 import type { Outgoing } from './outgoing.ts';
@@ -80,6 +80,7 @@ export async function exchange(
     const request = prepareCredentialedRequest(incoming, tunnel.host);
     return checkConnectorAccount({ choice: tunnel.choice, host: tunnel.host, request }, policy.value, connector);
   };
+  const isAnother = (body: () => string): boolean => isAnotherByBody(policy.value, asked, body);
   if (resolution.kind === 'connector') {
     const { login } = resolution.match.connector.spec.credential;
     const asToken = { match: resolution.match, policy: policy.value };
@@ -87,12 +88,10 @@ export async function exchange(
     const account = checkAccount(resolution.match.connector);
     if (!account.ok) return refuse(facts, account.error, incoming);
     const inForce = inForceOf(resolution.match.connector);
-    const isAnother = (body: () => string): boolean => isAnotherByBody(policy.value, asked, body);
     return exchangeOperation(incoming, { match: resolution.match, inForce, isAnother }, facts, tunnel, ports);
   }
-  if (resolution.kind === 'graphql') {
-    const { candidates } = resolution;
-    return exchangeGraphql(incoming, { candidates, inForceOf, checkAccount }, facts, tunnel, ports);
+  if (resolution.kind !== 'binding') {
+    return exchangeByBody(incoming, { ...resolution, inForceOf, checkAccount, isAnother }, facts, tunnel, ports);
   }
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);

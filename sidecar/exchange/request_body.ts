@@ -41,6 +41,10 @@ const BODY_LIMITS = {
     limit: 'maxGraphqlBodyBytes',
     advice: 'the body of a GraphQL request is parsed: raise SVC_MAX_GRAPHQL_BODY_BYTES, or send less at a time',
   },
+  json: {
+    limit: 'maxReadBodyBytes',
+    advice: 'the body decides which operation the request is: raise SVC_MAX_READ_BODY_BYTES',
+  },
 } as const satisfies Record<string, { readonly limit: keyof Limits; readonly advice: string }>;
 
 /** Reads a request's whole body. Refuses with `body_too_large`, or with `invalid_request` if it is broken or stalls. */

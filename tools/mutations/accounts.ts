@@ -116,8 +116,8 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
   {
     row: ROW,
     holds: 'a GraphQL operation at the proxy has the account of the session',
-    file: 'sidecar/exchange/exchange_graphql.ts',
-    text: '    if (!account.ok) return refuse(attempted, account.error, incoming, buffered !== null);\n',
+    file: 'sidecar/exchange/exchange_by_body.ts',
+    text: '    if (!account.ok) return refuse(attempted, account.error, incoming, isRead);\n',
     replacement: '',
     tests: [PLANE_TEST],
   },

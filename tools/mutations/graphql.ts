@@ -7,7 +7,8 @@ const DOCUMENT = 'shared/connect/graphql_document.ts';
 const REQUEST = 'shared/connect/graphql_request.ts';
 const OPERATION = 'shared/connect/graphql_operation.ts';
 const CONTRACT = 'shared/enforce/graphql_request.ts';
-const EXCHANGE = 'sidecar/exchange/exchange_graphql.ts';
+const HEAD = 'shared/enforce/inspected_head.ts';
+const EXCHANGE = 'sidecar/exchange/exchange_by_body.ts';
 const DOCUMENT_TEST = 'shared/connect/graphql_document.test.ts';
 const OPERATION_TEST = 'shared/connect/graphql_operation.test.ts';
 const CONTRACT_TEST = 'shared/enforce/graphql_request.test.ts';
@@ -51,7 +52,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
     row: '413 `body_too_large`',
     holds: 'the body of a GraphQL request has its own limit',
     file: EXCHANGE,
-    text: "await readBody(incoming, tunnel, ports, 'graphql')",
+    text: 'await readBody(incoming, tunnel, ports, kind)',
     replacement: 'await readBody(incoming, tunnel, ports)',
     tests: [TUNNEL],
   },
@@ -66,7 +67,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   {
     row: UNREADABLE,
     holds: 'a GraphQL connection is not upgraded',
-    file: CONTRACT,
+    file: HEAD,
     text: "name === 'upgrade'",
     replacement: 'name === null',
     tests: [CONTRACT_TEST],
@@ -74,7 +75,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   {
     row: UNREADABLE,
     holds: 'no header gives a GraphQL request another method',
-    file: CONTRACT,
+    file: HEAD,
     text: 'return override === undefined ?',
     replacement: 'return override === undefined || fields.length > 0 ?',
     tests: [CONTRACT_TEST],
@@ -91,14 +92,14 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
     row: UNREADABLE,
     holds: 'a GraphQL POST has no query that a server could prefer',
     file: CONTRACT,
-    text: 'if (query !== null) return',
-    replacement: 'if (query === undefined) return',
+    text: 'return request.query === null\n',
+    replacement: 'return request.query === null || request.query !== undefined\n',
     tests: [CONTRACT_TEST, TUNNEL],
   },
   {
     row: UNREADABLE,
     holds: 'a GraphQL body is not encoded',
-    file: CONTRACT,
+    file: HEAD,
     text: "name === 'content-encoding'",
     replacement: 'name === null',
     tests: [CONTRACT_TEST],
@@ -106,8 +107,8 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   {
     row: UNREADABLE,
     holds: 'a GraphQL body declares exactly once that it is JSON in UTF-8',
-    file: CONTRACT,
-    text: "types.length === 1 && JSON_TYPE.test(types[0] ?? '')",
+    file: HEAD,
+    text: "types.length === 1 && type.test(types[0] ?? '')",
     replacement: 'types.length > 0',
     tests: [CONTRACT_TEST],
   },
@@ -138,7 +139,7 @@ export const GRAPHQL_MUTATIONS: readonly Mutation[] = [
   {
     row: UNREADABLE,
     holds: 'a GraphQL body begins without a byte order mark and is UTF-8',
-    file: REQUEST,
+    file: 'shared/connect/unique_json.ts',
     text: '{ fatal: true, ignoreBOM: true }',
     replacement: '{}',
     tests: [OPERATION_TEST],

@@ -197,6 +197,60 @@ describe('operations at a GraphQL endpoint', () => {
   });
 });
 
+describe('operations that the JSON body tells apart', () => {
+  const endpoint = { ...operation, method: 'POST', path: '/refunds', effect: 'write', inputs: [], audit: [] };
+  const small = { ...endpoint, name: 'small', json: [{ pointer: '/amount', at_most: 100 }] };
+  const other = { ...endpoint, name: 'other' };
+  const withRule = (rule: unknown, changes: object = {}): object => ({ ...small, ...changes, json: [rule] });
+
+  test('have rules with one value, several, or a range', () => {
+    const currency = withRule({ pointer: '/options/currency', equals: 'eur' }, { name: 'currency', path: '/payouts' });
+    const levels = withRule({ pointer: '/level', equals: [1, 2] }, { name: 'levels', path: '/levels' });
+    const read = toConnectorSpec(connectorSpec.parse(withOperations(small, other, currency, levels)));
+    expect(read.operations.map(({ json }) => json)).toEqual([
+      [{ pointer: '/amount', atMost: 100 }],
+      undefined,
+      [{ pointer: '/options/currency', equals: ['eur'] }],
+      [{ pointer: '/level', equals: [1, 2] }],
+    ]);
+  });
+
+  test.each([
+    [[{ ...small, json: [] }], '0.json is empty'],
+    [[{ ...small, json: {} }], '0.json must be a list of rules'],
+    [[withRule({ pointer: 'amount', at_most: 1 })], '0.json.0.pointer must begin with "/"'],
+    [[withRule({ pointer: '/items/0', at_most: 1 })], '0.json.0.pointer has an index of a list'],
+    [[withRule({ pointer: '/a/b/c/d/e/f', at_most: 1 })], '0.json.0.pointer has more than 5 names'],
+    [[withRule({ pointer: '/a//b', at_most: 1 })], '0.json.0.pointer is not a pointer of names'],
+    [[withRule({ pointer: '/~1', at_most: 1 })], '0.json.0.pointer is not a pointer of names'],
+    [[withRule({ pointer: '/_', at_most: 1 })], '0.json.0.pointer is not a pointer of names'],
+    [[withRule({ pointer: '/a' })], '0.json.0 says nothing'],
+    [[withRule({ pointer: '/a', equals: [] })], '0.json.0.equals is empty'],
+    [[withRule({ pointer: '/a', equals: null })], '0.json.0.equals'],
+    [[withRule({ pointer: '/a', equals: { b: 1 } })], '0.json.0.equals'],
+    [[withRule({ pointer: '/a', equals: 1, at_most: 1 })], '0.json.0.equals cannot be beside'],
+    [[withRule({ pointer: '/a', at_least: 2, at_most: 1 })], '0.json.0.at_least is more than at_most'],
+    [[withRule({ pointer: '/a', at_most: '1' })], '0.json.0.at_most must be a number'],
+    [[withRule({ pointer: '/a', at_most: 2 ** 53 })], '0.json.0.at_most is beyond'],
+    [[withRule({ pointer: '/a', atmost: 1 })], '0.json.0 unknown field "atmost": did you mean "at_most"?'],
+    [
+      [{ ...small, json: [...small.json, { pointer: '/amount', at_least: 1 }] }],
+      '0.json.1.pointer is that of another rule',
+    ],
+    [
+      [{ ...small, json: [...small.json, { pointer: '/amount/value', at_least: 1 }] }],
+      '0.json.1.pointer is below /amount',
+    ],
+    [[{ ...small, method: 'DELETE', effect: 'delete' }], '0.json is given, but DELETE has no body'],
+    [[{ ...small, graphql: { type: 'mutation' } }], '0.json cannot be beside "graphql"'],
+    [[small, { ...small, name: 'twice' }], '1.path is the method and path of operations[0] too'],
+    [[other, { ...other, name: 'twice' }], '1.path is the method and path of operations[0] too'],
+  ])('operations %# are refused with a message that names the field and the fix', (operations, message) => {
+    const found = messages(withOperations(...operations));
+    expect(found.filter((each) => each.startsWith(`operations.${message}`))).not.toEqual([]);
+  });
+});
+
 describe('the login of a program', () => {
   const login = { client_id: 'client', hosts: ['api.example.com'] };
   const credential = { kind: 'oauth2', token_url: 'https://auth.example.com/token', login };

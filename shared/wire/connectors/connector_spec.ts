@@ -9,12 +9,21 @@ import {
   TOKEN_REQUESTS,
   type ConnectorSpec,
   type GraphqlSelector,
+  type JsonRule,
   type Operation,
 } from '../../model/connector.ts';
 import { EFFECTS } from '../../model/host_binding.ts';
 import { isPlainPath } from '../../net/http/plain_path.ts';
 import { checkConnectorSpec } from './connector_spec_rules.ts';
-import { graphqlFieldText, hostText, httpsUrlText, nameText, pathText, proseText } from './connector_spec_fields.ts';
+import {
+  graphqlFieldText,
+  hostText,
+  httpsUrlText,
+  nameText,
+  pathText,
+  pointerText,
+  proseText,
+} from './connector_spec_fields.ts';
 import { oneOfValues } from '../host_binding_fields.ts';
 import { describeUnknownFields } from '../host_binding_rules.ts';
 
@@ -22,6 +31,8 @@ const MAX_OPERATIONS = 500;
 const MAX_INPUTS = 100;
 const MAX_CONNECTOR_HOSTS = 50;
 const MAX_GRAPHQL_FIELDS = 200;
+const MAX_JSON_RULES = 20;
+const MAX_JSON_VALUES = 100;
 const MAX_LOGIN_PATHS = 50;
 
 const hosts = (what: string) =>
@@ -53,6 +64,29 @@ const graphqlSelector = strictObject('a GraphQL selector', {
     .optional(),
 }).meta({ id: 'GraphqlSelector' });
 
+const jsonNumber = z
+  .number({ error: 'must be a number' })
+  .refine((value) => Math.abs(value) <= Number.MAX_SAFE_INTEGER, {
+    error: `is beyond ${Number.MAX_SAFE_INTEGER}: servers may not read such a number exactly`,
+  });
+
+const jsonScalar = z.union([z.string().max(200), z.boolean(), jsonNumber], {
+  error: 'must be a text of at most 200 characters, a number, true or false',
+});
+
+/** A value and a list of one are the same. */
+const jsonEquals = z
+  .preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(jsonScalar))
+  .refine((values) => values.length > 0, { error: 'is empty: name at least one value' })
+  .refine((values) => values.length <= MAX_JSON_VALUES, { error: `has more than ${MAX_JSON_VALUES} values` });
+
+const jsonRule = strictObject('a rule for the JSON body', {
+  pointer: pointerText,
+  equals: jsonEquals.optional(),
+  at_least: jsonNumber.optional(),
+  at_most: jsonNumber.optional(),
+}).meta({ id: 'JsonRule' });
+
 const operation = strictObject('an operation', {
   name: nameText('the name of the operation, such as list-issues'),
   method: oneOfValues(OPERATION_METHODS),
@@ -61,6 +95,11 @@ const operation = strictObject('an operation', {
   description: proseText(4_000).default(''),
   hosts: hosts(' of this operation').optional(),
   graphql: graphqlSelector.optional(),
+  json: z
+    .array(jsonRule, { error: 'must be a list of rules, such as [{ "pointer": "/amount", "at_most": 100 }]' })
+    .min(1, { error: 'is empty: name a rule, or leave the list out for every body that no other operation names' })
+    .max(MAX_JSON_RULES, { error: `has more than ${MAX_JSON_RULES} rules` })
+    .optional(),
   approval: oneOfValues(APPROVALS).default('none'),
   effect: oneOfValues(EFFECTS),
   inputs: z
@@ -168,16 +207,32 @@ export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
   };
 }
 
-function toOperation({ hosts: own, graphql, ...rest }: ConnectorSpecRecord['operations'][number]): Operation {
+function toOperation({ hosts: own, graphql, json, ...rest }: ConnectorSpecRecord['operations'][number]): Operation {
   return {
     ...rest,
     ...(own === undefined ? {} : { hosts: own }),
     ...(graphql === undefined ? {} : { graphql: toSelector(graphql) }),
+    ...(json === undefined ? {} : { json: json.map((rule) => toJsonRule(rule)) }),
   };
 }
 
 function toSelector({ type, fields: listed }: z.output<typeof graphqlSelector>): GraphqlSelector {
   return listed === undefined ? { type } : { type, fields: listed };
+}
+
+/** The rule that the engine acts on. */
+export function toJsonRule({
+  pointer,
+  equals,
+  at_least: atLeast,
+  at_most: atMost,
+}: z.output<typeof jsonRule>): JsonRule {
+  return {
+    pointer,
+    ...(equals === undefined ? {} : { equals }),
+    ...(atLeast === undefined ? {} : { atLeast }),
+    ...(atMost === undefined ? {} : { atMost }),
+  };
 }
 
 /** The JSON Schema of a spec, for editors; `id` is its published URL. */

@@ -36,6 +36,20 @@ export const graphqlFieldText = checkedText(100, 'write the name of a field, suc
     : 'is not a field name: write one such as mergePullRequest, without arguments';
 });
 
+const MAX_POINTER_NAMES = 5;
+
+/** A JSON pointer (RFC 6901) through members of objects. A list has no place that stays the same. */
+export const pointerText = checkedText(200, 'write a JSON pointer such as /amount', (text) => {
+  if (!text.startsWith('/')) return 'must begin with "/", such as /amount';
+  const names = text.slice(1).split('/');
+  if (names.length > MAX_POINTER_NAMES) return `has more than ${MAX_POINTER_NAMES} names`;
+  if (names.some((name) => name === '-' || /^[0-9]+$/.test(name)))
+    return 'has an index of a list: only members of objects can be ruled';
+  return names.every((name) => /^[A-Za-z0-9_.:$@-]+$/.test(name) && /[A-Za-z0-9]/.test(name))
+    ? null
+    : 'is not a pointer of names of letters, digits, "_", "-", ".", ":", "$" and "@"';
+});
+
 /** Text for people; it may have line breaks, but nothing that controls a terminal or reverses the text direction. */
 export function proseText(maxCharacters: number): z.ZodString {
   return checkedText(maxCharacters, 'write plain text', (text) => proseProblem(text));

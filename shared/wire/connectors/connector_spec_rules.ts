@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { GRAPHQL_FIELDS_SOURCE, pathParameters, SAFE_METHODS, type InputType } from '../../model/connector.ts';
+import { checkJsonRules, identifyJsonRules } from './json_rule_checks.ts';
 import { didYouMean } from '../../model/near_match.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -40,21 +41,26 @@ function checkLogin(spec: Fields, operations: readonly Fields[], report: Report)
   if (search !== '') report(['credential', 'token_url'], 'has a query: write it without');
   const [only] = operations;
   const isRequest = only?.['method'] === 'POST' && only['path'] === pathname && only['hosts'] === undefined;
-  if (operations.length !== 1 || !isRequest || only['approval'] === 'required' || only['graphql'] !== undefined) {
+  if (operations.length !== 1 || !isRequest || only['approval'] === 'required' || isRuled(only)) {
     report(['operations'], `must be one for the login of a program: POST ${pathname}, without approval`);
   }
   const hosts = listOfTexts(spec['hosts']);
   if (hosts.length !== 1 || hosts[0] !== host) report(['hosts'], `must be ${host}, where the tokens are requested`);
 }
 
+function isRuled(operation: Fields): boolean {
+  return operation['graphql'] !== undefined || operation['json'] !== undefined;
+}
+
 /**
  * The key that must be unique among the spec's operations. Two templates that differ only in segment names are the same
- * path; at a GraphQL endpoint each field of an operation is a key.
+ * path; at a GraphQL endpoint each field of an operation is a key, and rules for the JSON body are a part of it.
  */
 function identitiesOf(operation: Fields): readonly string[] {
   const endpoint = endpointOf(operation);
   const selector = fieldsOf(operation['graphql']);
-  if (endpoint === null || selector === null) return endpoint === null ? [] : [endpoint];
+  if (endpoint === null || selector === null)
+    return endpoint === null ? [] : [`${endpoint}${identifyJsonRules(operation['json'])}`];
   const fields = selector['fields'] === undefined ? ['*'] : new Set(listOfTexts(selector['fields']));
   return Array.from(fields, (field) => `${endpoint} ${String(selector['type'])} ${field}`);
 }
@@ -103,6 +109,7 @@ function checkOperation(operation: Fields, report: Report): void {
       `is "read", but ${method} is not a safe method: write "write", "delete", "spend" or "external-send"`,
     );
   }
+  checkJsonRules(operation, report);
   checkInputs(operation, method, report);
   checkAudit(operation, report);
 }

@@ -192,6 +192,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   approval_denied: 'Somebody denied this request.',
   graphql_unreadable: 'The GraphQL request is ambiguous, so it was not sent.',
   graphql_operation_not_allowed: 'The GraphQL document is not an operation of the connector, or contains several.',
+  json_unreadable: 'Servers could read the JSON body in more than one way, so it was not sent.',
+  json_operation_not_allowed: 'The JSON body is not that of an operation of the connector, or of several.',
   placeholder_not_accepted: 'The request held a placeholder of svc and was no refresh of its login.',
   login_not_stored: 'The tokens of a login could not be stored, so the program did not get the reply.',
   login_not_accepted: 'The session was started for one login and had its tokens, so it asked for no others.',

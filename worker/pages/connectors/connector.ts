@@ -1,6 +1,8 @@
 import { html } from 'hono/html';
 import { graphqlWords } from '../../../shared/connect/graphql_operation.ts';
+import { jsonWords } from '../../../shared/connect/json_operation.ts';
 import type { Effect } from '../../../shared/model/host_binding.ts';
+import { toJsonRule } from '../../../shared/wire/connectors/connector_spec.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
@@ -92,9 +94,10 @@ function operations({ spec }: ConnectorRecord): Html {
       },
       {
         title: 'Request',
-        cell: ({ method, path, hosts, graphql }) =>
+        cell: ({ method, path, hosts, graphql, json }) =>
           html`<code>${method} ${foreignText(path)}</code>
             ${graphql === undefined ? '' : html`<span class="sub">GraphQL: ${foreignText(graphqlWords(graphql))}</span>`}
+            ${json === undefined ? '' : html`<span class="sub">JSON: ${foreignText(jsonWords(json.map(toJsonRule)))}</span>`}
             ${hosts === undefined ? '' : html`<span class="sub">only at ${hosts.join(', ')}</span>`}`,
       },
       { title: 'Effect', cell: ({ effect }) => badge(EFFECT_BADGES[effect], effect) },

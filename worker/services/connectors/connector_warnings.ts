@@ -1,3 +1,4 @@
+import { areDisjoint } from '../../../shared/connect/json_rules.ts';
 import { connectorHosts, type ConnectorSpec, type Operation, operationHosts } from '../../../shared/model/connector.ts';
 import { isAtOrBelow } from '../../../shared/net/http/plain_path.ts';
 
@@ -43,7 +44,7 @@ export function isOtherLogin({ credential: now }: ConnectorSpec, { credential: b
   );
 }
 
-/** Operations at one GraphQL endpoint are distinguished by their documents. */
+/** Operations at one GraphQL endpoint are distinguished by their documents, and those with rules by their JSON bodies. */
 function ambiguousPairs(spec: ConnectorSpec): string[] {
   const warnings: string[] = [];
   const groups = Map.groupBy(spec.operations, ({ method, path }) => `${method} ${path.split('/').length}`);
@@ -53,13 +54,21 @@ function ambiguousPairs(spec: ConnectorSpec): string[] {
       for (const other of split.slice(index + 1)) {
         if (one.operation.graphql !== undefined && other.operation.graphql !== undefined) continue;
         if (!shareHost(spec, one.operation, other.operation) || !isAmbiguous(one.segments, other.segments)) continue;
-        warnings.push(
-          `${one.operation.name} and ${other.operation.name} overlap: a request that matches both ${one.operation.path} and ${other.operation.path} matches neither operation, so it is not a connector request`,
-        );
+        const warning = describeOverlap(one.operation, other.operation);
+        if (warning !== null) warnings.push(warning);
       }
     }
   }
   return warnings;
+}
+
+/** Null if no request is both. An operation without rules has the bodies that no rules fit. */
+function describeOverlap(one: Operation, other: Operation): string | null {
+  const both = `${one.name} and ${other.name} overlap`;
+  if (one.json === undefined && other.json === undefined)
+    return `${both}: a request that matches both ${one.path} and ${other.path} matches neither operation, so it is not a connector request`;
+  if (one.json === undefined || other.json === undefined || areDisjoint(one.json, other.json)) return null;
+  return `${both}: a request whose JSON body satisfies the rules of both is refused`;
 }
 
 function shareHost(spec: ConnectorSpec, one: Operation, other: Operation): boolean {
