@@ -283,6 +283,7 @@ function apiParts(
     hostNames: config.listen,
     policy: control.policy,
     credentials: control.credentials,
+    borrow: control.borrow,
     audit: control.audit,
     upstreamProxy: config.proxy === null ? null : proxyOrigin(config.proxy),
     link: control.link,

@@ -6,6 +6,7 @@ import type { AccountQuery } from '../shared/connect/account_query.ts';
 import type { LoginReply } from '../shared/connect/login_reply.ts';
 import type { LoginGrant } from '../shared/model/new_login.ts';
 import type { AuditEvent } from '../shared/model/audit_event.ts';
+import type { CredentialUse } from '../shared/borrow/borrow_grant.ts';
 import type { CredentialRef } from '../shared/model/host_binding.ts';
 import type { Refusal } from '../shared/model/refusal.ts';
 import type { Result } from '../shared/model/result.ts';
@@ -36,11 +37,16 @@ export interface ReleasedCredential {
 }
 
 /**
- * Credentials by reference, cached in memory only. A hit returns synchronously; a miss asks the control plane. Refuses with
- * `credential_unavailable`, `reauthorisation_required` or `control_plane_unavailable`.
+ * Credentials by reference, cached in memory only. A hit returns synchronously; a miss asks the control plane, or the program of
+ * this machine that gives the value. Refuses with `credential_unavailable`, `reauthorisation_required`,
+ * `control_plane_unavailable` or `borrow_not_consented`.
  */
 export interface CredentialSource {
-  resolve(ref: CredentialRef): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
+  /** `use`: the request that needs it. Without one, nothing is borrowed. */
+  resolve(
+    ref: CredentialRef,
+    use?: CredentialUse | null,
+  ): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
   /** Whether the current policy lists a stored value for it. */
   isStored(ref: CredentialRef): boolean;
 }

@@ -23,6 +23,7 @@ import { WARM_UPSTREAM_MUTATIONS } from './mutations/warm_upstreams.ts';
 import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
 import { SINK_MUTATIONS } from './mutations/sinks.ts';
+import { BORROW_MUTATIONS } from './mutations/borrow.ts';
 import { SOURCE_MUTATIONS } from './mutations/sources.ts';
 import { SHOWN_MUTATIONS } from './mutations/shown.ts';
 import { SEAL_MUTATIONS } from './mutations/seal.ts';
@@ -1226,6 +1227,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SESSION_MUTATIONS,
   ...SINK_MUTATIONS,
   ...SOURCE_MUTATIONS,
+  ...BORROW_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...MCP_CLIENT_MUTATIONS,

@@ -10,6 +10,8 @@ const STRAY =
 
 /** Patterns that decide something else than what a person may be shown, and how many lines of each file have one. */
 const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
+  'shared/borrow/borrow_calls.ts': [1, 'what an argument of a process can hold'],
+  'shared/borrow/read_output.ts': [1, 'what a credential can hold'],
   'shared/connect/arg_problem.ts': [2, 'what can be sent in a path, and well-formed text'],
   'shared/connect/graphql_document.ts': [1, 'what GraphQL servers read in more than one way'],
   'shared/connect/json_values.ts': [2, 'what ends a string in C'],

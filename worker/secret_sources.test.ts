@@ -271,6 +271,37 @@ describe('a minted secret', () => {
   });
 });
 
+const borrow = (more: object = {}) =>
+  control.asUser('POST', '/v1/secret-sources', { path: REF.path, source: { kind: 'borrowed' }, ...more });
+
+describe('a borrowed secret', () => {
+  test('is a record without a key, which the snapshot tells apart and no provider is asked for', async () => {
+    expect((await borrow()).status).toBe(201);
+    await bind();
+    const reply = await sidecar.call('GET', '/v1/sidecar/snapshot');
+    const { credentials } = await sidecar.verify(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
+    expect(credentials).toMatchObject([{ ...REF, borrowed: true }]);
+    expect(credentials[0]).not.toHaveProperty('minted');
+    expect(asked).toEqual([]);
+  });
+
+  test('is not in the control plane: neither a release nor a test has a value', async () => {
+    await borrow();
+    await bind();
+    const { credentials, unavailable } = await release();
+    expect([credentials, unavailable]).toMatchObject([[], [{ reason: 'credential_unavailable' }]]);
+    expect(await parseReply(errorBody, tryOut())).toMatchObject({ error: { code: 'credential_unavailable' } });
+  });
+
+  test('takes no key, no program and no field, so that nobody can name one from there', async () => {
+    expect(await parseReply(errorBody, borrow({ key: 'planted' }))).toMatchObject({ error: { code: 'invalid_input' } });
+    const source = { kind: 'borrowed', program: '/bin/sh' };
+    expect(await parseReply(errorBody, borrow({ source }))).toMatchObject({ error: { code: 'invalid_input' } });
+    const missing = control.asUser('POST', '/v1/secret-sources', { path: REF.path, source: CLIENT });
+    expect(await parseReply(errorBody, missing)).toMatchObject({ error: { details: { fields: [{ field: 'key' }] } } });
+  });
+});
+
 describe('a source', () => {
   test.each([
     'https://169.254.169.254/token',

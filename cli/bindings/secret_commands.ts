@@ -8,6 +8,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 import { agoText } from '../terminal/relative_time.ts';
+import { addBorrowCommands } from '../borrow/borrow_commands.ts';
 import { removeSecret } from './remove_secret.ts';
 import { addSourceCommands } from './source_commands.ts';
 
@@ -45,6 +46,7 @@ export function addSecretCommands(line: CommandLine): void {
   );
   handle<OwnerOption & RemovalOptions>(line, remove, removeSecret);
   addSourceCommands(line, secret);
+  addBorrowCommands(line, secret);
 }
 
 function refuseArgument(path: string): CliError {

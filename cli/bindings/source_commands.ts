@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { SOURCE_KINDS, type SourceKind } from '../../shared/model/source_kind.ts';
+import { BORROWED_KIND, SOURCE_KINDS, type SourceKind } from '../../shared/model/source_kind.ts';
 import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
 import {
   type FieldForm,
@@ -9,7 +9,7 @@ import {
   sourceKeyName,
   sourcePlan,
   type SourcePlan,
-  type SecretSource,
+  type MintedSource,
   type SourceRecord,
   sourceRecord,
   sourceTestReply,
@@ -99,7 +99,7 @@ async function addSource(call: Call<AddOptions>): Promise<undefined> {
 }
 
 /** The key is checked if it is piped or in a file; a dry run does not ask for it. */
-async function planNewSource({ context, options, print }: Call<AddOptions>, source: SecretSource): Promise<undefined> {
+async function planNewSource({ context, options, print }: Call<AddOptions>, source: MintedSource): Promise<undefined> {
   const isGiven = options.stdin === true || options.file !== undefined;
   const key = isGiven ? { key: await readSecret(context, options) } : {};
   const body = { source, ...key };
@@ -122,7 +122,7 @@ function planText(plan: SourcePlan): string {
 }
 
 /** The source that a kind and its fields say. */
-function readSource(kind: string, set: readonly string[]): SecretSource {
+function readSource(kind: string, set: readonly string[]): MintedSource {
   const known = SOURCE_KINDS.find((name) => name === kind);
   if (known === undefined) {
     throw new CliError(
@@ -134,8 +134,8 @@ function readSource(kind: string, set: readonly string[]): SecretSource {
     kind: known,
     ...Object.fromEntries(set.map((text) => readField(known, text))),
   });
-  if (read.success) return read.data;
-  const [issue] = read.error.issues;
+  if (read.success && read.data.kind !== BORROWED_KIND) return read.data;
+  const [issue] = read.error?.issues ?? [];
   const field = issue?.path.join('.') ?? '';
   const message = issue?.message ?? '';
   throw new CliError(EXIT.usage, `the field ${field} of the source: ${message}`, [

@@ -57,6 +57,7 @@ const KEPT = [
   'sidecar',
   'sessions',
   'mcp',
+  'borrow',
   'run.json',
   'logs',
 ];

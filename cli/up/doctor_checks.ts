@@ -28,6 +28,7 @@ import type { Finding } from './finding.ts';
 import { proxyFindings } from './proxy_findings.ts';
 import { sourceFindings } from './source_findings.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
+import { borrowFindings } from '../borrow/borrow_findings.ts';
 import { engineFinding } from './engine_finding.ts';
 import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { namespaceRightsAt } from '../../sandbox/engine/namespace_rights.ts';
@@ -43,7 +44,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
       findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
       findings.push(...sourceFindings(await fetchSources(call)));
     }
-    if (sidecar.ok) findings.push(...(await clientFindings(call)));
+    if (sidecar.ok) findings.push(...(await clientFindings(call)), ...(await borrowFindings(call)));
     if (!control.ok && !sidecar.ok) findings.push(...(await portFindings()));
     findings.push(...(await proxyFindings(call, sidecar)));
   }

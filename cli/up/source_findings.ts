@@ -1,10 +1,12 @@
+import { BORROWED_KIND } from '../../shared/model/source_kind.ts';
 import type { SourceRecord } from '../../shared/wire/secret_sources.ts';
 import type { Finding } from './finding.ts';
 
 const CHECK = 'minted secrets';
 
 /** Reports sources whose provider failed last. Nothing is asked of a provider. */
-export function sourceFindings(sources: readonly SourceRecord[]): readonly Finding[] {
+export function sourceFindings(all: readonly SourceRecord[]): readonly Finding[] {
+  const sources = all.filter(({ source }) => source.kind !== BORROWED_KIND);
   if (sources.length === 0) return [];
   const failed = sources.flatMap((source) => failureFinding(source) ?? []);
   if (failed.length > 0) return failed;

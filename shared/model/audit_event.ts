@@ -13,6 +13,8 @@ export const AUDIT_EVENT_TYPES = [
   'sandbox.proxy.session_not_restored',
   'sandbox.proxy.disabled',
   'sandbox.proxy.credential_unsealed',
+  'sandbox.proxy.credential_borrowed',
+  'sandbox.proxy.borrow_failed',
   'flightplan.launch.reach',
   'connector.proxy.proxied',
   'connector.proxy.rejected',
@@ -166,8 +168,11 @@ export interface AuditEventData {
   readonly 'svc.proxy.reply.kept'?: readonly string[];
   /** For a reply that may contain its own credential: the kinds, from a closed list. */
   readonly 'svc.proxy.reply.may_hold'?: string;
-  /** Only for an unsealed credential: its vault reference. */
+  /** For an unsealed or borrowed credential: its vault reference. */
   readonly 'svc.proxy.credential_ref'?: string;
+  /** The name of the program that gave a borrowed value, or gave none; and until when the value is used. */
+  readonly 'svc.borrow.program'?: string;
+  readonly 'svc.borrow.until'?: string;
   readonly 'svc.sandbox.mode'?: string;
   /** The requested image name. */
   readonly 'svc.sandbox.image'?: string;

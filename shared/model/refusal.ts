@@ -21,6 +21,7 @@ export const REFUSALS = {
   host_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
   account_not_chosen: { status: 403, event: 'sandbox.proxy.trust_denied' },
   effect_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  borrow_not_consented: { status: 403, event: 'sandbox.proxy.trust_denied' },
   request_limit_reached: { status: 429, event: 'sandbox.proxy.trust_denied' },
   binding_paused: { status: 403, event: 'sandbox.proxy.rejected' },
   body_too_large: { status: 413, event: 'sandbox.proxy.rejected' },

@@ -10,6 +10,9 @@ export const SOURCE_KINDS = [
 ] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 
+/** The kind of a secret whose value a program on the developer's machine gives. The control plane has no value, and no way to one. */
+export const BORROWED_KIND = 'borrowed';
+
 /**
  * Whether a mint gives a key set of AWS: a secret access key with its access key id and session token. The three are one value, so
  * that nobody combines those of two mints.

@@ -46,6 +46,8 @@ export const auditEventData = z.strictObject({
   'svc.proxy.reply.may_hold': short.optional(),
   'svc.proxy.reply.kept': z.array(short).max(16).optional(),
   'svc.proxy.credential_ref': short.optional(),
+  'svc.borrow.program': short.optional(),
+  'svc.borrow.until': short.optional(),
   'svc.sandbox.mode': short.optional(),
   'svc.sandbox.image': short.optional(),
   'svc.step.id': short.optional(),

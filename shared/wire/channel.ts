@@ -99,6 +99,8 @@ export const snapshotPayload = z.strictObject({
       version: z.string(),
       /** The value is minted, so that its release may take as long as a provider. */
       minted: z.boolean().optional(),
+      /** A program on the sidecar's own machine gives the value, if a person consented to it there. */
+      borrowed: z.boolean().optional(),
     }),
   ),
 });

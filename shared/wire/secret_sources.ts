@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parseJson } from '../model/json.ts';
-import { SOURCE_KINDS, type SourceKind } from '../model/source_kind.ts';
+import { BORROWED_KIND, SOURCE_KINDS, type SourceKind } from '../model/source_kind.ts';
 import { providerUrl } from './connectors/connector_credentials.ts';
 import { accessKeyIdText } from './host_binding_fields.ts';
 import { line, owner, time } from './primitives.ts';
@@ -165,6 +165,9 @@ const awsWebIdentity = z.strictObject({
   key_id: word.optional(),
 });
 
+/** Which program gives the value, and for which hosts, is kept on each machine, with the consent given there. */
+const borrowed = z.strictObject({ kind: z.literal(BORROWED_KIND) });
+
 function isJsonObject(text: string): boolean {
   const value = parseJson(text);
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -178,6 +181,7 @@ const SOURCES = [
   githubApp,
   awsAssumeRole,
   awsWebIdentity,
+  borrowed,
 ] as const;
 
 /** What a source of each kind is made of, apart from its key. None of it is secret. */
@@ -200,11 +204,12 @@ export const secretSource = z
   })
   .meta({ id: 'SecretSource' });
 export type SecretSource = z.output<typeof secretSource>;
+export type MintedSource = Exclude<SecretSource, { kind: typeof BORROWED_KIND }>;
 export type SourceOf<K extends SourceKind> = Extract<SecretSource, { kind: K }>;
 
 /** What the key of a source is called. */
 export function sourceKeyName(
-  source: SecretSource,
+  source: MintedSource,
 ): 'client secret' | 'private key' | 'secret access key' | 'token to exchange' {
   if (source.kind === 'token_exchange' && source.issuer === undefined) return 'token to exchange';
   if (source.kind === 'aws_assume_role') return 'secret access key';
@@ -328,18 +333,28 @@ export const SOURCE_FIELDS: {
   },
 };
 
+/** The fields of {@link sourceInput}. */
+export const sourceInputFields = z.strictObject({
+  path: vaultPath,
+  owner: owner.default('personal'),
+  description: line(500).optional(),
+  source: secretSource,
+  /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), the secret access key of an AWS caller, or a token to exchange. A borrowed secret has none. */
+  key: secretValue.optional(),
+});
+
 /**
  * `POST /v1/secret-sources`: the secret at the path is minted from now on. The key is always given: a source whose URL
  * could be changed without it would send the stored key to whoever changes it.
  */
-export const sourceInput = z
-  .strictObject({
-    path: vaultPath,
-    owner: owner.default('personal'),
-    description: line(500).optional(),
-    source: secretSource,
-    /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), the secret access key of an AWS caller, or a token to exchange. */
-    key: secretValue,
+export const sourceInput = sourceInputFields
+  .superRefine(({ source, key }, context) => {
+    const isBorrowed = source.kind === BORROWED_KIND;
+    if (isBorrowed === (key === undefined)) return;
+    const message = isBorrowed
+      ? 'is not for a borrowed secret: its program gives the value on each machine'
+      : 'is missing: give the client secret, the private key or the token of the source';
+    context.addIssue({ code: 'custom', path: ['key'], message });
   })
   .meta({ id: 'SecretSourceInput' });
 
@@ -384,7 +399,7 @@ export const sourceDryRunInput = z
 /** What a mint would ask for. Nothing is asked, stored or shown of a value. */
 export const sourcePlan = z
   .object({
-    kind: z.enum(SOURCE_KINDS),
+    kind: z.enum([...SOURCE_KINDS, BORROWED_KIND]),
     /** A key set is a secret access key of AWS with its access key id and session token. */
     value: z.enum(['token', 'key_set']),
     minted_for: z.string(),

@@ -108,7 +108,7 @@ async function attempt(
   const { credentials, materials, masked } = ports.exchange;
   const paused = masked.refuse(caller.sessionId, binding.id);
   if (paused !== null) return { approvalId, result: err(paused) };
-  const material = await resolveMaterial(binding, credentials, materials);
+  const material = await resolveMaterial(binding, parts.host, credentials, materials);
   if (!material.ok) return { approvalId, result: err(toRunRefusal(match, material.error, null, ports)) };
   const lapsed = inForce();
   if (lapsed !== null) return { approvalId, result: err(lapsed) };

@@ -8,6 +8,7 @@ import { AuditWitness } from './audit_witness.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
 import { CredentialCache } from './credentials.ts';
+import { type Borrow, openBorrow } from '../borrow/open_borrow.ts';
 import { enrol } from './enrolment.ts';
 import { createHttpClient, type HttpClient } from '../../machine/http_call.ts';
 import { type Identity, identityOf, identityPath, loadIdentity, saveIdentity } from '../../machine/sidecar_identity.ts';
@@ -42,6 +43,7 @@ export interface Control {
   readonly channel: ControlChannel;
   readonly policy: SnapshotSource;
   readonly credentials: CredentialCache;
+  readonly borrow: Borrow;
   readonly audit: AuditSpool;
   readonly witness: AuditWitness;
   /** Loads the policy of an earlier run and starts to poll and to send. */
@@ -100,15 +102,15 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     maxBackoffMs,
     snapshotMaxAgeSeconds: limits.snapshotMaxAgeSeconds,
   });
-  const credentials = new CredentialCache({
-    channel,
-    link,
-    clock,
-    monotonicNow: () => performance.now(),
+  const borrow = openBorrow({
+    ...options,
+    sidecarId: identity.sidecarId,
     credentialCacheSeconds: limits.credentialCacheSeconds,
+    record: (event) => audit.record(event),
   });
+  const credentials = openCredentials(limits, { borrowed: borrow.credentials, channel, link, clock });
   policy.onCredentials((versions) => credentials.useVersions(versions));
-  const audit = new AuditSpool({
+  const audit: AuditSpool = new AuditSpool({
     channel,
     link,
     clock,
@@ -135,13 +137,21 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     await policy.start();
   };
   const stop = async (flushMs: number): Promise<void> => {
+    borrow.credentials.stop();
     await audit.flush(flushMs);
     http.close();
     await Promise.all([policy.stop(), audit.stop(), witness.stop()]);
     await file.waitForWrites();
     credentials.dropAll();
   };
-  return { identity, link, channel, policy, credentials, audit, witness, start, stop };
+  return { identity, link, channel, policy, credentials, borrow, audit, witness, start, stop };
+}
+
+function openCredentials(
+  { credentialCacheSeconds }: Pick<Limits, 'credentialCacheSeconds'>,
+  parts: Omit<ConstructorParameters<typeof CredentialCache>[0], 'credentialCacheSeconds'>,
+): CredentialCache {
+  return new CredentialCache({ ...parts, monotonicNow: () => performance.now(), credentialCacheSeconds });
 }
 
 /** The local key enrols only with a control plane on this machine: whoever reads it can sign in there. */

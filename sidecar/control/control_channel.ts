@@ -18,6 +18,8 @@ export interface CredentialVersion extends CredentialRef {
   readonly version: string;
   /** A provider mints the value. */
   readonly minted?: boolean | undefined;
+  /** A program of this machine gives it. */
+  readonly borrowed?: boolean | undefined;
 }
 
 /** A snapshot whose signature, recipient and content were checked. */

@@ -3,6 +3,8 @@ import type { CredentialRef, Owner } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Clock } from '../../shared/model/clock.ts';
+import type { CredentialUse } from '../../shared/borrow/borrow_grant.ts';
+import type { BorrowedCredentials } from '../borrow/borrowed_credentials.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
 import { type ChannelFailure, unavailableRefusal } from './channel_failure.ts';
 import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider, mcpCredentialOf } from './connector_reference.ts';
@@ -16,6 +18,8 @@ interface CredentialCacheOptions {
   readonly credentialCacheSeconds: number;
   /** Milliseconds by a clock that nobody sets. It may stand still while the machine sleeps, as the other one does not. */
   readonly monotonicNow?: () => number;
+  /** The values that programs of this machine give. */
+  readonly borrowed?: Pick<BorrowedCredentials, 'includes' | 'resolve' | 'useVersions'>;
 }
 
 type Resolved = Result<ReleasedCredential, Refusal>;
@@ -87,7 +91,9 @@ export class CredentialCache implements CredentialSource {
     options.link.onRevoked(() => this.dropAll());
   }
 
-  resolve(ref: CredentialRef): Resolved | Promise<Resolved> {
+  resolve(ref: CredentialRef, use: CredentialUse | null = null): Resolved | Promise<Resolved> {
+    const { borrowed } = this.#options;
+    if (borrowed?.includes(ref) === true) return borrowed.resolve(ref, use);
     const now = this.#options.clock.now();
     const entry = this.#entries[ref.owner].get(ref.path);
     if (entry === undefined || !this.#isGood(entry, now)) return this.#ask(ref);
@@ -112,6 +118,7 @@ export class CredentialCache implements CredentialSource {
       versions[owner].set(path, version);
       if (isMinted === true) minted[owner].add(path);
     }
+    this.#options.borrowed?.useVersions(credentials.filter(({ borrowed }) => borrowed === true));
     this.#versions = versions;
     this.#minted = minted;
     this.#generation += 1;

@@ -59,7 +59,12 @@ export async function askApproval(
     document: match.document,
   });
   const show = async () => {
-    const material = await resolveMaterial(connectorBinding(connector, request.host), credentials, materials);
+    const material = await resolveMaterial(
+      connectorBinding(connector, request.host),
+      request.host,
+      credentials,
+      materials,
+    );
     return material.ok ? heldContent(request, material.value.scrub) : null;
   };
   return approvals.approve({ match, fingerprint, scope, summary, show, sessionId }, gone);

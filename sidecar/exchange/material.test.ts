@@ -23,7 +23,7 @@ async function materialOf(injection: Injection, credential: ReleasedCredential, 
     resolve: ({ path }) => ok(path === TOKEN_REF.path ? token : credential),
     isStored: () => true,
   };
-  const material = await resolveMaterial(sampleBinding({ injection }), source, new MaterialCache());
+  const material = await resolveMaterial(sampleBinding({ injection }), 'api.example.test', source, new MaterialCache());
   if (!material.ok) return material.error.reason;
   const { credential: secret, sessionToken, accessKeyId } = material.value;
   return [secret.reveal(), accessKeyId, sessionToken?.reveal() ?? null];

@@ -2,6 +2,7 @@ import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { SEARCH_KEY_WORDS } from '../../shared/inject/scrub/block_search.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubSecrets } from '../../shared/inject/scrub/scrub_secrets.ts';
+import { useOf } from '../../shared/borrow/borrow_grant.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
@@ -47,16 +48,21 @@ export class MaterialCache {
   }
 }
 
-/** Resolves a binding's credential and, if it has one, its session token; synchronously if the source does. Refuses as the source does. */
+/**
+ * Resolves a binding's credential and, if it has one, its session token, for a request to `host`; synchronously if the source does.
+ * Refuses as the source does.
+ */
 export function resolveMaterial(
   binding: HostBinding,
+  host: string,
   source: CredentialSource,
   cache: MaterialCache,
 ): Result<CredentialMaterial, Refusal> | Promise<Result<CredentialMaterial, Refusal>> {
   const tokenRef = sessionTokenRef(binding);
-  const released = source.resolve(binding.credential);
+  const use = useOf(binding, host);
+  const released = source.resolve(binding.credential, use);
   if (tokenRef === undefined && !(released instanceof Promise)) return materialOf(binding, released, NO_TOKEN, cache);
-  return resolveBoth(binding, released, tokenRef, source, cache);
+  return resolveBoth(binding, released, tokenRef, (ref) => source.resolve(ref, use), cache);
 }
 
 type Released = Result<ReleasedCredential, Refusal>;
@@ -67,12 +73,12 @@ async function resolveBoth(
   binding: HostBinding,
   first: Released | Promise<Released>,
   tokenRef: CredentialRef | undefined,
-  source: CredentialSource,
+  resolve: (ref: CredentialRef) => Released | Promise<Released>,
   cache: MaterialCache,
 ): Promise<Result<CredentialMaterial, Refusal>> {
   const released = await first;
   if (!released.ok) return released;
-  const token = tokenRef === undefined ? NO_TOKEN : await source.resolve(tokenRef);
+  const token = tokenRef === undefined ? NO_TOKEN : await resolve(tokenRef);
   return materialOf(binding, released, token, cache);
 }
 

@@ -1,3 +1,4 @@
+import { borrowSample } from '../testing/borrow_sample.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -89,6 +90,7 @@ function options(): LocalApiOptions {
       holdLogin: () => Promise.reject(new Error('unused')),
     },
     version: '4.0.0',
+    borrow: borrowSample(),
     credentials: { isStored: () => true },
     hostToken: HOST_TOKEN,
     limits: DEFAULT_LIMITS,

@@ -25,6 +25,7 @@ import { connectorOperations, operationsQuery } from './connector_list.ts';
 import { ACTING_SESSION_HEADER } from '../../shared/wire/connectors/connector_operations.ts';
 import { resolveActingCaller, listFor, runFor } from './connector_routes.ts';
 import { acceptMismatch, recordDisabled, releaseUnsealed } from './launch_routes.ts';
+import { addBorrowRoutes } from './borrow_routes.ts';
 import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
 import { checkInput, inputOf } from './request_input.ts';
@@ -83,11 +84,13 @@ function apiFor(
   addConnectorRoutes(app, options);
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/v1/audit-log/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
+  app.use('/v1/borrowed-secrets/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/v1/mcp/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/metrics', async (c, next) => hostOnly(c.get('caller')) ?? next());
   addSessionRoutes(app, options);
   addLaunchRoutes(app, options);
   addMcpRoutes(app, options);
+  addBorrowRoutes(app, options);
   app.get('/metrics', (c) => c.text(options.metrics.render(), 200, { 'content-type': PROMETHEUS_TEXT }));
   app.notFound(() => errorReply(localError('not_found', 'There is nothing at this path of the local API.')));
   app.onError((error) => {

@@ -8,6 +8,7 @@ import type { ControlChannel, UnsealedRequest } from '../control/control_channel
 import type { OperationRunner } from '../connector/operation_runner.ts';
 import type { Link } from '../control/link.ts';
 import type { MaskedReplies } from '../exchange/masked_replies.ts';
+import type { Borrow } from '../borrow/open_borrow.ts';
 import type { PlanLocks } from '../control/plan_locks.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
 import type { CredentialSource } from '../ports.ts';
@@ -50,6 +51,7 @@ export interface LocalApiOptions {
   readonly logins: Pick<ControlChannel, 'fetchLogin' | 'holdLogin'>;
   /** Asks the control plane for a credential that a program gets in plaintext. */
   readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;
+  readonly borrow: Borrow;
   /** Absent if no MCP server runs. */
   readonly mcp?: McpOptions;
   readonly clock: Clock;

@@ -1,3 +1,4 @@
+import { borrowSample } from './borrow_sample.ts';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -174,6 +175,7 @@ export class LocalApiBench {
     return {
       logins: this.logins,
       version: '4.0.0',
+      borrow: borrowSample(this.home),
       hostToken: HOST_TOKEN,
       proxyOrigin: () => 'http://127.0.0.1:9100',
       policy: {

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
-import type { SourceKind } from '../../../shared/model/source_kind.ts';
+import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
+import type { SecretSource } from '../../../shared/wire/secret_sources.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import type { CredentialUse, VaultUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -24,7 +25,9 @@ const ABOVE = { path: '/secrets', title: 'Secrets' };
 interface SecretsView {
   readonly use: VaultUse;
   /** What mints the value; null if it is stored. */
-  readonly sourceOf: (secret: SecretRecord) => { readonly kind: SourceKind; readonly isFailing: boolean } | null;
+  readonly sourceOf: (
+    secret: SecretRecord,
+  ) => { readonly kind: SecretSource['kind']; readonly isFailing: boolean } | null;
   readonly query: ListQuery;
   readonly done: string | undefined;
   readonly nowMs: number;
@@ -126,7 +129,10 @@ function referenceCell({ ref, description, path, owner }: SecretRecord, mintedBy
   if (mintedBy === null) return html`<code>${ref}</code> ${about}`;
   const { kind, isFailing } = mintedBy;
   return html`<a href="${pathWith('/secrets/source', { path, owner })}"><code>${ref}</code></a>
-    <span class="sub">minted: ${SOURCE_TITLES[kind].title}${isFailing ? html`, <strong>failing</strong>` : ''}</span>
+    <span class="sub"
+      >${kind === BORROWED_KIND ? 'borrowed' : 'minted'}:
+      ${SOURCE_TITLES[kind].title}${isFailing ? html`, <strong>failing</strong>` : ''}</span
+    >
     ${about}`;
 }
 

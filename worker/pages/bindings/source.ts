@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { type SourcePlan, sourceFieldText, type SourceRecord } from '../../../shared/wire/secret_sources.ts';
 import type { CredentialUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -33,18 +34,29 @@ export function sourcePage(view: SourceView): Page {
   const { record, plan, tested, done, mayChange } = view;
   const { path, owner, ref, source, description } = record;
   const at = { path, owner };
+  const isBorrowed = source.kind === BORROWED_KIND;
   const content = html`${pageHeader({
     title: html`<span class="mono">${ref}</span>`,
     above: { path: '/secrets', title: 'Secrets' },
     lead: description === null ? SOURCE_TITLES[source.kind].lead : foreignText(description),
     actions: mayChange
-      ? html`<a class="button" href="${pathWith('/secrets/sources/new', { kind: source.kind, ...at })}">Change</a>
+      ? html`${isBorrowed ? '' : changeLink(source.kind, at)}
           <a class="button danger" href="${pathWith('/secrets/delete', at)}">Delete</a>`
       : '',
   })}
   ${flash(done)} ${tested === null ? '' : testedAlert(tested)} ${plan === null ? '' : planPanel(plan)}
-  ${stateSection(view)} ${fieldsSection(record)} ${mayChange ? trySection(record) : ''}`;
+  ${stateSection(view)} ${fieldsSection(record)} ${mayChange && !isBorrowed ? trySection(record) : ''}`;
   return layout(ref, content, 'narrow');
+}
+
+function noneHeld({ source }: SourceRecord): string {
+  return source.kind === BORROWED_KIND
+    ? 'not here, but on the machine that uses it'
+    : 'none; it is minted when a request needs it';
+}
+
+function changeLink(kind: string, at: { readonly path: string; readonly owner: string }): Html {
+  return html`<a class="button" href="${pathWith('/secrets/sources/new', { kind, ...at })}">Change</a>`;
 }
 
 function stateSection({ record, users, lastUse, nowMs }: SourceView): Html {
@@ -52,7 +64,7 @@ function stateSection({ record, users, lastUse, nowMs }: SourceView): Html {
   return html`<section class="panel" aria-labelledby="state-title">
     <h2 id="state-title">Its value</h2>
     ${definitionList([
-      ['Held now', minted === null ? 'none; it is minted when a request needs it' : `a value for ${minted.for}`],
+      ['Held now', minted === null ? noneHeld(record) : `a value for ${minted.for}`],
       ['Ends', minted === null ? null : html`${exactTime(minted.until)} (${timeAgo(minted.until, nowMs)})`],
       ['Last minted', mintedAt === null ? 'not yet' : html`${exactTime(mintedAt)} (${timeAgo(mintedAt, nowMs)})`],
       [
@@ -82,7 +94,7 @@ function fieldsSection({ source, owner, version }: SourceRecord): Html {
       ...Object.entries(fields).map(
         ([name, value]) => [SOURCE_FIELD_WORDS[name]?.label ?? name, foreignText(sourceFieldText(value))] as const,
       ),
-      ['Key', 'stored, never shown'] as const,
+      ['Key', kind === BORROWED_KIND ? 'none' : 'stored, never shown'] as const,
       ['Owner', owner] as const,
       ['Version', String(version)] as const,
     ])}

@@ -1,8 +1,15 @@
 import type { SourceKind } from '../../../shared/model/source_kind.ts';
+import type { SecretSource } from '../../../shared/wire/secret_sources.ts';
 import type { Choice } from '../components/form_field.ts';
 
 /** The kinds of sources, by what they are for. */
-export const SOURCE_TITLES: { readonly [K in SourceKind]: { readonly title: string; readonly lead: string } } = {
+export const SOURCE_TITLES: {
+  readonly [K in SecretSource['kind']]: { readonly title: string; readonly lead: string };
+} = {
+  borrowed: {
+    title: 'A program on each machine',
+    lead: 'A program on the machine of a developer gives the value, by consent there. It is not in the control plane.',
+  },
   client_credentials: {
     title: 'OAuth client',
     lead: 'An access token for a client itself, such as an application of Microsoft Entra ID (client_credentials).',

@@ -21,13 +21,13 @@ import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
 export const postSecretSource = forUser({
-  summary: 'Have a secret minted',
+  summary: 'Have a secret minted or borrowed',
   description:
-    'From now on a provider mints the value at the path, which bindings name as vault://PATH. The key is always given again; no reply ever contains it or a value. Delete it as a secret.',
+    'From now on a provider mints the value at the path, which bindings name as vault://PATH. The key is always given again; no reply ever contains it or a value. The kind `borrowed` has no key: a program on the machine of each developer gives the value, by consent there. Delete it as a secret.',
   body: sourceInput,
   replies: { 201: sourceRecord, 200: sourceRecord },
   async handle({ context, who, body }) {
-    const stored = await storeSource(context, who, { ...body, key: new Secret(body.key) });
+    const stored = await storeSource(context, who, { ...body, key: new Secret(body.key ?? '') });
     return changeReply(stored, ({ record, created }) => ({ status: created ? 201 : 200, json: record }));
   },
 });

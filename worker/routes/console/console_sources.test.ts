@@ -63,6 +63,16 @@ const GITHUB = {
 const CLIENT = { kind: 'client_credentials', path: 'ci/build', client_id: 'build', token_url: 'https://id.test/token' };
 const AT = '/secrets/source?path=ci%2Fbuild&owner=personal';
 
+test('a borrowed secret has a page without a key, a form or a provider to ask', async () => {
+  await control.asUser('POST', '/v1/secret-sources', { path: 'ci/build', source: { kind: 'borrowed' } });
+  const page = wordsOf(await open(AT));
+  expect(page).toContain('A program on the machine of a developer gives the value, by consent there.');
+  expect(page).toContain('Held now not here, but on the machine that uses it');
+  expect(page).toContain('Key none');
+  expect(page).not.toMatch(/Change|Ask the provider|Dry run/);
+  expect(wordsOf(await open('/secrets'))).toContain('borrowed: A program on each machine');
+});
+
 describe('the form of a source', () => {
   test.each(SOURCE_KINDS)('asks for each field of %s, and marks what is needed', async (kind) => {
     const page = await open(`/secrets/sources/new?kind=${kind}`);

@@ -7,6 +7,7 @@ import {
   SOURCE_FIELDS,
   sourceFieldText,
   sourceInput,
+  sourceInputFields,
   type SourcePlan,
   type SourceRecord,
 } from '../../../shared/wire/secret_sources.ts';
@@ -73,7 +74,7 @@ function formPage(caller: Caller, form: FormState, kind: SourceKind, plan: Sourc
   return sourceFormPage({ form, kind, plan, isAdmin: mayActAs(caller, 'admin') });
 }
 
-const plannedInput = sourceInput.pick({ source: true, key: true }).partial({ key: true });
+const plannedInput = sourceInputFields.pick({ source: true, key: true });
 
 /** `POST /secrets/sources`: stores the source, or says what it would mint. */
 export const submitSource = forChange(async (c, caller, fields) => {
@@ -104,7 +105,10 @@ async function store(c: AppContext, caller: Caller, kind: SourceKind, fields: Fi
   const parsed = sourceInput.safeParse(typed);
   if (!parsed.success)
     return formAgain(c, caller, refusedPage(caller, kind, invalidForm(fields, parsed.error, SECRET_FIELDS)));
-  const stored = await storeSource(c.get('context'), caller, { ...parsed.data, key: new Secret(parsed.data.key) });
+  const stored = await storeSource(c.get('context'), caller, {
+    ...parsed.data,
+    key: new Secret(parsed.data.key ?? ''),
+  });
   if (!stored.ok) {
     const form = toRefusedForm(fields, stored.error, SECRET_FIELDS);
     return formAgain(c, caller, refusedPage(caller, kind, form), stored.error);

@@ -6,12 +6,13 @@ import {
   type SnapshotPayload,
   type SnapshotProof,
 } from '../../../shared/wire/channel.ts';
+import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
 import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { policyVersion } from '../../store/accounts.ts';
 import type { ConnectorRow, WithCredential } from '../../store/connectors.ts';
-import { listMintedIds } from '../../store/sources/secret_sources.ts';
+import { listSourceKinds, type SourceRow } from '../../store/sources/secret_sources.ts';
 import { listReferredSecrets, type SecretSummary, type VaultPlace } from '../../store/secrets.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
@@ -113,13 +114,23 @@ async function signSnapshot(
 
 type Read = Awaited<ReturnType<typeof consistentRead>>;
 
-function toVersion({ minted }: Read, secret: SecretSummary, place: VaultPlace): SnapshotPayload['credentials'][number] {
+function toVersion(
+  { sources }: Read,
+  secret: SecretSummary,
+  place: VaultPlace,
+): SnapshotPayload['credentials'][number] {
   return {
     owner: ownerName(place.ownerId),
     path: place.path,
     version: credentialVersion(secret),
-    ...(minted.has(secret.id) && { minted: true }),
+    ...sourceFacts(sources.get(secret.id)),
   };
+}
+
+/** Where the value comes from, if it is not stored. */
+function sourceFacts(kind: SourceRow['kind'] | undefined) {
+  if (kind === undefined) return {};
+  return kind === BORROWED_KIND ? { borrowed: true } : { minted: true };
 }
 
 /** To a sidecar, what colleagues share is the enterprise's. */
@@ -160,7 +171,7 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
       mcpTools: await reviewedToolsOf(database, servers),
       secrets: await listReferredSecrets(database, owners),
       shared: { bindings: shared, secrets: await findSharedSecrets(together, shared) },
-      minted: await listMintedIds(database, [...owners, ...sharers]),
+      sources: await listSourceKinds(database, [...owners, ...sharers]),
     };
   });
 }

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { keySetProblem, mintsKeySet } from '../../../shared/model/source_kind.ts';
+import { BORROWED_KIND, keySetProblem, mintsKeySet } from '../../../shared/model/source_kind.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { type SecretSource, secretSource, type SourcePlan } from '../../../shared/wire/secret_sources.ts';
@@ -28,7 +28,7 @@ import type { SecretRow } from '../../store/secrets.ts';
 import { openRow } from '../vault/secrets.ts';
 import { fromSealedText, toSealedText } from './sealed_value.ts';
 import type { Minted, MintFailure, SignedAs } from './source_port.ts';
-import { configured } from './source_table.ts';
+import { BORROWED_WHY, configured } from './source_table.ts';
 
 /** The value behind a vault reference, with its end if it has one. */
 export interface CurrentValue {
@@ -59,6 +59,7 @@ export async function currentCredential(context: ServiceContext, row: SecretRow)
     // Only the row of a source that was removed since it was read has no value.
     return isEmpty(secret) ? err(changedError(row)) : ok({ secret, expiresAt: null });
   }
+  if (first.source.kind === BORROWED_KIND) return err(borrowedError(row));
   const isSame = ({ secret }: SourcedSecret) => secret.version === row.version;
   return renewedValue(context, async () => {
     const read = await findSource(context.database, row.id);
@@ -234,6 +235,13 @@ function unavailable({ secret: { path } }: SourcedSecret, why: string): ApiError
   const reference = formatVaultReference(path);
   const message = `the source of ${reference} gives no value: ${why}; try it with "svc secret source test ${path}"`;
   return apiError('credential_unavailable', message, { ref: reference });
+}
+
+function borrowedError({ path }: Pick<SecretRow, 'path'>): ApiError {
+  const reference = formatVaultReference(path);
+  return apiError('credential_unavailable', `the control plane does not have ${reference}: ${BORROWED_WHY}`, {
+    ref: reference,
+  });
 }
 
 function isEmpty(secret: Secret): boolean {

@@ -1,6 +1,6 @@
-import type { Result } from '../../../shared/model/result.ts';
+import { err, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import type { SourceKind } from '../../../shared/model/source_kind.ts';
+import { BORROWED_KIND, type SourceKind } from '../../../shared/model/source_kind.ts';
 import type { SecretSource, SourceOf } from '../../../shared/wire/secret_sources.ts';
 import { AWS_ASSUME_ROLE } from './kinds/aws_assume_role.ts';
 import { AWS_WEB_IDENTITY } from './kinds/aws_web_identity.ts';
@@ -9,7 +9,18 @@ import { GITHUB_APP } from './kinds/github_app.ts';
 import { GOOGLE_SERVICE_ACCOUNT } from './kinds/google_service_account.ts';
 import { JWT_BEARER } from './kinds/jwt_bearer.ts';
 import { TOKEN_EXCHANGE } from './kinds/token_exchange.ts';
-import type { Minted, MintFailure, Minting, MintingSource, MintPlan } from './source_port.ts';
+import {
+  type Minted,
+  type MintFailure,
+  type Minting,
+  type MintingSource,
+  type MintPlan,
+  UNTOLD_SECONDS,
+} from './source_port.ts';
+
+/** Why the control plane gives no value of a borrowed secret. */
+export const BORROWED_WHY =
+  'a program on the machine of each developer gives it, for requests of bindings and connectors only; see "svc secret borrow --help" there';
 
 /** A source with the implementation of its kind. */
 interface ConfiguredSource {
@@ -27,8 +38,23 @@ export function configured(source: SecretSource): ConfiguredSource {
   if (source.kind === 'google_service_account') return configure(GOOGLE_SERVICE_ACCOUNT, source);
   if (source.kind === 'aws_assume_role') return configure(AWS_ASSUME_ROLE, source);
   if (source.kind === 'aws_web_identity') return configure(AWS_WEB_IDENTITY, source);
+  if (source.kind === BORROWED_KIND) return BORROWED;
   return configure(GITHUB_APP, source);
 }
+
+/** The control plane has no value, and nobody can have it run a program. */
+const BORROWED: ConfiguredSource = {
+  describe: () => 'what a program on a machine gives there',
+  plan: () => ({
+    identity: 'whoever is signed in to that program',
+    scope: [],
+    audience: null,
+    providerUrl: null,
+    lifeSeconds: UNTOLD_SECONDS,
+  }),
+  checkKey: async () => null,
+  mint: async () => err({ reason: 'failed', message: BORROWED_WHY }),
+};
 
 function configure<K extends SourceKind>(kind: MintingSource<K>, source: SourceOf<K>): ConfiguredSource {
   return {

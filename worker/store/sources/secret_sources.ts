@@ -49,14 +49,17 @@ export async function findSourceAt(database: Database, { ownerId, path }: VaultP
   return rows[0] ?? null;
 }
 
-/** The ids of these owners' secrets that have a source. */
-export async function listMintedIds(database: Database, ownerIds: readonly string[]): Promise<ReadonlySet<string>> {
+/** The kinds of the sources of these owners' secrets, by the secret's id. */
+export async function listSourceKinds(
+  database: Database,
+  ownerIds: readonly string[],
+): Promise<ReadonlyMap<string, SourceRow['kind']>> {
   const rows = await database.read
-    .select({ id: secrets.id })
+    .select({ id: secrets.id, kind: secretSources.kind })
     .from(secretSources)
     .innerJoin(secrets, eq(secrets.id, secretSources.secretId))
     .where(inArray(secrets.ownerId, [...ownerIds]));
-  return new Set(rows.map(({ id }) => id));
+  return new Map(rows.map(({ id, kind }) => [id, kind]));
 }
 
 /** The most sources that are listed. */

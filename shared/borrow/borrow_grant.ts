@@ -1,0 +1,67 @@
+import { canonicalJson } from '../audit/canonical_json.ts';
+import type { CredentialRef, Effect, HostBinding, InjectionScheme } from '../model/host_binding.ts';
+import { covers } from '../net/host_pattern.ts';
+
+/** How the output of a program is read. */
+export type BorrowedForm =
+  /** The whole output, without a line break at its end. */
+  | { readonly form: 'text' }
+  /** Fields of a JSON object, named by dots: `credential.access_token`. */
+  | { readonly form: 'json'; readonly value: string; readonly expires?: string | undefined }
+  /** A key set, as AWS's `credential_process` writes it. */
+  | { readonly form: 'aws' };
+
+/** A file whose content decides what the program does. */
+export interface BorrowFile {
+  readonly path: string;
+  /** SHA-256 of its content, in hex; null if only the system's administrator can change it, as an update does. */
+  readonly sha256: string | null;
+}
+
+/** What a person at a machine consents to: everything that decides what runs there, and where its value may go. */
+export interface BorrowGrant extends CredentialRef {
+  /** An absolute path. */
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Variables besides the fixed ones. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly output: BorrowedForm;
+  /** The program, and the arguments that are code. */
+  readonly files: readonly BorrowFile[];
+  /** Host patterns, as in a binding. */
+  readonly hosts: readonly string[];
+  readonly scheme: InjectionScheme;
+  /** `read`: only for bindings with that effect. Any other: for every binding. */
+  readonly effect: Effect;
+}
+
+/** What a request wants a value for. */
+export interface CredentialUse {
+  /** The request's own host, with its port if it is not 443. */
+  readonly host: string;
+  readonly scheme: InjectionScheme;
+  readonly effect: Effect | null;
+}
+
+/** The use of a binding's credential at a host that it covers. */
+export function useOf({ injection, effect }: HostBinding, host: string): CredentialUse {
+  return { host, scheme: injection.scheme, effect: effect ?? null };
+}
+
+/** The text whose SHA-256 a consent is bound to. */
+export function grantText(grant: BorrowGrant): string {
+  const { owner, path, program, args, env, output, files, hosts, scheme, effect } = grant;
+  return canonicalJson({ owner, path, program, args, env, output, files, hosts, scheme, effect });
+}
+
+/** Why a grant does not cover a use, as the end of a sentence; null if it does. */
+export function findUncovered(grant: BorrowGrant, use: CredentialUse): string | null {
+  if (!grant.hosts.some((pattern) => covers(pattern, use.host))) {
+    return `is for ${grant.hosts.join(', ')}, not for ${use.host}`;
+  }
+  if (use.scheme !== grant.scheme) return `is for the scheme ${grant.scheme}, not for ${use.scheme}`;
+  if (grant.effect === 'read' && use.effect !== 'read') {
+    return `is for bindings with the effect read, and this one has ${use.effect ?? 'none'}`;
+  }
+  return null;
+}
