@@ -196,6 +196,29 @@ describe('live', () => {
     await page.locator('#events').getByText('GET paused.example.com/now').waitFor();
   });
 
+  test('Ctrl-K finds anything by keyboard alone, and gives the focus back', async () => {
+    const page = await suite.open('/audit');
+    await page.getByLabel('Host, or a part of it').focus();
+    await page.keyboard.press('Control+k');
+    const dialog = page.getByRole('dialog', { name: 'Find' });
+    await dialog.waitFor();
+    await page.keyboard.type('github');
+    await dialog.getByText('2 results').waitFor();
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.evaluate('document.activeElement?.id')).toBe('host');
+    // It is asked again with what was typed before, and the arrow keys go through the results and back to the field.
+    await page.keyboard.press('Control+k');
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate('document.activeElement?.textContent')).toContain('vault://user/github');
+    await page.keyboard.press('ArrowUp');
+    expect(await page.evaluate('document.activeElement?.id')).toBe('palette-q');
+    await page.keyboard.type('https://api.github.com/user');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/bindings?method=GET&url=**');
+    await page.locator('#explanation').getByText('api.github.com matches a personal host binding').waitFor();
+  });
+
   test('the explanation and the URL follow the input', async () => {
     const page = await suite.open('/bindings');
     await page.getByLabel('URL').pressSequentially('https://api.github.com/user');

@@ -16,6 +16,11 @@ const install = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}
 /** The pages of the walk, by route: each with content, and its variants that differ much. */
 export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/': [page('overview', () => '/')],
+  '/find': [
+    page('a search for everything', () => '/find'),
+    page('a search with results', () => '/find?q=git'),
+    page('a search without results', () => '/find?q=nothing-has-this-in-it'),
+  ],
   '/approvals': [
     page('approvals', () => '/approvals'),
     page('all approvals', () => '/approvals?state=all'),

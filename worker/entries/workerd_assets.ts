@@ -6,6 +6,7 @@ import liveForm from '../islands/live_form.js';
 import liveList from '../islands/live_list.js';
 import localTimes from '../islands/local_times.js';
 import notify from '../islands/notify.js';
+import palette from '../islands/palette.js';
 import refreshed from '../islands/refreshed.js';
 import relativeTimeIsland from '../islands/relative_time.js';
 import search from '../islands/search.js';
@@ -29,6 +30,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'live_list.js': liveList,
   'local_times.js': localTimes,
   'notify.js': notify,
+  'palette.js': palette,
   'refreshed.js': refreshed,
   'relative_time.js': relativeTimeIsland,
   'search.js': search,

@@ -12,6 +12,7 @@ const ISLANDS = [
   'live_list.js',
   'local_times.js',
   'notify.js',
+  'palette.js',
   'refreshed.js',
   'relative_time.js',
   'search.js',

@@ -78,12 +78,12 @@ function consoleFrame(page: Page, { path, theme }: Frame, person: Person): Html 
       ${brand()}
       <details class="menu">
         <summary>${icon('menu')} Menu</summary>
-        <div class="menu-sheet">${navigation(path, 'Menu', person)} ${switches} ${signedIn(person)}</div>
+        <div class="menu-sheet">${findLink()} ${navigation(path, 'Menu', person)} ${switches} ${signedIn(person)}</div>
       </details>
     </header>
     <div class="frame">
       <header class="side">
-        ${brand()} ${navigation(path, 'Console', person)}
+        ${brand()} ${findLink()} ${navigation(path, 'Console', person)}
         <div class="foot stack">${switches} ${signedIn(person)}</div>
       </header>
       ${main(page, siblingTabs(path, person))}
@@ -106,6 +106,13 @@ function main({ content, width }: Page, above: Html | string = ''): Html {
 
 function brand(): Html {
   return html`<a class="brand" href="/">${icon('mark')} svc</a>`;
+}
+
+/** With scripts, and by Ctrl-K on each page, the search opens in a dialog. */
+function findLink(): Html {
+  return html`<a class="button wide find" href="/find" data-island="palette" aria-keyshortcuts="Control+K Meta+K"
+    >Find <kbd aria-hidden="true">Ctrl K</kbd></a
+  >`;
 }
 
 function navigation(path: string, label: string, { waiting }: Person): Html {

@@ -1,4 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
+import { getFindPage } from './console_find.ts';
 import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import type { AppEnv } from '../http/app_env.ts';
 import { getAsset } from '../http/asset_reply.ts';
@@ -78,6 +79,7 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
 const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/', getOverview],
   ['post', '/theme', submitTheme],
+  ['get', '/find', getFindPage],
   ['get', '/approvals', getApprovalsPage],
   ['post', '/approvals/{id}', submitDecision],
   ['post', '/approval-grants/{id}/revoke', submitRevocation],

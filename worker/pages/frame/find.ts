@@ -1,0 +1,112 @@
+import { html } from 'hono/html';
+import { findRequest, type Place } from '../../../shared/report/find_places.ts';
+import type { Found } from '../../services/audit/find_all.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import { hasRole } from '../../../shared/model/role.ts';
+import type { Html } from './html.ts';
+import { layout, type Page } from './layout.ts';
+import { NAVIGATION } from './navigation.ts';
+import type { Person } from './shell.ts';
+
+/** The longest text that is searched for. */
+export const MAX_SEARCH = 200;
+export const MOST_FOUND = 30;
+
+/** Pages that have no entry of their own in the navigation. */
+const MORE_PAGES: readonly (readonly [name: string, path: string, also: string])[] = [
+  ['Store a secret', '/secrets/new', 'new add credential token'],
+  ['New host binding', '/bindings/new', 'add bind host'],
+  ['Install a connector', '/connectors/install', 'add new spec'],
+  ['Add an MCP server', '/mcp-servers/new', 'new own'],
+  ['Explain a request', '/bindings', 'why url'],
+  ['Grants', '/approvals?state=grants', 'approvals allow revoke'],
+  ['Verify the audit log', '/audit/verify', 'chain hash'],
+  ['Audit sinks', '/audit/sinks', 'export siem webhook'],
+];
+
+/** The pages that a person may open. */
+export function listPages({ role, isLocal }: Pick<Person, 'role' | 'isLocal'>): readonly Place[] {
+  const entries = NAVIGATION.flatMap(({ entries: of }) => of.flatMap((entry) => [entry, ...(entry.pages ?? [])]));
+  const shown = entries.filter((each) => {
+    const needed = 'role' in each ? each.role : undefined;
+    const isHosted = 'hostedOnly' in each && each.hostedOnly;
+    return (needed === undefined || hasRole(role, needed)) && !(isLocal && isHosted);
+  });
+  const byPath = new Map(shown.map(({ path, title }) => [path, title]));
+  const all = [...[...byPath].map(([path, title]) => [title, path, ''] as const), ...MORE_PAGES];
+  return all.map(([name, path, also]) => ({ kind: 'page', name, also, path }));
+}
+
+interface FindView {
+  readonly text: string;
+  readonly found: Found;
+}
+
+/** A search for everything, which is also what Ctrl-K opens on each page. */
+export function findPage({ text, found }: FindView): Page {
+  const content = html`${pageHeader({ title: 'Find', lead: 'Pages, secrets by path, bindings, connectors and MCP servers. Paste a URL to see what would happen to a request.' })}
+    <div id="palette" class="palette">
+      <form method="get" action="/find" role="search" aria-label="Everything" data-island="palette">
+        <div class="field">
+          <label for="palette-q">Find</label>
+          <input
+            id="palette-q"
+            name="q"
+            type="search"
+            value="${text}"
+            maxlength="${MAX_SEARCH}"
+            autocomplete="off"
+            spellcheck="false"
+            placeholder="github, a host, https://…"
+          />
+        </div>
+        <button>Find</button>
+      </form>
+      <p class="small quiet" id="palette-found" role="status">${foundWords(text, found)}</p>
+      <div id="palette-results">${results(text, found.places)}</div>
+    </div>`;
+  return layout('Find', content, 'narrow');
+}
+
+function foundWords(text: string, { places, isWhole }: Found): string {
+  if (text === '') return 'Pages';
+  const count = places.length + (findRequest(text) === null ? 0 : 1);
+  const words = count === 1 ? '1 result' : `${count}${count > MOST_FOUND - 1 ? ' or more' : ''} results`;
+  return isWhole ? words : `${words}; only the first 2000 of each kind are looked through`;
+}
+
+const KINDS: { readonly [K in Place['kind']]: string } = {
+  page: 'page',
+  secret: 'secret',
+  binding: 'binding',
+  connector: 'connector',
+  mcp_server: 'MCP server',
+};
+
+function results(text: string, places: readonly Place[]): Html {
+  const request = findRequest(text);
+  if (request === null && places.length === 0) return html`<p class="quiet">Nothing has these words.</p>`;
+  return html`<ul class="plain found">
+    ${request === null ? '' : requestItem(request)} ${places.map(placeItem)}
+  </ul>`;
+}
+
+function requestItem({ method, url }: { readonly method: string; readonly url: string }): Html {
+  return html`<li>
+    <a data-result href="${pathWith('/bindings', { method, url })}"
+      ><span>Explain <span class="mono">${method} ${foreignText(url)}</span></span>
+      <span class="quiet small">request</span></a
+    >
+  </li>`;
+}
+
+function placeItem({ kind, name, path }: Place): Html {
+  return html`<li>
+    <a data-result href="${path}"
+      ><span class="${kind === 'page' ? '' : 'mono'}">${foreignText(name)}</span>
+      <span class="quiet small unbroken">${KINDS[kind]}</span></a
+    >
+  </li>`;
+}

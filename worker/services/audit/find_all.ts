@@ -1,0 +1,60 @@
+import { findPlaces, type Place } from '../../../shared/report/find_places.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { readAll } from '../../kernel/read_all.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { listHostBindingPage } from '../bindings/host_bindings.ts';
+import { listConnectorPage } from '../connectors/connectors.ts';
+import { listMcpServerPage } from '../mcp/mcp_servers.ts';
+import { listSecretPage } from '../vault/secrets.ts';
+
+/** The places that fit a text, and whether everything was looked through. */
+export interface Found {
+  readonly places: readonly Place[];
+  readonly isWhole: boolean;
+}
+
+/** Searches pages, and the secrets, bindings, connectors and MCP servers that the caller sees. Values are not searched. */
+export async function findAll(
+  context: ServiceContext,
+  caller: Caller,
+  search: { readonly text: string; readonly pages: readonly Place[]; readonly limit: number },
+): Promise<Found> {
+  const { text, pages, limit } = search;
+  // Without words, only the pages: a list of everything helps nobody.
+  if (text.trim() === '') return { places: findPlaces('', pages, limit), isWhole: true };
+  const [secrets, bindings, connectors, servers] = await Promise.all([
+    readAll((query) => listSecretPage(context, caller, query)),
+    readAll((query) => listHostBindingPage(context, caller, query)),
+    readAll((query) => listConnectorPage(context, caller, query)),
+    readAll((query) => listMcpServerPage(context, caller, query)),
+  ]);
+  const places: Place[] = [
+    ...pages,
+    ...secrets.items.map(({ ref, path, description }) => ({
+      kind: 'secret' as const,
+      name: ref,
+      also: description ?? '',
+      path: `/secrets?q=${encodeURIComponent(path)}`,
+    })),
+    ...bindings.items.map(({ id, host, credential_ref: ref, description, scheme }) => ({
+      kind: 'binding' as const,
+      name: host,
+      also: `${ref} ${scheme} ${description ?? ''}`,
+      path: `/bindings/${id}`,
+    })),
+    ...connectors.items.map(({ id, fqn, title, hosts }) => ({
+      kind: 'connector' as const,
+      name: fqn,
+      also: `${title} ${hosts.join(' ')}`,
+      path: `/connectors/${id}`,
+    })),
+    ...servers.items.map(({ id, name, description, registry_id: registryId }) => ({
+      kind: 'mcp_server' as const,
+      name,
+      also: `${description} ${registryId ?? ''}`,
+      path: `/mcp-servers/${id}`,
+    })),
+  ];
+  const isWhole = [secrets, bindings, connectors, servers].every((list) => list.isWhole);
+  return { places: findPlaces(text, places, limit), isWhole };
+}
