@@ -10,8 +10,8 @@ export const SIGN_IN_FORMS: readonly string[] = [
 
 /**
  * The forms that only a hosted control plane has a use for. The others are sent in mcp_client.test.ts, from the page of a
- * provider in saml_sign_in.test.ts, and in console_invitations.test.ts
- * and console_departure.test.ts.
+ * provider in saml_sign_in.test.ts, and in console_invitations.test.ts,
+ * console_departure.test.ts and console_sharing.test.ts.
  */
 export const HOSTED_FORMS: readonly string[] = [
   ...SIGN_IN_FORMS,
@@ -25,4 +25,13 @@ export const HOSTED_FORMS: readonly string[] = [
   '/members/invitations/{id}/revoke',
   '/invitations/{token}',
   '/enterprises/{id}/use',
+  '/groups',
+  '/groups/{id}/rename',
+  '/groups/{id}/members',
+  '/groups/{id}/members/{user}/remove',
+  '/groups/{id}/delete',
+  '/shares',
+  '/shares/{id}/accept',
+  '/shares/{id}/decline',
+  '/shares/{id}/end',
 ];

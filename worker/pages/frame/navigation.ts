@@ -62,6 +62,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
         pages: [
           { path: '/bindings', title: 'Bindings' },
           { path: '/tunnel-hosts', title: 'Tunnelled hosts' },
+          { path: '/shares', title: 'Shared', hostedOnly: true },
         ],
       },
       { path: '/connectors', title: 'Connectors', icon: 'parts' },
@@ -91,6 +92,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
           { path: '/device', title: 'Connect a device', hostedOnly: true },
           { path: '/identities', title: 'Ways to sign in', hostedOnly: true },
           { path: '/members', title: 'Members', role: 'admin', hostedOnly: true },
+          { path: '/groups', title: 'Groups', hostedOnly: true },
           { path: '/enterprise', title: 'Enterprise', hostedOnly: true },
           { path: '/docs', title: 'API reference' },
         ],

@@ -47,6 +47,8 @@ import { getMcpRulesPage, submitMcpRules } from './console_mcp_rules.ts';
 import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './console_mcp_tools.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { DEPARTURE_PAGES } from './console_departure.ts';
+import { GROUP_PAGES } from './console_groups.ts';
+import { SHARE_PAGES } from './console_shares.ts';
 import { INVITATION_PAGES } from './console_invitations.ts';
 import { getSamlMetadata, receiveSamlResponse } from '../auth/auth_saml.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from '../auth/device.ts';
@@ -180,6 +182,8 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ...MCP_PAGES,
     ...INVITATION_PAGES,
     ...DEPARTURE_PAGES,
+    ...GROUP_PAGES,
+    ...SHARE_PAGES,
     ...CONSOLE_ACCESS_PAGES,
     ...SIGN_IN_PAGES,
     ['get', '/assets/{file}', getAsset],
