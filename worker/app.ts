@@ -152,6 +152,7 @@ import {
   getSidecarPendingLogin,
   getSnapshot,
   postCredentials,
+  postLeave,
   postEvents,
   postMcpHealth,
   postMcpTools,
@@ -161,6 +162,20 @@ import {
   postUnsealed,
 } from './routes/api/sidecar_channel.ts';
 import { deleteSidecar, getSidecars, postSidecar } from './routes/api/sidecars.ts';
+import {
+  deleteManagedBinding,
+  deleteManagedSecret,
+  deleteServiceAccount,
+  getManagedBindings,
+  getManagedSecrets,
+  getServiceAccount,
+  getServiceAccounts,
+  postJoin,
+  postManagedBinding,
+  postManagedSecret,
+  postServiceAccount,
+  putServiceAccount,
+} from './routes/api/service_accounts.ts';
 import { deleteToken, getTokens, postToken } from './routes/api/tokens.ts';
 import type { ProgramContext } from './installation/program_context.ts';
 
@@ -203,6 +218,17 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/shares/{id}', deleteShare],
   ['post', '/v1/shares/{id}/accept', postShareAcceptance],
   ['post', '/v1/shares/{id}/decline', postShareRefusal],
+  ['post', '/v1/service-accounts', postServiceAccount],
+  ['get', '/v1/service-accounts', getServiceAccounts],
+  ['get', '/v1/service-accounts/{id}', getServiceAccount],
+  ['put', '/v1/service-accounts/{id}', putServiceAccount],
+  ['delete', '/v1/service-accounts/{id}', deleteServiceAccount],
+  ['post', '/v1/service-accounts/{id}/secrets', postManagedSecret],
+  ['get', '/v1/service-accounts/{id}/secrets', getManagedSecrets],
+  ['delete', '/v1/service-accounts/{id}/secrets/{path+}', deleteManagedSecret],
+  ['post', '/v1/service-accounts/{id}/host-bindings', postManagedBinding],
+  ['get', '/v1/service-accounts/{id}/host-bindings', getManagedBindings],
+  ['delete', '/v1/service-accounts/{id}/host-bindings/{binding}', deleteManagedBinding],
   ['post', '/v1/tokens', postToken],
   ['get', '/v1/tokens', getTokens],
   ['delete', '/v1/tokens/{id}', deleteToken],
@@ -213,6 +239,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/.well-known/jwks.json', getKeySet],
   ['post', '/auth/device/code', postDeviceCode],
   ['post', '/auth/device/token', postDeviceToken],
+  ['post', '/auth/join', postJoin],
   ['post', '/auth/refresh', postRefresh],
   ['post', '/auth/revoke', postRevoke],
 
@@ -315,6 +342,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/sidecars', getSidecars],
   ['delete', '/v1/sidecars/{id}', deleteSidecar],
 
+  ['post', '/v1/sidecar/leave', postLeave],
   ['get', '/v1/sidecar/snapshot', getSnapshot],
   ['post', '/v1/sidecar/credentials', postCredentials],
   ['post', '/v1/sidecar/unsealed', postUnsealed],

@@ -30,6 +30,7 @@ let stranger: HostedUser;
 let strangerSidecar: TestSidecar;
 let tenantSidecar: TestSidecar;
 let viewId = '';
+let managedBindingId = '';
 let routes: { method: string; path: string; access: string }[] = [];
 /** The id for each path, and a valid body. */
 let places: Record<string, { readonly id: string; readonly body?: unknown }> = {};
@@ -144,6 +145,15 @@ beforeAll(async () => {
   const given = { binding_id: lentId, user_id: tenant.caller.userId };
   const { id: shareId } = await parseReply(withId, colleague.call('POST', '/v1/shares', given));
   const { items: shares } = await parseReply(sharesPage, tenant.call('GET', '/v1/shares?list=received'));
+  const serviceAccountId = await create('/v1/service-accounts', {
+    name: PLANTED,
+    issuer: 'https://id.example.test',
+    audience: PLANTED,
+    claims: { sub: PLANTED },
+  });
+  const managed = `/v1/service-accounts/${serviceAccountId}`;
+  await create(`${managed}/secrets`, { path: `${PLANTED}/key`, value: 'value-of-a-test' });
+  managedBindingId = await create(`${managed}/host-bindings`, BINDING);
   const mcpClientId = freshId(control.context, 'mcc');
   await client.execute({
     sql: `INSERT INTO mcp_connections (id, user_id, provider, client_id, client_name, redirect_origin, created_at, last_used_at, expires_at)
@@ -210,6 +220,20 @@ beforeAll(async () => {
     '/v1/shares/{id}': { id: shareId },
     '/v1/shares/{id}/accept': { id: shareId, body: { revision: shares[0]?.binding.revision } },
     '/v1/shares/{id}/decline': { id: shareId },
+    '/v1/service-accounts/{id}': {
+      id: serviceAccountId,
+      body: { name: PLANTED, issuer: 'https://id.example.test', audience: 'x', claims: { sub: PLANTED } },
+    },
+    '/v1/service-accounts/{id}/secrets': {
+      id: serviceAccountId,
+      body: { path: `${PLANTED}/other`, value: 'value-of-a-test' },
+    },
+    '/v1/service-accounts/{id}/secrets/{path}': { id: serviceAccountId },
+    '/v1/service-accounts/{id}/host-bindings': {
+      id: serviceAccountId,
+      body: { ...BINDING, host: 'others.example.test' },
+    },
+    '/v1/service-accounts/{id}/host-bindings/{binding}': { id: serviceAccountId },
     '/v1/members/{id}/departure': { id: tenant.caller.userId },
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
     '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },
@@ -239,7 +263,9 @@ function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSi
     .replace(/\{\w+\}/, place?.id ?? '')
     .replace('{name}', 'TOKEN')
     .replace('{user}', tenant.caller.userId)
-    .replace('{view}', viewId);
+    .replace('{view}', viewId)
+    .replace('{path}', `${PLANTED}/key`)
+    .replace('{binding}', managedBindingId);
   const method = route.method === 'POST' ? 'POST' : 'GET';
   if (route.access === 'sidecar') return sidecar.call(method, path, method === 'POST' ? { body: place?.body } : {});
   const takesBody = route.method === 'POST' || route.method === 'PUT';

@@ -78,12 +78,20 @@ const mcpServer = fc
     ),
   );
 /** Install requests for a marketplace entry. */
+const serviceAccounts = fc.record({
+  name: fc.constantFrom('deploy', 'test'),
+  issuer: fc.constant('https://id.example.test'),
+  audience: fc.constant('svc'),
+  claims: fc.record({ sub: words }),
+});
 const entryChoice = fc.record(
   { owner: fc.constantFrom('personal', 'enterprise'), name: fc.constantFrom('one', 'two'), dry_run: fc.boolean() },
   { requiredKeys: [] },
 );
 const HINTS = {
   HostBindingInput: binding,
+  ServiceAccountInput: serviceAccounts,
+  ServiceAccountChange: serviceAccounts,
   TunnelHostInput: fc.record({
     host: fc.oneof(hosts, fc.stringMatching(/^[a-z]{8}\.unbound\.test$/)),
     owner: fc.constantFrom('personal', 'enterprise'),
@@ -115,8 +123,7 @@ beforeAll(async () => {
   const headers = { authorization: `Bearer ${control.localKey}` };
   const link = await fetch(`${control.url}/v1/sign-in-links`, { method: 'POST', headers });
   consoleHost = new URL(signInLinkReply.parse(await link.json()).url).host;
-  sidecar = await TestSidecar.make((path, init) => fetch(control.url + path, init));
-  await sidecar.enrol(control.localKey);
+  sidecar = await enrolled();
   const hints = {
     ...HINTS,
     connector_id: fc.constant(await installItems()),
@@ -157,9 +164,17 @@ interface WireCall {
 /** How a call is signed. */
 type Authorization = (call: WireCall) => Promise<string | null>;
 
+async function enrolled(): Promise<TestSidecar> {
+  const made = await TestSidecar.make((path, init) => fetch(control.url + path, init));
+  await made.enrol(control.localKey);
+  return made;
+}
+
+/** A sidecar that leaves makes no further call. */
 const asItsCaller: Authorization = async ({ operation, target, body }) => {
   if (operation.access !== 'sidecar') return `Bearer ${control.localKey}`;
-  return `Bearer ${await sidecar.token(await sidecar.claims(operation.method, target, body ?? ''))}`;
+  const caller = operation.path === '/v1/sidecar/leave' ? await enrolled() : sidecar;
+  return `Bearer ${await caller.token(await caller.claims(operation.method, target, body ?? ''))}`;
 };
 
 function targetOf(operation: DescribedOperation, parameters: readonly Parameter[]): string {

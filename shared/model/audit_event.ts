@@ -63,6 +63,12 @@ export const AUDIT_EVENT_TYPES = [
   'control.member.changed',
   'control.member.removed',
   'control.member.left',
+  'control.service_account.created',
+  'control.service_account.updated',
+  'control.service_account.deleted',
+  'control.service_account.join_refused',
+  'control.sidecar.joined',
+  'control.sidecar.left',
   'control.invitation.created',
   'control.invitation.revoked',
   'control.invitation.accepted',
@@ -227,6 +233,12 @@ export interface AuditEventData {
   readonly 'svc.control.until'?: string;
   /** How a user signed in: a provider's name. */
   readonly 'svc.control.provider'?: string;
+  /** The issuer and the subject of the token with which a job joined, and why one was refused. */
+  readonly 'svc.control.issuer'?: string;
+  readonly 'svc.control.subject'?: string;
+  readonly 'svc.control.reason'?: string;
+  /** The service account whose own rows were changed. */
+  readonly 'svc.control.service_account'?: string;
   /** An MCP server's name. */
   readonly 'svc.mcp.server'?: string;
   readonly 'svc.mcp.server_id'?: string;

@@ -59,6 +59,8 @@ export const ERROR_STATUS = {
   binding_required: 403,
   /** A rule of the enterprise does not let the MCP server run. */
   mcp_rule: 403,
+  /** The token of a job does not let it join as this service account. details: `{reason}`, and for claims `{claims}`. */
+  join_refused: 403,
   not_found: 404,
   connector_operation_not_found: 404,
   /** This control plane has no configured origin, so programs cannot sign in to it. */
@@ -120,6 +122,8 @@ export const ERROR_STATUS = {
   upstream_response_too_large: 502,
   /** The sign-in provider refuses, or does not answer correctly. */
   sign_in_failed: 502,
+  /** The issuer of a job's token does not publish its keys correctly. */
+  issuer_failed: 502,
   /** A code could not be sent. */
   mail_failed: 502,
   /** The registry of MCP servers does not answer, and nothing is cached. */

@@ -33,14 +33,15 @@ const receivingKey = z.discriminatedUnion('kty', [
 ]);
 export type ReceivingKey = z.infer<typeof receivingKey>;
 
+/** The name and the two public keys of a new sidecar. */
+export const enrolFields = {
+  name: line(100).trim().min(1, 'is empty: name the machine, such as laptop'),
+  signing_key: signingKey,
+  receiving_key: receivingKey,
+};
+
 /** `POST /v1/sidecars`, as the user: enrols a sidecar with its two public keys. */
-export const enrolInput = z
-  .strictObject({
-    name: line(100).trim().min(1, 'is empty: name the machine, such as laptop'),
-    signing_key: signingKey,
-    receiving_key: receivingKey,
-  })
-  .meta({ id: 'EnrolSidecar' });
+export const enrolInput = z.strictObject(enrolFields).meta({ id: 'EnrolSidecar' });
 export type EnrolInput = z.infer<typeof enrolInput>;
 
 /** 201: the keys and ids that the sidecar pins. */

@@ -1,3 +1,4 @@
+import type { AuditEventData } from '../../shared/model/audit_event.ts';
 import type { Owner } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { hasRole, type Role } from '../../shared/model/role.ts';
@@ -13,6 +14,15 @@ export interface Caller {
   readonly signIn?: string;
   /** The scopes of the personal token that made the call; absent for a signed-in user, who may do everything. */
   readonly scopes?: readonly Scope[];
+  /** The service account whose rows an admin manages: in this call "personal" means its own. */
+  readonly managed?: string;
+}
+
+type OwnerOf = Pick<Caller, 'userId' | 'enterpriseId' | 'managed'>;
+
+/** Whose rows "personal" means in a call. */
+export function personalOwner({ userId, managed }: Pick<Caller, 'userId' | 'managed'>): string {
+  return managed ?? userId;
 }
 
 /** Refuses a personal token without a scope that the route does not ask of every call. */
@@ -27,15 +37,21 @@ export function mayActAs(caller: Pick<Caller, 'role'>, needed: Role): boolean {
   return hasRole(caller.role, needed);
 }
 
-/** The owners whose rows a caller sees: itself and its enterprise. */
-export function visibleOwners(caller: Pick<Caller, 'userId' | 'enterpriseId'>, owner?: Owner): string[] {
-  if (owner === undefined) return [caller.enterpriseId, caller.userId];
+/** The owners whose rows a caller sees: itself and its enterprise, or itself alone. */
+export function visibleOwners(caller: OwnerOf & { readonly ownOnly?: boolean }, owner?: Owner): string[] {
+  if (caller.ownOnly === true) return owner === 'enterprise' ? [] : [personalOwner(caller)];
+  if (owner === undefined) return [caller.enterpriseId, personalOwner(caller)];
   return [ownerId(caller, owner)];
 }
 
 /** The owner id of rows with this owner. */
-export function ownerId(caller: Pick<Caller, 'userId' | 'enterpriseId'>, owner: Owner): string {
-  return owner === 'enterprise' ? caller.enterpriseId : caller.userId;
+export function ownerId(caller: OwnerOf, owner: Owner): string {
+  return owner === 'enterprise' ? caller.enterpriseId : personalOwner(caller);
+}
+
+/** For the audit log: the service account whose rows an admin changes. */
+export function managedData({ managed }: Pick<Caller, 'managed'>): AuditEventData {
+  return managed === undefined ? {} : { 'svc.control.service_account': managed };
 }
 
 /** The owner that a row's owner id stands for. */

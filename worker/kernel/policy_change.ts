@@ -1,7 +1,7 @@
 import { ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { policyVersion } from '../store/accounts.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, personalOwner } from './caller.ts';
 import { type Chain, type Change, commit } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -23,7 +23,7 @@ export async function withPolicyVersion<T>(
   result: Result<T, ApiError>,
 ): Promise<Result<Changed<T>, ApiError>> {
   if (!result.ok) return result;
-  return ok({ value: result.value, policyVersion: await policyVersion(context.database, caller.userId) });
+  return ok({ value: result.value, policyVersion: await policyVersion(context.database, personalOwner(caller)) });
 }
 
 /** Commits a change of bindings or secrets to the control plane's own chain. */

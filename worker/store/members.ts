@@ -6,12 +6,15 @@ import { sidecars, users } from './tables.ts';
 
 export type MemberRow = typeof users.$inferSelect;
 
-/** A user of this enterprise who has not left. */
+/** Service accounts are users that no person signs in as; nothing about members concerns them. */
+const IS_PERSON = sql`NOT EXISTS (SELECT 1 FROM service_accounts WHERE user_id = ${users.id})`;
+
+/** A person's user of this enterprise who has not left. */
 export async function findMember(database: Database, enterpriseId: string, id: string): Promise<MemberRow | null> {
   const rows = await database.read
     .select()
     .from(users)
-    .where(and(eq(users.id, id), eq(users.enterpriseId, enterpriseId), isNull(users.leftAt)));
+    .where(and(eq(users.id, id), eq(users.enterpriseId, enterpriseId), isNull(users.leftAt), IS_PERSON));
   return rows[0] ?? null;
 }
 
@@ -23,7 +26,7 @@ export async function listMembers(
   return database.read
     .select()
     .from(users)
-    .where(and(eq(users.enterpriseId, page.enterpriseId), isNull(users.leftAt), after))
+    .where(and(eq(users.enterpriseId, page.enterpriseId), isNull(users.leftAt), IS_PERSON, after))
     .orderBy(asc(users.id))
     .limit(page.limit);
 }

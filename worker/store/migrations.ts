@@ -737,4 +737,23 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN UPDATE enterprises SET policy_version = policy_version + 1 WHERE id = NEW.enterprise_id; END`,
     ],
   },
+  {
+    number: 44,
+    name: 'service accounts',
+    statements: [
+      `ALTER TABLE sidecars ADD COLUMN expires_at TEXT`,
+      `ALTER TABLE sidecars ADD COLUMN own_only INTEGER NOT NULL DEFAULT 0`,
+      `CREATE TABLE service_accounts (
+        user_id TEXT PRIMARY KEY REFERENCES users (id), enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        issuer TEXT NOT NULL, audience TEXT NOT NULL, claims TEXT NOT NULL, reach TEXT NOT NULL,
+        minutes INTEGER NOT NULL, keys TEXT, last_joined_at TEXT) STRICT`,
+      `CREATE INDEX service_accounts_by_enterprise ON service_accounts (enterprise_id, user_id)`,
+      `CREATE TABLE join_tokens (token_hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX join_tokens_by_expiry ON join_tokens (expires_at)`,
+      // A worker of an earlier version that still runs offers it as a member, whose role could be changed.
+      `CREATE TRIGGER service_account_stays_member AFTER UPDATE OF role ON users
+        WHEN NEW.role <> 'member' AND EXISTS (SELECT 1 FROM service_accounts WHERE user_id = NEW.id)
+        BEGIN UPDATE users SET role = 'member' WHERE id = NEW.id; END`,
+    ],
+  },
 ];

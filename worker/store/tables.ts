@@ -7,6 +7,7 @@ import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
 import { SINK_KINDS, SINK_STOPS } from '../../shared/wire/audit_sinks.ts';
+import { SERVICE_ACCOUNT_REACHES } from '../../shared/wire/service_accounts.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
 /** The states of a stored credential; a missing one has no row. */
@@ -126,6 +127,32 @@ export const sidecars = sqliteTable('sidecars', {
   createdAt: text('created_at').notNull(),
   lastSeenAt: text('last_seen_at'),
   revokedAt: text('revoked_at'),
+  /** When it ends by itself; null for the sidecar of a person. */
+  expiresAt: text('expires_at'),
+  /** It gets nothing that the enterprise owns. */
+  ownOnly: integer('own_only', { mode: 'boolean' }).notNull().default(false),
+});
+
+/** Users that no person signs in as: the sidecars of jobs join as them. */
+export const serviceAccounts = sqliteTable('service_accounts', {
+  userId: text('user_id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  issuer: text('issuer').notNull(),
+  audience: text('audience').notNull(),
+  /** JSON: the value or the prefix of each claim. */
+  claims: text('claims').notNull(),
+  reach: text('reach', { enum: [...SERVICE_ACCOUNT_REACHES] }).notNull(),
+  minutes: integer('minutes').notNull(),
+  /** JSON: the issuer's public keys; null if they are read from the issuer. */
+  keys: text('keys'),
+  lastJoinedAt: text('last_joined_at'),
+});
+
+/** Tokens that jobs joined with, until nobody takes them any more. */
+export const joinTokens = sqliteTable('join_tokens', {
+  /** SHA-256 over the issuer and the token's id. */
+  tokenHash: text('token_hash').primaryKey(),
+  expiresAt: integer('expires_at').notNull(),
 });
 
 export const sidecarCalls = sqliteTable(

@@ -29,6 +29,7 @@ import { APPROVAL_KNOWS_HEADER, APPROVAL_KNOWS_VIEWS, sealedViewInput } from '..
 import { takeView } from '../../services/approvals/approval_views.ts';
 import { askSidecarApproval, awaitSidecarApproval } from '../../services/approvals/sidecar_approvals.ts';
 import { pollSnapshot, type SnapshotReply } from '../../services/sidecars/snapshot.ts';
+import { leaveAsSidecar } from '../../services/sidecars/sidecars.ts';
 import { forSidecar, type Reply } from '../http/operation.ts';
 import { emptyReply, jsonReply } from '../http/replies.ts';
 
@@ -71,6 +72,15 @@ export const postUnsealed = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
     return signedReply(await releaseUnsealed(context, who, body));
+  },
+});
+
+export const postLeave = forSidecar({
+  summary: 'End this sidecar',
+  description: 'Its next call is refused. What it has not sent to the audit log by then is lost.',
+  replies: { 204: 'Ended' },
+  async handle({ context, who }) {
+    return emptyReply(await leaveAsSidecar(context, who));
   },
 });
 

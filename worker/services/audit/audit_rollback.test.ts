@@ -62,7 +62,7 @@ async function record(count: number, sidecarId = sidecar, caller = owner): Promi
   }));
   const { enterpriseId, userId } = caller;
   const receivingKey = { kty: 'OKP', crv: 'X25519', x: '' } as const;
-  const from = { sidecarId, enterpriseId, userId, nonce: 'n', receivingKey };
+  const from = { sidecarId, enterpriseId, userId, ownOnly: false, nonce: 'n', receivingKey };
   const accepted = await acceptEvents(control.context, from, events);
   expect(accepted.ok).toBe(true);
 }

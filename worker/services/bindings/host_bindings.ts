@@ -22,7 +22,7 @@ import { findSealedSecret } from '../../store/secrets.ts';
 import { findSource } from '../../store/sources/secret_sources.ts';
 import { findConnectorsNamed } from '../../store/connectors.ts';
 import { parseStoredSpec } from '../connectors/connector_records.ts';
-import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type Caller, managedData, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
@@ -293,7 +293,7 @@ function change<T>(
   };
   return {
     statements: [...write, bumpPolicy(context.database, row)],
-    events: [{ type, actor: caller.userId, data }],
+    events: [{ type, actor: caller.userId, data: { ...data, ...managedData(caller) } }],
     value,
   };
 }

@@ -58,6 +58,7 @@ export async function releaseCredentials(
 }
 
 async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
+  if (isOutOfReach(caller, ref)) return { ref, stored: null };
   const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
   if (parseSharedPath(ref.path) !== null) return findOfShare(context, caller, place, ref);
   const connector = isReservedVaultPath(ref.path) ? (await listConnectorsAt(context.database, place))[0] : undefined;
@@ -83,6 +84,11 @@ async function findOfShare(
   const message = 'the credential of this shared binding is not available: ask whoever shares it';
   const told = current.ok ? current : err({ ...current.error, message });
   return encryptValue(caller, { ...row, ...place, sharedBy: row.ownerId }, ref, told);
+}
+
+/** The sidecar of a service account may be given nothing of the enterprise's. */
+function isOutOfReach({ ownOnly }: SidecarCaller, { owner }: CredentialRef): boolean {
+  return ownOnly && owner === 'enterprise';
 }
 
 /**

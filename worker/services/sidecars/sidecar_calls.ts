@@ -31,6 +31,8 @@ export interface SidecarCaller {
   readonly sidecarId: string;
   readonly userId: string;
   readonly enterpriseId: string;
+  /** It gets nothing that the enterprise owns. */
+  readonly ownOnly: boolean;
   readonly receivingKey: ReceivingKey;
   readonly nonce: string;
 }
@@ -50,7 +52,7 @@ export async function authenticateCall(
   const claims = await verifySignature(sidecar, call.token);
   if (claims === null)
     return err(invalidCallError('the token does not verify with the key that this sidecar enrolled'));
-  if (sidecar.revokedAt !== null) return err(await refuseRevoked(context, sidecar, claims.jti));
+  if (hasEnded(context, sidecar)) return err(await refuseRevoked(context, sidecar, claims.jti));
   const problem = (await findMisuse(context, call, claims)) ?? (await replay(context, call, claims));
   if (problem !== null) return err(problem);
   markSeen(context, sidecar);
@@ -58,14 +60,20 @@ export async function authenticateCall(
     sidecarId: sidecar.id,
     userId: sidecar.userId,
     enterpriseId: sidecar.enterpriseId,
+    ownOnly: sidecar.ownOnly,
     receivingKey: JSON.parse(sidecar.receivingKey),
     nonce: claims.jti,
   });
 }
 
+/** Whether a sidecar was revoked, or its time is over. */
+export function hasEnded({ clock }: ServiceContext, { revokedAt, expiresAt }: SidecarRow): boolean {
+  return revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= clock.now());
+}
+
 /** The signed refusal of a revoked sidecar. The signature keeps a machine in between from making a sidecar give up. */
 export async function refuseRevoked(context: ServiceContext, sidecar: SidecarRow, nonce: string): Promise<ApiError> {
-  const payload = { sidecar_id: sidecar.id, nonce, revoked_at: sidecar.revokedAt };
+  const payload = { sidecar_id: sidecar.id, nonce, revoked_at: sidecar.revokedAt ?? sidecar.expiresAt };
   const proof = await context.controlPlane.sign(REVOCATION_TYP, payload);
   return apiError('sidecar_revoked', 'this sidecar was revoked: enrol it again with a user that may', { proof });
 }

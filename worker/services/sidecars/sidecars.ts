@@ -7,6 +7,7 @@ import { findAccount } from '../../store/accounts.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
+import type { SidecarCaller } from './sidecar_calls.ts';
 import { isUsableReceivingKey, isUsableSigningKey } from './sidecar_keys.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
@@ -19,18 +20,7 @@ export async function enrolSidecar(
 ): Promise<Result<EnrolReply, ApiError>> {
   const problem = await keyProblem(input);
   if (problem !== null) return err(problem);
-  const row: SidecarRow = {
-    id: freshId(context, 'sdc'),
-    enterpriseId: caller.enterpriseId,
-    userId: caller.userId,
-    name: input.name,
-    signingKey: JSON.stringify(input.signing_key),
-    receivingKey: JSON.stringify(input.receiving_key),
-    createdAt: nowText(context),
-    lastSeenAt: null,
-    revokedAt: null,
-  };
-  const { id, publicKey } = context.controlPlane;
+  const row = newSidecar(context, caller, input);
   return commit(context, controlChain(caller), async () => {
     // Suspending a user revokes its sidecars in the same chain, so no sidecar can be enrolled after that.
     const account = await findAccount(context.database, caller.userId);
@@ -41,12 +31,39 @@ export async function enrolSidecar(
       statements: insertSidecar(context.database, row),
       events: [sidecarEvent('control.sidecar.enrolled', caller, row)],
       begins: [row.id],
-      value: { sidecar_id: row.id, control_plane_id: id, control_plane_key: publicKey },
+      value: enrolled(context, row),
     });
   });
 }
 
-async function keyProblem(input: EnrolInput): Promise<ApiError | null> {
+/** The row of a new sidecar, of a person unless it says when it ends. */
+export function newSidecar(
+  context: ServiceContext,
+  { enterpriseId, userId }: Pick<Caller, 'enterpriseId' | 'userId'>,
+  input: EnrolInput,
+): SidecarRow {
+  return {
+    id: freshId(context, 'sdc'),
+    enterpriseId,
+    userId,
+    name: input.name,
+    signingKey: JSON.stringify(input.signing_key),
+    receivingKey: JSON.stringify(input.receiving_key),
+    createdAt: nowText(context),
+    lastSeenAt: null,
+    revokedAt: null,
+    expiresAt: null,
+    ownOnly: false,
+  };
+}
+
+/** What a new sidecar pins. */
+export function enrolled({ controlPlane }: ServiceContext, row: SidecarRow): EnrolReply {
+  return { sidecar_id: row.id, control_plane_id: controlPlane.id, control_plane_key: controlPlane.publicKey };
+}
+
+/** Why a sidecar's keys cannot be used; null if they can. */
+export async function keyProblem(input: Pick<EnrolInput, 'signing_key' | 'receiving_key'>): Promise<ApiError | null> {
   const usable = {
     signing_key: await isUsableSigningKey(input.signing_key),
     receiving_key: await isUsableReceivingKey(input.receiving_key),
@@ -86,6 +103,17 @@ export async function removeSidecar(
       events: [sidecarEvent('control.sidecar.revoked', caller, row)],
       value: null,
     });
+  });
+}
+
+/** Ends the calling sidecar: what it holds is of no use from now on. */
+export async function leaveAsSidecar(context: ServiceContext, caller: SidecarCaller): Promise<Result<null, ApiError>> {
+  const { sidecarId: id } = caller;
+  return commit(context, controlChain(caller), async () => {
+    const row = await findSidecar(context.database, id);
+    if (row === null || row.revokedAt !== null) return ok({ statements: [], events: [], value: null });
+    const event = { type: 'control.sidecar.left' as const, actor: id, data: { 'svc.control.resource': id } };
+    return ok({ statements: revokeSidecar(context.database, id, nowText(context)), events: [event], value: null });
   });
 }
 

@@ -25,7 +25,7 @@ import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
 import { listAllMcpServers } from '../mcp/mcp_servers.ts';
 import { reviewedToolsOf } from '../mcp/mcp_tools.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { refuseRevoked, type SidecarCaller } from './sidecar_calls.ts';
+import { hasEnded, refuseRevoked, type SidecarCaller } from './sidecar_calls.ts';
 
 /** The newest snapshot, or a proof that the sidecar already has it; both are signed. */
 export type SnapshotReply =
@@ -65,7 +65,7 @@ export async function pollSnapshot(
     if (left <= 0 || poll.signal.aborted) return ok(await confirmUnchanged(context, caller, version));
     await context.clock.sleep(Math.min(LOOK_MS, left), poll.signal);
     const sidecar = await findSidecar(context.database, caller.sidecarId);
-    if (sidecar === null || sidecar.revokedAt !== null) return err(await refuseGone(context, caller));
+    if (sidecar === null || hasEnded(context, sidecar)) return err(await refuseGone(context, caller));
     version = await policyVersion(context.database, caller.userId);
   }
   return ok(await signSnapshot(context, caller, poll));

@@ -23,7 +23,7 @@ import {
   type SecretRow,
   type SecretSummary,
 } from '../../store/secrets.ts';
-import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type Caller, managedData, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
@@ -221,7 +221,7 @@ function change<T>(
   };
   return {
     statements: [...write, bumpPolicy(context.database, row)],
-    events: [{ type, actor: caller.userId, data }],
+    events: [{ type, actor: caller.userId, data: { ...data, ...managedData(caller) } }],
     value,
   };
 }

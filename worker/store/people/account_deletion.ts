@@ -15,7 +15,8 @@ export function guardOnlyUserOfPerson(personId: string, userId: string): Stateme
 /** True while an enterprise has no other user than this one who has not left. */
 export function guardOnlyMember(enterpriseId: string, userId: string): Statement[] {
   return guard(
-    sql`NOT EXISTS (SELECT 1 FROM users WHERE enterprise_id = ${enterpriseId} AND id <> ${userId} AND left_at IS NULL)`,
+    sql`NOT EXISTS (SELECT 1 FROM users WHERE enterprise_id = ${enterpriseId} AND id <> ${userId} AND left_at IS NULL
+      AND NOT EXISTS (SELECT 1 FROM service_accounts WHERE user_id = users.id))`,
   );
 }
 

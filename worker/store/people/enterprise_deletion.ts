@@ -16,6 +16,7 @@ import {
   mcpRules,
   people,
   samlAnswers,
+  serviceAccounts,
   users,
 } from '../tables.ts';
 
@@ -29,7 +30,8 @@ export function allOfEnterprise(enterpriseId: string): Leaving {
 
 /** The number of people who have a user in the enterprise. */
 export async function countMembers(database: Database, enterpriseId: string): Promise<number> {
-  const isMember = and(eq(users.enterpriseId, enterpriseId), isNull(users.leftAt));
+  const isPerson = sql`NOT EXISTS (SELECT 1 FROM service_accounts WHERE user_id = ${users.id})`;
+  const isMember = and(eq(users.enterpriseId, enterpriseId), isNull(users.leftAt), isPerson);
   return (await database.read.select({ n: count() }).from(users).where(isMember))[0]?.n ?? 0;
 }
 
@@ -49,6 +51,7 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
     read.delete(approvals).where(eq(approvals.enterpriseId, id)),
     read.delete(auditDeadLetters).where(inArray(auditDeadLetters.sinkId, sinks)),
     read.delete(auditSinks).where(eq(auditSinks.enterpriseId, id)),
+    read.delete(serviceAccounts).where(eq(serviceAccounts.enterpriseId, id)),
     read.delete(invitations).where(eq(invitations.enterpriseId, id)),
     read.delete(departedAddresses).where(eq(departedAddresses.enterpriseId, id)),
     read.delete(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, id)),
