@@ -85,8 +85,47 @@ describe('sending events', () => {
     sender.start();
     await vi.advanceTimersByTimeAsync(1);
     expect(channel.log.size).toBe(1_500);
-    await vi.advanceTimersByTimeAsync(50);
+    await vi.advanceTimersByTimeAsync(250);
     expect(channel.log.size).toBe(1_700);
+  });
+
+  it('gathers for longer under load, and for a short time again after it', async () => {
+    record(30);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(channel.sent).toHaveLength(1);
+    const next = record(10);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(channel.sent).toHaveLength(1);
+    const later = record(5);
+    await vi.advanceTimersByTimeAsync(150);
+    expect(channel.sent.slice(1).map((events) => events.map(idOf))).toEqual([[...next, ...later]]);
+    record(1);
+    await vi.advanceTimersByTimeAsync(250);
+    const last = record(1);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(channel.sent.slice(3).map((events) => events.map(idOf))).toEqual([last]);
+  });
+
+  it('does not wait under load once a call is full', async () => {
+    spool = new Spool({ directory: '/large', maxSpoolBytes: 10_000_000, files });
+    await sender.stop();
+    sender = new EventSender({ spool, channel, link, quarantine: () => undefined });
+    sender.start();
+    record(30);
+    await vi.advanceTimersByTimeAsync(50);
+    record(499);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(channel.sent).toHaveLength(1);
+    record(1);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(channel.sent[1]).toHaveLength(500);
+  });
+
+  it('does not wait under load if a session ends', async () => {
+    record(30);
+    await vi.advanceTimersByTimeAsync(50);
+    record(1);
+    await expect(sender.flush(10)).resolves.toBe(true);
   });
 
   it('uses calls of at most 500 events and 256 KiB', async () => {

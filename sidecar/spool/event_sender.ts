@@ -16,8 +16,15 @@ interface EventSenderOptions {
   readonly random?: () => number;
 }
 
-/** How long the first event of a batch waits for others. */
+/** How long the first event of a batch waits for others: briefly, because a person may be watching. */
 const GATHER_MS = 20;
+/**
+ * The same under load. A call costs both sides two signatures and the control plane two transactions, as much as storing
+ * about a hundred events, so it should have many.
+ */
+const BUSY_GATHER_MS = 200;
+/** After a batch of at least this many events there is load. */
+const BUSY_EVENTS = 5;
 const MAX_EVENTS = 500;
 const MAX_BYTES = 256 * 1024;
 const ID = /^\{"id":"(evt_[0-9a-z]{26})"/;
@@ -31,6 +38,9 @@ export class EventSender {
   readonly #pacer: Pacer;
   readonly #flushes = new Set<() => void>();
   #gathering: NodeJS.Timeout | null = null;
+  #isBusy = false;
+  /** How many events the pending call has. */
+  #inCall = 0;
   /** The oldest events have waited long enough for others. */
   #due = true;
   #stopped = false;
@@ -58,13 +68,19 @@ export class EventSender {
     await this.#loop;
   }
 
-  /** An event was appended: it is sent soon, together with those that follow shortly. */
+  /** An event was appended: it is sent soon, together with those that follow shortly, or once a call is full. */
   notify(): void {
-    this.#gathering ??= setTimeout(() => {
-      this.#gathering = null;
-      this.#due = true;
-      if (this.#reachable()) this.#pacer.wake();
-    }, GATHER_MS).unref();
+    if (this.#gathering === null) {
+      const wait = this.#isBusy ? BUSY_GATHER_MS : GATHER_MS;
+      this.#gathering = setTimeout(() => this.#endGathering(), wait).unref();
+    } else if (!this.#due && this.#options.spool.events - this.#inCall >= MAX_EVENTS) this.#endGathering();
+  }
+
+  #endGathering(): void {
+    if (this.#gathering !== null) clearTimeout(this.#gathering);
+    this.#gathering = null;
+    this.#due = true;
+    if (this.#reachable()) this.#pacer.wake();
   }
 
   /** Sends at once. Resolves with true when everything appended before the call is settled, or with false after `timeoutMs`. */
@@ -108,7 +124,7 @@ export class EventSender {
     }
   }
 
-  /** Each call costs both sides some signatures, so events that arrive during a call are batched too, unless there are many. */
+  /** Events that arrive during a call are batched too, unless there are many. */
   #isTime(): boolean {
     const { events } = this.#options.spool;
     const isTime = this.#due || this.#flushes.size > 0 || events >= MAX_EVENTS;
@@ -134,6 +150,14 @@ export class EventSender {
 
   /** False if the control plane did not accept what it should have. */
   async #deliver(batch: SpoolBatch): Promise<boolean> {
+    this.#inCall = batch.lines.length;
+    const isDelivered = await this.#settle(batch);
+    this.#inCall = 0;
+    if (isDelivered) this.#isBusy = batch.lines.length >= BUSY_EVENTS;
+    return isDelivered;
+  }
+
+  async #settle(batch: SpoolBatch): Promise<boolean> {
     let pending = batch.recovered ? batch.lines.filter((line) => this.#isEvent(line)) : batch.lines;
     while (pending.length > 0) {
       const sent = await this.#options.channel.sendEvents(pending);
