@@ -13,6 +13,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { askYes } from '../terminal/ask.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { grantView } from './borrow_view.ts';
+import { commandOf } from './recipes.ts';
 import { programPath, requireAbsoluteFiles } from './program_path.ts';
 
 export interface BorrowAddOptions extends OwnerOption {
@@ -23,6 +24,7 @@ export interface BorrowAddOptions extends OwnerOption {
   readonly jsonValue?: string;
   readonly jsonExpires?: string;
   readonly aws?: boolean;
+  readonly recipe?: string;
   readonly yes?: boolean;
 }
 
@@ -62,7 +64,9 @@ export async function addBorrowed(call: Call<BorrowAddOptions>): Promise<number 
 
 async function readGrant(call: Call<BorrowAddOptions>): Promise<BorrowGrant> {
   const { context, options, args } = call;
-  const [path = '', typed, ...words] = args;
+  const [path = '', ...rest] = args;
+  const { command, output } = commandOf(options.recipe, rest);
+  const [typed, ...words] = command;
   if (typed === undefined) {
     throw new CliError(EXIT.usage, 'there is no program: write it after --', [
       'svc secret borrow add user/github --host api.github.com --scheme bearer -- gh auth token',
@@ -81,7 +85,7 @@ async function readGrant(call: Call<BorrowAddOptions>): Promise<BorrowGrant> {
     program,
     args: words,
     env: Object.fromEntries((options.env ?? []).map((text) => readVariable(text))),
-    output: formOf(options),
+    output: formOf(options) ?? output,
     files: files.value,
     hosts: options.host,
     scheme: options.scheme,
@@ -113,12 +117,12 @@ function readVariable(text: string): [string, string] {
   throw new CliError(EXIT.usage, '--env needs NAME=VALUE: the program gets no variable of this terminal');
 }
 
-function formOf({ aws, jsonValue, jsonExpires }: BorrowAddOptions): BorrowedForm {
+function formOf({ aws, jsonValue, jsonExpires }: BorrowAddOptions): BorrowedForm | null {
   if (aws === true && jsonValue !== undefined) throw new CliError(EXIT.usage, 'give either --aws or --json-value');
   if (aws === true) return { form: 'aws' };
   if (jsonValue !== undefined)
     return { form: 'json', value: jsonValue, ...(jsonExpires !== undefined && { expires: jsonExpires }) };
-  if (jsonExpires === undefined) return { form: 'text' };
+  if (jsonExpires === undefined) return null;
   throw new CliError(EXIT.usage, '--json-expires needs --json-value: name the field that has the value');
 }
 

@@ -7,6 +7,7 @@ import { type OwnerOption, ownerOption } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { commandText } from '../terminal/cell_text.ts';
 import { addBorrowed, type BorrowAddOptions } from './borrow_add.ts';
+import { RECIPES } from './recipes.ts';
 import { grantView, problemText } from './borrow_view.ts';
 
 const PATH = 'path in the vault, such as user/github';
@@ -53,6 +54,7 @@ function addAddCommand(line: CommandLine, borrow: Command): void {
     )
     .option('--json-value <field>', 'the output is JSON, and this field is the value, such as credential.access_token')
     .option('--json-expires <field>', 'the field with its end: a time, seconds since 1970, or seconds from now')
+    .option('--recipe <name>', `a CLI that svc knows; after -- only which value: ${Object.keys(RECIPES).join(', ')}`)
     .option('--aws', 'the output is a key set of AWS, as a credential_process writes it')
     .option('-y, --yes', 'consent without a question')
     .addOption(ownerOption('owner of the secret').default('personal'));
