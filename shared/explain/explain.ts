@@ -16,7 +16,7 @@ import type {
 import type { RefusalReason } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { MINTED_KEY_ID } from '../model/source_kind.ts';
-import { formatVaultReference } from '../model/vault_path.ts';
+import { formatVaultReference, parseSharedPath, SHARED_SECRET_MISSING } from '../model/vault_path.ts';
 import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
 import { hostOnPort, HTTPS_PORT, portOfHost } from '../net/host_port.ts';
@@ -426,6 +426,7 @@ function bindingSentences({ binding, shown, missing, besideApprovals }: Verdict,
 
 function missingSentence({ owner, path }: CredentialRef): string {
   const option = owner === 'enterprise' ? ' --owner enterprise' : '';
+  if (parseSharedPath(path) !== null) return `Refused: ${SHARED_SECRET_MISSING}`;
   return `Refused: the ${owner} secret ${formatVaultReference(path)} is not stored; store it with "svc secret set ${path}${option}".`;
 }
 

@@ -78,6 +78,10 @@ export function parseSharedPath(path: string): SharedCredential | null {
   return part === 'credential' || part === 'session-token' ? { bindingId, part } : null;
 }
 
+/** What the receiver of a shared binding is told whose secret is not stored. */
+export const SHARED_SECRET_MISSING =
+  'The secret of this shared binding is not stored. Ask whoever shares it: "svc share list --received" shows the name.';
+
 /** The path of a reference in a binding that the control plane sends: one that a person wrote, or a shared credential. */
 export function parseSentReference(text: string): Result<string, Problem<VaultPathProblemReason>> {
   const path = text.startsWith(VAULT_SCHEME) ? text.slice(VAULT_SCHEME.length) : '';

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CredentialRef } from '../../shared/model/host_binding.ts';
+import { SHARED_SECRET_MISSING } from '../../shared/model/vault_path.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
 import { CredentialCache } from './credentials.ts';
@@ -36,6 +37,15 @@ async function valueOf(ref: CredentialRef): Promise<string> {
 function isHit(ref: CredentialRef): boolean {
   return !(cache.resolve(ref) instanceof Promise);
 }
+
+it('the missing secret of a shared binding is for whoever shares it to store', async () => {
+  const path = 'shared-bindings/bnd_01m7yjbz4dz98vffmftfxp52e5/credential';
+  const resolved = await cache.resolve({ owner: 'enterprise', path });
+  expect(resolved).toMatchObject({
+    ok: false,
+    error: { reason: 'credential_unavailable', message: SHARED_SECRET_MISSING },
+  });
+});
 
 describe('a credential in the cache', () => {
   it('is returned at once, without a promise, and is the same object each time', async () => {

@@ -1,4 +1,5 @@
 import { programOfLogin } from '../../shared/model/connector.ts';
+import { parseSharedPath, SHARED_SECRET_MISSING } from '../../shared/model/vault_path.ts';
 import type { CredentialRef, Owner } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -241,6 +242,7 @@ function answersOf(reply: CredentialsReply): Readonly<Record<Owner, ReadonlyMap<
 }
 
 function missingCredential(ref: CredentialRef): Resolved {
+  if (parseSharedPath(ref.path) !== null) return err(refusal('credential_unavailable', SHARED_SECRET_MISSING));
   const message = `The vault has no ${ref.owner} secret vault://${ref.path}. Store it with: ${storeCommand(ref)}`;
   return err(refusal('credential_unavailable', message));
 }

@@ -136,6 +136,16 @@ describe('a binding that an admin shares with a group', () => {
     expect(await release(pathTo(id))).toMatchObject({ credentials: [], missing: [{ path: pathTo(id) }] });
   });
 
+  test('whose secret is not stored says whom to ask, and names no path of the owner', async () => {
+    const { id } = await parseReply(hostBindingRecord, owner.call('POST', '/v1/host-bindings', BINDING));
+    await shared(owner, id, { user_id: member.caller.userId });
+    const asked = { method: 'GET', url: 'https://api.example.test/' };
+    const explained = await (await member.call('POST', '/v1/host-bindings/explain', asked)).text();
+    expect(explained).toContain('svc share list --received');
+    expect(explained).not.toContain('own-name-of-it');
+    expect(await release(pathTo(id))).toMatchObject({ credentials: [], missing: [{ path: pathTo(id) }] });
+  });
+
   test('moves to the next policy version when its secret or the binding changes', async () => {
     const { id } = await bind(owner);
     await shared(owner, id, { user_id: member.caller.userId });
