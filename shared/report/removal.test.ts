@@ -15,6 +15,7 @@ const binding = {
   reference: 'vault://user/key',
   placeholderIn: null,
   bindings: [],
+  sharedWith: [],
   connectors: [],
 } as const;
 const connector = {
@@ -84,6 +85,11 @@ describe('a binding', () => {
 
   test('is not followed by itself', () => {
     expect(codes({ ...binding, bindings: [other(binding.name, binding.id)] })).not.toContain('next_credential');
+  });
+
+  test('that is shared names who loses it too', () => {
+    const { effects } = describeRemoval({ ...binding, sharedWith: ['Pat', 'Backend'] });
+    expect(effects.map(({ names }) => names)).toContainEqual(['Pat', 'Backend']);
   });
 
   test('with a placeholder says that the service gets the placeholder', () => {

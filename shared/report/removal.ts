@@ -30,6 +30,8 @@ interface BindingRemoval extends Removed {
   readonly placeholderIn: string | null;
   /** Every binding that the owner of this one sees. */
   readonly bindings: readonly Binding[];
+  /** The colleagues and groups with whom it is shared, by name. */
+  readonly sharedWith: readonly string[];
   /** Connectors in force that have operations on its host. */
   readonly connectors: readonly RemovalUse[];
 }
@@ -97,7 +99,8 @@ function lostWords(isMinted: boolean): string {
   return `${lost} Machines that have a copy delete it at once.`;
 }
 
-function ofBinding({ id, name, reference, placeholderIn, bindings, connectors }: BindingRemoval): RemovalEffect[] {
+function ofBinding(facts: BindingRemoval): RemovalEffect[] {
+  const { id, name, reference, placeholderIn, bindings, sharedWith, connectors } = facts;
   const next = bindings.filter((other) => other.id !== id && covers(other.host, name)).map(useOf);
   return [
     effect('credential_lost', `Requests to ${name} no longer get ${reference}.`),
@@ -114,6 +117,13 @@ function ofBinding({ id, name, reference, placeholderIn, bindings, connectors }:
             'credential_lost',
             `The placeholder in ${placeholderIn} is then sent as it is, and the service refuses it.`,
           ),
+        ]),
+    ...(sharedWith.length === 0
+      ? []
+      : [
+          effect('credential_lost', 'It is shared with these colleagues and groups, who lose it too:', {
+            names: sharedWith,
+          }),
         ]),
     ...(connectors.length === 0
       ? []

@@ -1,3 +1,4 @@
+import { cursorInstallLink, gatewayConfiguration, vscodeInstallLink } from '../../../shared/mcp/client_links.ts';
 import { html } from 'hono/html';
 import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -120,6 +121,21 @@ export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView):
           html`<h3>${title}</h3>
             ${codeBlock(`svc mcp export --client ${name} --write`)}`,
       )}
+      <h3>By a link or by hand</h3>
+      <p>
+        <a class="button compact" href="${vscodeInstallLink()}">Add to VS Code</a>
+        <a class="button compact" href="${cursorInstallLink()}">Add to Cursor</a>
+      </p>
+      <p class="quiet small">
+        The client asks first. These need <code>svc</code> on the client’s PATH; the commands above write its full path.
+      </p>
+      <details class="more">
+        <summary>The configuration as JSON</summary>
+        <p>For most clients:</p>
+        ${codeBlock(gatewayConfiguration('mcpServers'))}
+        <p>In <code>mcp.json</code> of VS Code:</p>
+        ${codeBlock(gatewayConfiguration('servers'))}
+      </details>
       <p class="quiet small">
         Omit <code>--write</code> to see what would be written. All clients: <code>svc mcp export --list</code>
       </p>

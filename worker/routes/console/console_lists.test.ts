@@ -117,6 +117,16 @@ describe('a deletion', () => {
     );
   });
 
+  test('of a shared binding names the colleagues who lose it too', async () => {
+    const fixed = { host: 'api.given.test', scheme: 'bearer', credential_ref: 'vault://user/key', effect: 'read' };
+    const { id } = JSON.parse(await (await owner.call('POST', '/v1/host-bindings', fixed)).text());
+    const share = await owner.call('POST', '/v1/shares', { binding_id: id, user_id: member.caller.userId });
+    const { shared_with: receiver } = JSON.parse(await share.text());
+    expect(await textOf(owner, `/bindings/${id}/delete`)).toContain(
+      `shared with these colleagues and groups, who lose it too: ${receiver.display_name}`,
+    );
+  });
+
   test('of a connector names the bindings of its hosts', async () => {
     const { items } = JSON.parse(await (await owner.call('GET', '/v1/connectors')).text());
     const [{ id, hosts }] = items;

@@ -12,6 +12,7 @@ import { findSourceAt } from '../../store/sources/secret_sources.ts';
 import { getHostBinding, listAllHostBindings } from '../bindings/host_bindings.ts';
 import { getConnector, listConnectorPage } from '../connectors/connectors.ts';
 import { getMcpServer } from '../mcp/mcp_servers.ts';
+import { listSharePage } from '../sharing/shares.ts';
 import { describeServerUse } from '../mcp/server_use.ts';
 import { type CredentialUse, describeVaultUse, listUsersOf } from './credential_uses.ts';
 import { findOwnSecret } from './secrets.ts';
@@ -53,11 +54,15 @@ export async function previewBindingRemoval(
   const { host, owner, credential_ref: reference, sentinel } = binding.value;
   const writable = writableOwner(caller, owner);
   if (!writable.ok) return writable;
-  const [bindings, connectors, use] = await Promise.all([
+  const [bindings, connectors, use, shared] = await Promise.all([
     listAllHostBindings(context, visibleOwners(caller)),
     readAll((query) => listConnectorPage(context, caller, query)),
     describeVaultUse(context, caller),
+    readAll((query) => listSharePage(context, caller, { ...query, list: 'given' })),
   ]);
+  const sharedWith = shared.items
+    .filter((share) => share.binding.id === id)
+    .map((share) => share.shared_with.display_name);
   const onHost = connectors.items.filter(({ active, hosts }) => active && hosts.includes(host));
   return ok(
     describeRemoval({
@@ -68,6 +73,7 @@ export async function previewBindingRemoval(
       reference,
       placeholderIn: sentinel?.env ?? null,
       bindings,
+      sharedWith,
       connectors: onHost.map((connector) => ({ kind: 'connector' as const, id: connector.id, name: connector.fqn })),
       lastUsedAt: use.lastFetchBy(binding.value),
     }),
