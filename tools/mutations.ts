@@ -22,6 +22,7 @@ import { HTTP2_MUTATIONS } from './mutations/http2.ts';
 import { WARM_UPSTREAM_MUTATIONS } from './mutations/warm_upstreams.ts';
 import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
+import { SERVICE_ACCOUNT_MUTATIONS } from './mutations/service_accounts.ts';
 import { SINK_MUTATIONS } from './mutations/sinks.ts';
 import { BORROW_MUTATIONS } from './mutations/borrow.ts';
 import { SOURCE_MUTATIONS } from './mutations/sources.ts';
@@ -1225,6 +1226,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...ACCOUNT_MUTATIONS,
   ...SANDBOX_MUTATIONS,
   ...SESSION_MUTATIONS,
+  ...SERVICE_ACCOUNT_MUTATIONS,
   ...SINK_MUTATIONS,
   ...SOURCE_MUTATIONS,
   ...BORROW_MUTATIONS,
