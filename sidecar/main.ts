@@ -25,7 +25,7 @@ import { MaterialCache } from './exchange/material.ts';
 import { NodeSha256 } from './exchange/node_sha256.ts';
 import { SANDBOXES } from '../sandbox/bubblewrap/sandbox_folder.ts';
 import { homeLabelOf } from '../sandbox/engine/container_labels.ts';
-import { dockerRuntime } from '../sandbox/engine/docker_runtime.ts';
+import { engineRuntime } from '../sandbox/engine/docker_runtime.ts';
 import { createApiServer } from './local_api/api_server.ts';
 import { createContainerApi, createLocalApi } from './local_api/app.ts';
 import { openHostToken } from './local_api/host_token.ts';
@@ -87,7 +87,7 @@ function fail(code: number, messages: readonly string[]): never {
 }
 
 function engineAt({ endpoint }: EngineAddress): ContainerEngine {
-  return dockerRuntime(process.env, endpoint);
+  return engineRuntime(process.env, endpoint);
 }
 
 async function main(): Promise<void> {

@@ -128,6 +128,13 @@ const SYSTEM_PARTS = [
     packages: ['docker.io', 'iproute2', 'cgroupfs-mount'],
     containers: true,
   },
+  {
+    name: 'podman',
+    // `--init` of a container is a program of its own.
+    probe: `${found('podman', 'runc')} && test -x /usr/libexec/podman/catatonit -o -x /usr/bin/catatonit`,
+    packages: ['podman', 'catatonit', 'runc'],
+    containers: true,
+  },
   // Parts of the images of the container tests, with Go and Java.
   {
     name: 'debootstrap',

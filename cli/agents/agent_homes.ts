@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ENGINE_ENDPOINT } from '../../sandbox/engine/engine_address.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -110,7 +111,7 @@ export async function removeHomes(env: Env, homes: readonly AgentHome[]): Promis
   throw new CliError(EXIT.failed, `${kept.length} of ${homes.length} homes could not be removed`, kept);
 }
 
-const record = z.object({ id: z.string().optional(), endpoints: z.array(z.string().startsWith('unix:///')) });
+const record = z.object({ id: z.string().optional(), endpoints: z.array(z.string().regex(ENGINE_ENDPOINT)) });
 
 /** The engines that have had homes of this state directory; empty for most. */
 function readEngines(stateHome: string): readonly string[] {

@@ -1,8 +1,9 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
-import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
+import type { EngineName } from '../../sandbox/engine/engine_address.ts';
+import { engineProgramAt } from '../../sandbox/engine/engine_cli.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import type { WantedHome } from '../../sandbox/image/home/prepare_home.ts';
 import type { ContainerLaunch } from '../../sandbox/launch/launch_container.ts';
@@ -52,11 +53,12 @@ export async function launchAgent(call: Call<LaunchOptions>, signals: SignalSour
 /** The home and the placeholders are for a container behind the proxy. */
 function requireProxy({ sandbox, proxy }: LaunchRequest, { name, command }: AgentProfile): void {
   if (decideProxy(sandbox, proxy).kind === 'proxied') return;
-  const off = sandbox === 'docker' ? `--sandbox-proxy=${proxy}` : `--sandbox=${sandbox}`;
-  throw new CliError(EXIT.usage, `an agent is launched by its name only with docker and the proxy: ${off} has none`, [
-    `Without a container: svc ${name}`,
-    `Without the proxy: svc launch ${off} --image IMAGE -- ${command}`,
-  ]);
+  const off = sandbox === 'none' ? `--sandbox=${sandbox}` : `--sandbox-proxy=${proxy}`;
+  throw new CliError(
+    EXIT.usage,
+    `an agent is launched by its name only in a container with the proxy: ${off} has none`,
+    [`Without a container: svc ${name}`, `Without the proxy: svc launch ${off} --image IMAGE -- ${command}`],
+  );
 }
 
 function refuseRemoved({ envNames, unsealed }: LaunchRequest, profile: AgentProfile): void {
@@ -89,7 +91,7 @@ async function launch(call: Call<LaunchOptions>, signals: SignalSource, wanted: 
   const only = login === undefined || login === ACCOUNT ? (login ?? null) : requireLogin(profile, login).name;
   await ensureStarted(call);
   const ownImage = wanted.request.image;
-  const made = ownImage === null ? await agentImage(call, profile) : null;
+  const made = ownImage === null ? await agentImage(call, profile, wanted.request.engine) : null;
   const image = made?.tag ?? ownImage;
   const secrets = await chooseSecrets(call, profile);
   const logins = await loginsToUse(call, profile, { wanted: only, secrets });
@@ -116,9 +118,13 @@ function warnOfKept(call: Call<LaunchOptions>, { request: { unsealed }, profile:
   );
 }
 
-async function agentImage(call: Call<LaunchOptions>, profile: AgentProfile): Promise<AgentImage> {
+async function agentImage(
+  call: Call<LaunchOptions>,
+  profile: AgentProfile,
+  named: EngineName | null,
+): Promise<AgentImage> {
   const { context, options } = call;
-  const opened = await openDockerRuntime(context.env);
+  const opened = await openEngine(context.env, named);
   if (!opened.ok) throw new LaunchError(opened.error);
   const base = options.base ?? settingsOf(context).agentBaseImage ?? DEFAULT_AGENT_BASE;
   const engine = { ...toolsOf(call, opened.value), runtime: opened.value };
@@ -138,7 +144,7 @@ function toolsOf({ context, print }: Call, { endpoint }: ContainerRuntime): Imag
   const add = buildkit === undefined ? {} : { DOCKER_BUILDKIT: buildkit };
   return {
     uid: uid === 0 ? null : String(uid),
-    docker: (args) => endOf(dockerProgram(env, endpoint).spawn(args, { stdio: 'pipe', add }), context.stop),
+    docker: (args) => endOf(engineProgramAt(env, endpoint).spawn(args, { stdio: 'pipe', add }), context.stop),
     npm: npmOf(
       env,
       (text) => print.note(`svc: ${text}`),

@@ -100,8 +100,9 @@ describe('the sandbox proxy of a launch', () => {
     expect(plain.stderr).toContain('without the proxy');
   });
 
-  test.each(['none', 'podman'])('with --sandbox-proxy=on, %s fails the preflight and nothing starts', async (mode) => {
-    const argv = ['launch', `--sandbox=${mode}`, '--sandbox-proxy=on', '--', '/bin/sh', '-c', 'exit 9'];
+  test('with --sandbox-proxy=on, none fails the preflight and nothing starts', async () => {
+    const mode = 'none';
+    const argv = ['launch', '--sandbox=none', '--sandbox-proxy=on', '--', '/bin/sh', '-c', 'exit 9'];
     const env = docker.env({ SVC_SANDBOX_IMAGE: 'team/agent' });
     const run = await runCli(home, argv, { answer: servers, env });
     expect(run.code).toBe(125);
@@ -113,6 +114,15 @@ describe('the sandbox proxy of a launch', () => {
     expect(docker.uses()).toEqual([]);
   });
 
+  test('with podman fails the preflight where there is none, and nothing starts', async () => {
+    const env = docker.env({ SVC_SANDBOX_IMAGE: 'team/agent', PATH: docker.folder });
+    const run = await runCli(home, ['launch', '--sandbox=podman', '--', 'tool'], { answer: servers, env });
+    expect(run.code).toBe(125);
+    expect(disabled(run.calls)).toEqual([{ reason: 'preflight_failed', mode: 'podman', image: 'team/agent' }]);
+    expect(run.stderr).toContain('the program `podman` is not on the PATH');
+    expect(docker.uses()).toEqual([]);
+  });
+
   test.each(['', 'Docker', 'lxc'])('refuses the sandbox %j', async (mode) => {
     const run = await launch([`--sandbox=${mode}`, '--', 'tool']);
     expect(run).toMatchObject({ code: 2, calls: [] });
@@ -120,7 +130,9 @@ describe('the sandbox proxy of a launch', () => {
   });
 
   test.each([['auto'], ['off']])('with %s, nothing runs that cannot be recorded', async (value) => {
-    const run = await launch([`--sandbox-proxy=${value}`, '--sandbox=podman', '--', 'tool'], {
+    const argv = ['launch', `--sandbox-proxy=${value}`, '--sandbox=none', '--', 'tool'];
+    const run = await runCli(home, argv, {
+      env: docker.env(),
       answer: () => {
         throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
       },

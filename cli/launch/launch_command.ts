@@ -21,7 +21,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     .addOption(
       optionOfValues(
         '--sandbox <mode>',
-        'where the command runs (default: docker, the only supported mode)',
+        'engine of the container (default: $SVC_SANDBOX_ENGINE, else the one that works); none: no container, and no proxy',
         SANDBOX_MODES,
       ),
     )

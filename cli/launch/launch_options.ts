@@ -8,6 +8,7 @@ import {
 import { EGRESS_MODES, type Egress } from '../../shared/model/egress.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { BindMount } from '../../sandbox/engine/container_runtime.ts';
+import type { EngineName } from '../../sandbox/engine/engine_address.ts';
 import { parseSandboxMode, type SandboxMode } from '../../sandbox/launch/launch_mode.ts';
 import { parseMount } from '../../sandbox/launch/mount_policy.ts';
 import { parseUnsealed, type UnsealedCredential } from '../../sandbox/launch/unsealed.ts';
@@ -51,6 +52,8 @@ export interface LaunchOptions extends UseOptions {
 /** A valid launch request, made from the command line and the environment alone. */
 export interface LaunchRequest {
   readonly sandbox: SandboxMode;
+  /** Null: the one that the settings name, or that works. */
+  readonly engine: EngineName | null;
   readonly proxy: SandboxProxy;
   readonly egress: Egress;
   /** Host patterns, for sealed egress; those with a port, for every egress. */
@@ -78,8 +81,10 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
   const { options, args, context } = call;
   refuseRemovedSetting(context.env);
   const settings = settingsOf(context);
+  const sandbox = option('--sandbox', options.sandbox, parseSandboxMode) ?? null;
   const request: LaunchRequest = {
-    sandbox: option('--sandbox', options.sandbox, parseSandboxMode) ?? 'docker',
+    sandbox: sandbox ?? settings.sandboxEngine ?? 'docker',
+    engine: sandbox === 'none' ? null : sandbox,
     proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
     egress: option('--egress', options.egress, parseEgress) ?? 'open',
     allow: (options.allow ?? []).map((text) => valueOrUsageError('--allow', parseAllowedHost(text))),
@@ -157,7 +162,7 @@ function refuseUselessAllow({ allow: typed, egress }: LaunchRequest): void {
 
 /** Refuses options that need the proxy. */
 function refuseWithoutProxy(request: LaunchRequest, options: UseOptions): void {
-  if (request.proxy !== 'off' && request.sandbox === 'docker') return;
+  if (request.proxy !== 'off' && request.sandbox !== 'none') return;
   const off = request.proxy === 'off' ? '--sandbox-proxy=off' : `--sandbox=${request.sandbox}`;
   const asked = [
     ...(request.egress === 'open' ? [] : [`--egress=${request.egress}`]),

@@ -1,5 +1,5 @@
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
 import { launchContainer, type ContainerLaunch, type LaunchEnd } from '../../sandbox/launch/launch_container.ts';
 import { LaunchError, type LaunchProblem } from '../../sandbox/launch/launch_error.ts';
@@ -72,7 +72,7 @@ export interface Preflight {
 
 /** Checks that engine and image support the proxy. If not, this is recorded and nothing starts. */
 async function preflight(call: Call, request: LaunchRequest, sessions: SandboxSessions): Promise<Preflight> {
-  const runtime = await openDockerRuntime(call.context.env);
+  const runtime = await openEngine(call.context.env, request.engine);
   if (!runtime.ok) throw await preflightFailed(request, sessions, runtime.error);
   const home = homeOf(call.context, call.options);
   const image = await checkLaunchImage(runtime.value, request.image ?? '', home, (text) => call.print.warn(text));

@@ -1,5 +1,5 @@
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { openDockerRuntime, podmanRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import { valueOrLaunchError } from '../../sandbox/launch/launch_error.ts';
 import type { SandboxSessions } from '../../sandbox/launch/launch_ports.ts';
 import { launchUnproxied } from '../../sandbox/launch/launch_unproxied.ts';
@@ -53,7 +53,7 @@ async function runInContainer(
 ): Promise<number> {
   const runtime = await runtimeOf(call, request);
   const image = request.image ?? '';
-  if (runtime.program === 'docker') valueOrLaunchError(await runtime.inspectImage(image));
+  valueOrLaunchError(await runtime.inspectImage(image));
   const mounts = launchMounts(call, request, runtime.endpoint);
   const env = await launchVariables(call, request.envNames);
   await record(call, request, reason, services.sessions);
@@ -67,7 +67,7 @@ async function runInContainer(
 
 async function runtimeOf(call: Call, request: LaunchRequest): Promise<ContainerRuntime> {
   const { env } = call.context;
-  return request.sandbox === 'podman' ? podmanRuntime(env) : valueOrLaunchError(await openDockerRuntime(env));
+  return valueOrLaunchError(await openEngine(env, request.engine));
 }
 
 async function record(call: Call, request: LaunchRequest, reason: Reason, sessions: SandboxSessions): Promise<void> {

@@ -83,7 +83,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     ...otherPortsFields(otherPorts),
     ...useSecretsField(secrets),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
-    sandbox: { mode: 'docker', image, image_id: imageId, runtime, detached, egress, unsealed },
+    sandbox: { mode: runtime.program, image, image_id: imageId, runtime, detached, egress, unsealed },
   };
 }
 

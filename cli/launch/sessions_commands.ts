@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { dockerRuntime, openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { exitStatusOf, superviseChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
 import { sidecarClient } from '../clients.ts';
@@ -149,8 +150,8 @@ async function showLogs(call: Call<LogsOptions>, signals: SignalSource): Promise
 }
 
 async function runtimeOf(call: Call, { sandbox: box }: SessionRecord): Promise<ContainerRuntime> {
-  if (box?.runtime !== undefined) return dockerRuntime(call.context.env, box.runtime.endpoint);
-  const opened = await openDockerRuntime(call.context.env);
+  if (box?.runtime !== undefined) return engineRuntime(call.context.env, box.runtime.endpoint);
+  const opened = await openEngine(call.context.env);
   if (opened.ok) return opened.value;
   throw new CliError(EXIT.failed, opened.error.message, opened.error.fixes);
 }

@@ -10,7 +10,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import { isolationReply } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { DEFAULT_RUNTIME_IMAGES, imageFor } from '../../gateway/servers/container_command.ts';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openDocker } from '../../sandbox/engine/open_engine.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -46,7 +46,7 @@ async function findObstacle(call: Call, command: readonly string[], typed: reado
   if (!image.ok) return image.error;
   const path = typed.map(pathIn).find((each) => each !== null && existsSync(each));
   if (path !== undefined) return `a container does not have ${path}, which its configuration names`;
-  const runtime = await openDockerRuntime(call.context.env);
+  const runtime = await openDocker(call.context.env);
   if (!runtime.ok) return runtime.error.message;
   const sealed = await askSealed(call, runtime.value.endpoint);
   if (!sealed.ok) return sealed.error;
@@ -149,7 +149,7 @@ export async function hostsToConsent(
     return { hosts: null, text: `in a container, as before; ${OPEN}` };
   }
   const hosts = [...new Set([...(had ?? []), ...typed])].toSorted();
-  const runtime = await openDockerRuntime(call.context.env);
+  const runtime = await openDocker(call.context.env);
   // Without an engine the server does not start, and may once there is one.
   const isolation = runtime.ok ? await fetchIsolation(call, runtime.value.endpoint) : null;
   if (isolation?.sealed === false)

@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path';
 import { planLockReply, type PlanLockContent, type SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { contentOf, parseLock } from '../../sandbox/plan/lock_file.ts';
 import { freezePlan } from '../../sandbox/plan/freeze_plan.ts';
-import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import { planTemplate } from '../../sandbox/plan/plan_template.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -46,7 +46,7 @@ export async function initPlan(call: Call<InitOptions>): Promise<undefined> {
 
 /** The usual image that this machine has; null without one, or without an engine. */
 async function usualImage(call: Call): Promise<string | null> {
-  const runtime = await openDockerRuntime(call.context.env);
+  const runtime = await openEngine(call.context.env);
   if (runtime.ok) {
     for (const image of USUAL_IMAGES) if ((await runtime.value.inspectImage(image)).ok) return image;
   }

@@ -3,7 +3,7 @@ import type { PlanLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import type { ContainerRuntime, ImageConfig, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
 import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';
-import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import { checkImageId, verifyPlan, type PlanCheck, type Verification } from '../../sandbox/plan/verify_plan.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -55,7 +55,7 @@ export async function imageNamed(runtime: ContainerRuntime, image: string): Prom
 }
 
 export async function engineOf(call: Call): Promise<ContainerRuntime> {
-  const runtime = await openDockerRuntime(call.context.env);
+  const runtime = await openEngine(call.context.env);
   if (runtime.ok) return runtime.value;
   throw engineError(runtime.error);
 }

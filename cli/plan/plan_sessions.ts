@@ -68,7 +68,7 @@ function sessionBody(wanted: NewPlanSession, version: number | null): object {
     ...(owner !== null && { owner }),
     plan: { lock },
     sandbox: {
-      mode: 'docker',
+      mode: program,
       image: image.name,
       image_id: image.id,
       runtime: { program, endpoint },

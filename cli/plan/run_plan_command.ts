@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan/plan_lock.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import type { BindMount, ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';
+import { engineProgramAt } from '../../sandbox/engine/engine_cli.ts';
 import { LaunchError } from '../../sandbox/launch/launch_error.ts';
 import type { PlanEgress } from '../../shared/model/egress.ts';
 import { checkMounts } from '../../sandbox/launch/mount_policy.ts';
@@ -172,7 +172,7 @@ function outputsOf(call: Call<PlanRunOptions>, steps: readonly SealedStep[]): (s
 
 function planPorts(call: Call, runtime: ContainerRuntime): PlanPorts {
   const { context, print } = call;
-  const docker = dockerProgram(context.env, runtime.endpoint);
+  const docker = engineProgramAt(context.env, runtime.endpoint);
   const never = new AbortController().signal;
   return {
     runtime,

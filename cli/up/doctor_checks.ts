@@ -30,7 +30,7 @@ import { sourceFindings } from './source_findings.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { borrowFindings } from '../borrow/borrow_findings.ts';
 import { engineFinding } from './engine_finding.ts';
-import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import { namespaceRightsAt } from '../../sandbox/engine/namespace_rights.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 
@@ -49,7 +49,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
     findings.push(...(await proxyFindings(call, sidecar)));
   }
   const machine = { kernelRelease: release(), rightsAt: namespaceRightsAt };
-  findings.push(await engineFinding(await openDockerRuntime(call.context.env), machine));
+  findings.push(await engineFinding(await openEngine(call.context.env), machine));
   findings.push(...(await credentialFindings(call.context, await placeholdersIfKnown(call))));
   return findings;
 }

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ENGINE_ENDPOINT } from '../../sandbox/engine/engine_address.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { HOME_LABEL, homeLabelOf } from '../../sandbox/engine/container_labels.ts';
-import { dockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import type { CliContext } from '../context.ts';
 import { listSessionFolders, readSessionText } from './session_folders.ts';
 
@@ -27,7 +28,7 @@ export async function removeLeftContainers(
   if (endpoints.length === 0 || !existsSync(home)) return { removed, problems };
   const label = homeLabelOf(home);
   for (const endpoint of endpoints) {
-    const runtime = dockerRuntime(env, endpoint);
+    const runtime = engineRuntime(env, endpoint);
     const listed = await runtime.listByLabel(HOME_LABEL, label);
     if (!listed.ok) problems.push(`the containers at ${endpoint} are not known: ${listed.error.message}`);
     const ours = listed.ok ? listed.value.filter((found) => found.home === label) : [];
@@ -40,7 +41,7 @@ export async function removeLeftContainers(
   return { removed, problems };
 }
 
-const containerRecord = z.object({ endpoint: z.string().startsWith('unix:///') });
+const containerRecord = z.object({ endpoint: z.string().regex(ENGINE_ENDPOINT) });
 
 /** The engines that the records of sessions name. */
 export function readEndpoints(home: string): readonly string[] {

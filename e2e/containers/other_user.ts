@@ -42,9 +42,14 @@ export async function makePerson(
  * have root's rights, and the checkout may be in a folder that only root can read. It is mounted for that process only, so
  * nothing has to be undone.
  */
-export function svcOf({ uid, folder }: Person): readonly [string, ...string[]] {
+export function svcOf(person: Person): readonly [string, ...string[]] {
+  return withCheckout(person, SVC_DIRECTLY);
+}
+
+/** The same for any program; what is in the checkout is in the user's. */
+export function withCheckout({ uid, folder }: Person, command: readonly string[]): readonly [string, ...string[]] {
   const checkout = join(folder, 'checkout');
   const mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"';
-  const there = SVC_DIRECTLY.map((path) => (path.startsWith(ROOT) ? join(checkout, path.slice(ROOT.length)) : path));
+  const there = command.map((path) => (path.startsWith(ROOT) ? join(checkout, path.slice(ROOT.length)) : path));
   return ['unshare', '--mount', 'sh', '-c', mounted, 'sh', ROOT, checkout, ...asUser(uid), ...there];
 }

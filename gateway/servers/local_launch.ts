@@ -16,7 +16,7 @@ import {
   RUN_LABEL,
   type RuntimeImages,
 } from './container_command.ts';
-import { dockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { type ServerDirectories, serverDirectories } from '../../machine/server_directories.ts';
 import { launchEnvironment, RUN_ID_VARIABLE } from './launch_environment.ts';
 import type { FilledLaunch } from './fill_launch.ts';
@@ -173,7 +173,7 @@ export class LocalLaunch {
     if (sessions === null) return err(noContainerFailure('this gateway has no proxy for it'));
     const endpoint = engine.value;
     guard.watchEngine(endpoint);
-    const created = await createSealedContainer(dockerRuntime(env, endpoint), sessions, {
+    const created = await createSealedContainer(engineRuntime(env, endpoint), sessions, {
       server,
       image: image.value,
       command: installed.command,
@@ -235,7 +235,7 @@ export class LocalLaunch {
   ): Promise<Result<LaunchCommand, Failure<ServerFailureReason>>> {
     if (image === null) return err(imageFailure(server, 'nobody on this machine has consented to its image'));
     const { endpoint } = marks;
-    const found = await dockerRuntime(this.#options.env, endpoint).inspectImage(image);
+    const found = await engineRuntime(this.#options.env, endpoint).inspectImage(image);
     if (!found.ok && found.error.reason === 'image_missing') {
       return err(imageFailure(server, `the engine does not have the image that was consented to any more (${image})`));
     }

@@ -94,7 +94,7 @@ async function created(run = runOf()) {
 describe('the container of a server', () => {
   test('has no network, no rights, no writable place but memory, and two read-only mounts', async () => {
     const { spec } = await created();
-    const line = createArguments(spec).join(' ');
+    const line = createArguments(spec, 'docker').join(' ');
     for (const part of ['--network none', '--read-only', '--cap-drop ALL', 'no-new-privileges', '--rm', '--memory 1g'])
       expect(line).toContain(part);
     expect(line).not.toMatch(/--cap-add|--privileged/);

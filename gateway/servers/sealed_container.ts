@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { containerLabels } from '../../sandbox/engine/container_labels.ts';
 import type { ContainerRuntime, ContainerSpec } from '../../sandbox/engine/container_runtime.ts';
 import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
-import { isReadByDocker } from '../../sandbox/engine/engine_cli.ts';
+import { isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -115,7 +115,7 @@ function specOf(run: SealedRun, session: ServerSession, imageId: string): Contai
  * the proxy, so that no configuration replaces them.
  */
 function environmentOf({ env }: SealedRun, session: ServerSession): Record<string, string> {
-  const own = Object.entries(env).filter(([name]) => !isReserved(name) && !isReadByDocker(name));
+  const own = Object.entries(env).filter(([name]) => !isReserved(name) && !isReadByEngine(name));
   const sentinels = session.sentinels.filter((each) => !Object.hasOwn(env, each.env));
   const access = { sessionId: session.sessionId, proxyUrl: session.proxyUrl, caBundlePath: BUNDLE, sentinels };
   const proxied = Object.entries(sessionEnvironment({}, access)).filter(([name]) => !isReserved(name));

@@ -8,7 +8,7 @@ import type { Failure } from '../../shared/model/failure.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
-import { isReadByDocker } from '../../sandbox/engine/engine_cli.ts';
+import { isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
 import type { DownstreamEvents } from '../fronts/downstream.ts';
 import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
@@ -135,7 +135,7 @@ async function startContainer(
   { command, packageFolder, env, folder }: PlacedStart,
   { runId, own, stderr }: Run,
 ): Promise<Result<ServerProcess, string>> {
-  const variables = Object.fromEntries(Object.entries(own).filter(([name]) => !isReadByDocker(name)));
+  const variables = Object.fromEntries(Object.entries(own).filter(([name]) => !isReadByEngine(name)));
   const spec = { labels: { [RUN_LABEL]: runId }, env: { ...variables, ...CONTAINER_VARIABLES }, mounts: [] };
   const created = await runtime.create(confinedSpec({ image, command, packageFolder }, spec, emptyFoldersOf(command)));
   if (!created.ok) return err(created.error.message);

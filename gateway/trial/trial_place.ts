@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { normalize } from 'node:path';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { openDocker } from '../../sandbox/engine/open_engine.ts';
 import {
   type Bubblewrap,
   findBubblewrap,
@@ -27,7 +27,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  */
 export async function findTrialPlace(program: string, env: Environment): Promise<Result<TrialPlace, string>> {
   const image = imageFor(program, DEFAULT_RUNTIME_IMAGES);
-  const runtime = image.ok ? await openDockerRuntime(env) : null;
+  const runtime = image.ok ? await openDocker(env) : null;
   if (image.ok && runtime?.ok === true) {
     const found = await runtime.value.inspectImage(image.value);
     if (found.ok) return ok({ kind: 'container', runtime: runtime.value, image: found.value.id });

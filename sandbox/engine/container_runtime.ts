@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Result } from '../../shared/model/result.ts';
+import type { EngineName } from './engine_address.ts';
 
 /** Why a call to the engine failed. */
 export type RuntimeFailureReason =
@@ -140,9 +141,8 @@ export interface ListedContainer {
 
 /** A container engine on this machine. All adapters pass one contract suite. */
 export interface ContainerRuntime {
-  /** `docker` or `podman`. */
-  readonly program: string;
-  /** The engine's endpoint, such as `unix:///var/run/docker.sock`; every call uses it. */
+  readonly program: EngineName;
+  /** The engine's endpoint, such as `unix:///var/run/docker.sock` (`engine_address.ts`); every call uses it. */
   readonly endpoint: string;
   inspectImage(image: string): Promise<Result<ImageConfig, RuntimeFailure>>;
   /** Makes an image without a single file, for programs that are mounted. An image of that name is replaced. */
@@ -167,8 +167,6 @@ export interface ContainerRuntime {
   exec(id: string, spec: ExecSpec): ChildProcess;
   /** Kills and removes it with its anonymous volumes. Succeeds if it does not exist. */
   remove(id: string): Promise<Result<void, RuntimeFailure>>;
-  /** Copies a file or folder out of a container. A symbolic link is copied as a link. */
-  copyOut(id: string, path: string, destination: string): Promise<Result<void, RuntimeFailure>>;
   logs(id: string, wanted: { readonly follow: boolean }): ChildProcess;
   /** Resolves with the exit code when the container has ended. */
   wait(id: string): Promise<Result<number, RuntimeFailure>>;

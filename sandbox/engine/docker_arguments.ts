@@ -1,7 +1,11 @@
 import type { BindMount, Confinement, ContainerSpec, ExecSpec, Hardening, VolumeMount } from './container_runtime.ts';
 import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
+import type { EngineName } from './engine_address.ts';
 
-/** The command lines of the `docker` program. They never contain the value of an environment variable. */
+/**
+ * The command lines of the programs `docker` and `podman`. They never contain the value of an environment variable that may be
+ * secret.
+ */
 
 /**
  * Disables detach keys: detaching would end the launch but leave the agent running, and the default keys begin with Ctrl-P,
@@ -9,13 +13,15 @@ import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
  */
 const DETACH_KEYS = '--detach-keys=ctrl-@,ctrl-_,ctrl-@,ctrl-_';
 
-export function createArguments(spec: ContainerSpec): string[] {
+export function createArguments(spec: ContainerSpec, engine: EngineName): string[] {
   return [
     'create',
     '--pull=never',
+    // Of podman's own environment, which it would copy.
+    ...(engine === 'podman' && spec.enginesProxies === 'left_out' ? ['--http-proxy=false'] : []),
     ...option('--name', spec.name),
     ...Object.entries(spec.labels).flatMap(([name, value]) => ['--label', `${name}=${value}`]),
-    ...Object.keys(spec.env).flatMap((name) => ['--env', name]),
+    ...environmentArguments(spec.env, engine),
     ...spec.mounts.flatMap((mount) => ['--mount', mountArgument(mount)]),
     ...(spec.volumes ?? []).flatMap((volume) => ['--mount', volumeArgument(volume)]),
     ...option('--workdir', spec.workdir),
@@ -54,10 +60,10 @@ export function probeArguments(name: string, image: string, script: string, hard
   ];
 }
 
-export function execArguments(id: string, spec: ExecSpec): string[] {
+export function execArguments(id: string, spec: ExecSpec, engine: EngineName): string[] {
   return [
     'exec',
-    ...Object.keys(spec.env).flatMap((name) => ['--env', name]),
+    ...environmentArguments(spec.env, engine),
     ...option('--user', spec.user),
     ...option('--workdir', spec.workdir),
     ...(spec.stdin ? ['--interactive'] : []),
@@ -72,10 +78,30 @@ export function startArguments(id: string, streams: { readonly stdin: boolean })
   return ['start', '--attach', DETACH_KEYS, ...(streams.stdin ? ['--interactive'] : []), '--', id];
 }
 
-export function listArguments(label: string, value: string): string[] {
+/** A container's variables are passed in the environment of the engine's program, except those by which podman finds its containers. */
+export function inheritedVariables(env: Readonly<Record<string, string>>, engine: EngineName): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !isWrittenOut(name, engine)));
+}
+
+function environmentArguments(env: Readonly<Record<string, string>>, engine: EngineName): string[] {
+  return Object.entries(env).flatMap(([name, value]) => [
+    '--env',
+    isWrittenOut(name, engine) ? `${name}=${value}` : name,
+  ]);
+}
+
+/** Folders of a user, which are no secret. */
+function isWrittenOut(name: string, engine: EngineName): boolean {
+  return engine === 'podman' && /^(HOME|TMPDIR|XDG_[A-Z]+_(HOME|DIRS?))$/.test(name);
+}
+
+export function listArguments(label: string, value: string, engine: EngineName): string[] {
+  const filter = ['--filter', `label=${label}=${value}`];
+  // podman has no template for a label, and words for the state that are meant for people.
+  if (engine === 'podman') return ['ps', '--all', '--no-trunc', ...filter, '--format', 'json'];
   const fields = ['.ID', '.Names', '.State', `.Label "${SESSION_LABEL}"`, `.Label "${HOME_LABEL}"`];
   const format = fields.map((field) => `{{${field}}}`).join('\t');
-  return ['ps', '--all', '--no-trunc', '--filter', `label=${label}=${value}`, '--format', format];
+  return ['ps', '--all', '--no-trunc', ...filter, '--format', format];
 }
 
 function hardeningArguments(hardening: Hardening): string[] {

@@ -1,16 +1,27 @@
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';
+import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
 import type { ContainerState, ImageConfig, ListedContainer } from './container_runtime.ts';
 
-/** Parses the output of the `docker` program. An image from `docker import` has almost no settings. */
+/** Parses the output of the programs `docker` and `podman`. An image from `docker import` has almost no settings. */
 
 const words = z
   .array(z.string())
   .nullish()
   .transform((value) => value ?? []);
 
+/** podman replies with a list of one. */
+function theOne(json: string): unknown {
+  const reply: unknown = JSON.parse(json);
+  return Array.isArray(reply) && reply.length === 1 ? reply[0] : reply;
+}
+
 const imageReply = z.object({
-  Id: z.string().regex(/^sha256:[0-9a-f]{64}$/),
+  // podman leaves the algorithm out.
+  Id: z
+    .string()
+    .regex(/^(sha256:)?[0-9a-f]{64}$/)
+    .transform((id) => (id.startsWith('sha256:') ? id : `sha256:${id}`)),
   Architecture: z.string(),
   Config: z
     .object({
@@ -25,7 +36,7 @@ const imageReply = z.object({
 });
 
 export function imageConfigOf(json: string): ImageConfig {
-  const { Id, Architecture, Config } = imageReply.parse(JSON.parse(json));
+  const { Id, Architecture, Config } = imageReply.parse(theOne(json));
   return {
     id: Id,
     user: Config?.User ?? '',
@@ -52,7 +63,7 @@ const containerReply = z.object({
 });
 
 export function containerStateOf(json: string): ContainerState {
-  const { Id, Name, State, Config } = containerReply.parse(JSON.parse(json));
+  const { Id, Name, State, Config } = containerReply.parse(theOne(json));
   return {
     id: Id,
     name: Name.replace(/^\//, ''),
@@ -72,6 +83,28 @@ export function parseContainerList(text: string): ListedContainer[] {
     const [id = '', name = '', state = '', session = '', home = ''] = line.split('\t');
     return { id, name, running: state === 'running', session: session || null, home: home || null };
   });
+}
+
+const podmanContainers = z
+  .array(
+    z.object({
+      Id: z.string(),
+      Names: z.array(z.string()).nullish(),
+      State: z.string(),
+      Labels: z.record(z.string(), z.string()).nullish(),
+    }),
+  )
+  .nullable();
+
+/** The reply of `podman ps --format json`. */
+export function parsePodmanContainers(json: string): ListedContainer[] {
+  return (podmanContainers.parse(JSON.parse(json)) ?? []).map(({ Id, Names, State, Labels }) => ({
+    id: Id,
+    name: Names?.[0] ?? '',
+    running: State === 'running',
+    session: Labels?.[SESSION_LABEL] ?? null,
+    home: Labels?.[HOME_LABEL] ?? null,
+  }));
 }
 
 /** The release of the engine's kernel; null if it names none. */

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ContainerRuntime, ContainerSpec } from './container_runtime.ts';
-import { dockerRuntime, openDockerRuntime, podmanRuntime } from './docker_runtime.ts';
+import { engineRuntime } from './docker_runtime.ts';
+import { openDocker } from './open_engine.ts';
 import { AGENT_HARDENING } from './agent_hardening.ts';
 import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID } from '../launch/testing/fake_docker.ts';
 import { sampleImage } from './testing/sample_image.ts';
@@ -13,7 +14,7 @@ let runtime: ContainerRuntime;
 beforeEach(async () => {
   docker = new FakeDocker();
   await docker.listen();
-  runtime = dockerRuntime(docker.env(), docker.endpoint);
+  runtime = engineRuntime(docker.env(), docker.endpoint);
 });
 afterEach(() => docker.remove());
 
@@ -47,14 +48,14 @@ const HARDENED = [
 
 describe('the engine that is meant', () => {
   test('is the one of DOCKER_HOST, without running a program', async () => {
-    const opened = await openDockerRuntime(docker.env());
+    const opened = await openDocker(docker.env());
     expect(opened).toMatchObject({ ok: true, value: { program: 'docker', endpoint: docker.endpoint } });
     expect(docker.uses()).toEqual([]);
   });
 
   test('is the one of the context if there is one', async () => {
     docker.on('context', `echo '"${docker.endpoint}"'`);
-    const opened = await openDockerRuntime(docker.env({ DOCKER_CONTEXT: 'mine', DOCKER_HOST: 'tcp://x' }));
+    const opened = await openDocker(docker.env({ DOCKER_CONTEXT: 'mine', DOCKER_HOST: 'tcp://x' }));
     expect(opened).toMatchObject({ ok: true, value: { endpoint: docker.endpoint } });
     expect(docker.uses()[0]?.env).toMatchObject({ DOCKER_CONTEXT: 'mine' });
   });
@@ -62,19 +63,19 @@ describe('the engine that is meant', () => {
   test.each(['tcp://user:planted@10.0.0.1:2375', 'ssh://me@host', 'npipe:////./pipe/x', 'unix://relative'])(
     '%s is refused by name without its password',
     async (endpoint) => {
-      const opened = await openDockerRuntime(docker.env({ DOCKER_HOST: endpoint }));
+      const opened = await openDocker(docker.env({ DOCKER_HOST: endpoint }));
       expect(opened).toMatchObject({ ok: false, error: { reason: 'engine_remote' } });
       expect(JSON.stringify(opened)).not.toContain('planted');
     },
   );
 
   test('has to listen', async () => {
-    const opened = await openDockerRuntime(docker.env({ DOCKER_HOST: `${docker.endpoint}.gone` }));
+    const opened = await openDocker(docker.env({ DOCKER_HOST: `${docker.endpoint}.gone` }));
     expect(opened).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
   });
 
   test('needs its program', async () => {
-    const elsewhere = dockerRuntime({ PATH: '/nonexistent' }, docker.endpoint);
+    const elsewhere = engineRuntime({ PATH: '/nonexistent' }, docker.endpoint);
     expect(await elsewhere.inspectImage('x')).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
   });
 });
@@ -115,7 +116,7 @@ describe('a container', () => {
 
   test("sends every command to the one engine, in an environment without the caller's secrets", async () => {
     const env = docker.env({ SVC_VAULT_KEY: 'planted', GITHUB_TOKEN: 'planted', DOCKER_CONTEXT: 'other' });
-    await dockerRuntime(env, docker.endpoint).startDetached(CONTAINER_ID);
+    await engineRuntime(env, docker.endpoint).startDetached(CONTAINER_ID);
     const [use] = docker.uses();
     expect(use?.args.slice(0, 2)).toEqual(['--host', docker.endpoint]);
     expect(Object.values(use?.env ?? {})).not.toContain('planted');
@@ -145,7 +146,7 @@ describe('a container', () => {
   });
 
   test('distinguishes an engine that is gone from one that refuses', async () => {
-    const gone = dockerRuntime(docker.env(), `${docker.endpoint}.gone`);
+    const gone = engineRuntime(docker.env(), `${docker.endpoint}.gone`);
     docker.on('rm', 'exit 1');
     expect(await gone.remove(CONTAINER_ID)).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
   });
@@ -237,11 +238,4 @@ describe('the gateway of a network', () => {
     docker.on('network', `echo '${config}'`);
     expect(await runtime.gatewayOf('bridge')).toEqual({ ok: true, value: address });
   });
-});
-
-test('podman is used through its own program', async () => {
-  const podman = podmanRuntime({ PATH: '/nonexistent' });
-  expect(podman.program).toBe('podman');
-  const created = await podman.create(SPEC);
-  expect(created).toMatchObject({ ok: false, error: { message: expect.stringContaining('`podman`') } });
 });

@@ -2,75 +2,82 @@ import { randomBytes } from 'node:crypto';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { AGENT_HARDENING } from './agent_hardening.ts';
 import type { ContainerRuntime, ContainerState, ImageConfig, RuntimeFailure } from './container_runtime.ts';
-import { createArguments, execArguments, listArguments, probeArguments, startArguments } from './docker_arguments.ts';
-import { findDockerEndpoint } from './docker_endpoint.ts';
-import { engineEnvironmentOf, dockerProgram, podmanProgram, type EngineProgram } from './engine_cli.ts';
+import {
+  createArguments,
+  execArguments,
+  inheritedVariables,
+  listArguments,
+  probeArguments,
+  startArguments,
+} from './docker_arguments.ts';
+import { type EngineName, engineNameOf, podmanStore } from './engine_address.ts';
+import { engineProgramAt, podmanEnvironmentOf, type EngineProgram } from './engine_cli.ts';
 import {
   containerStateOf,
   gatewayAddressOf,
   imageConfigOf,
   kernelReleaseOf,
   parseContainerList,
+  parsePodmanContainers,
 } from './docker_replies.ts';
+import { askPodman, otherStoreFailure } from './podman_store.ts';
 import type { Environment } from '../launch/session_environment.ts';
 
 const PROBE_TIMEOUT_MS = 60_000;
 const doNothing = (): undefined => undefined;
 
-/** The engine that the caller's environment and Docker settings select, checked to be on this machine and to answer. */
-export async function openDockerRuntime(env: Environment): Promise<Result<ContainerRuntime, RuntimeFailure>> {
-  const endpoint = await findDockerEndpoint(engineEnvironmentOf(env));
-  return endpoint.ok ? ok(dockerRuntime(env, endpoint.value)) : endpoint;
-}
-
-/** An engine with a known endpoint, such as the one of a session. */
-export function dockerRuntime(env: Environment, endpoint: string): ContainerRuntime {
-  return runtimeOf('docker', endpoint, dockerProgram(env, endpoint));
-}
-
-/** Podman, whose command line is compatible for these uses. Launches on it run without the proxy. */
-export function podmanRuntime(env: Environment): ContainerRuntime {
-  return runtimeOf('podman', 'local', podmanProgram(env));
-}
-
-function runtimeOf(program: string, endpoint: string, docker: EngineProgram): ContainerRuntime {
+/** An engine with a known endpoint, such as the one of a session: Docker, or podman, whose command line is compatible. */
+export function engineRuntime(env: Environment, endpoint: string): ContainerRuntime {
+  const name = engineNameOf(endpoint);
   return {
-    program,
+    ...runtimeOf(name, engineProgramAt(env, endpoint)),
     endpoint,
-    inspectImage: (image) => inspectImage(docker, image),
-    // Of an archive without a byte.
-    makeEmptyImage: (name) => docker.read(['import', '-', name], { parse: doNothing }),
-    create: (spec) =>
-      docker.read(createArguments(spec), {
-        add: spec.env,
-        parse: (text) => text.trim(),
-        clientSettings: spec.enginesProxies === 'kept',
-      }),
-    start: (id, streams) => docker.spawn(startArguments(id, streams), { stdio: 'inherit', ownSession: !streams.tty }),
-    signal: (id, name) => docker.read(['kill', '--signal', name, '--', id], { parse: doNothing }),
-    startDetached: (id) => docker.read(['start', '--', id], { parse: doNothing }),
-    inspect: (id) => inspectContainer(docker, id),
-    pidOf: async (id) => {
-      const state = await inspectContainer(docker, id);
-      return state.ok ? ok(state.value?.pid ?? null) : state;
-    },
-    runProbe: (image, script) => runProbe(docker, image, script),
-    exec: (id, spec) => docker.spawn(execArguments(id, spec), { stdio: spec.stdio, add: spec.env }),
-    remove: (id) => remove(docker, id),
-    copyOut: (id, path, destination) =>
-      docker.read(['cp', '--', `${id}:${path}`, destination], { parse: doNothing, timeoutMs: null }),
-    logs: (id, { follow }) => docker.spawn(['logs', ...(follow ? ['--follow'] : []), '--', id], { stdio: 'inherit' }),
-    wait: (id) => docker.read(['wait', '--', id], { parse: (text) => Number(text.trim()), timeoutMs: null }),
-    listByLabel: (label, value) => docker.read(listArguments(label, value), { parse: parseContainerList }),
-    kernelRelease: () => kernelRelease(docker),
-    gatewayOf: (network) => gatewayOf(docker, network),
+    kernelRelease: () => kernelRelease(env, endpoint),
   };
 }
 
-async function inspectImage(docker: EngineProgram, image: string): Promise<Result<ImageConfig, RuntimeFailure>> {
+function runtimeOf(name: EngineName, engine: EngineProgram): Omit<ContainerRuntime, 'endpoint' | 'kernelRelease'> {
+  return {
+    program: name,
+    inspectImage: (image) => inspectImage(name, engine, image),
+    // Of an archive without a byte.
+    makeEmptyImage: (image) => engine.read(['import', '-', image], { parse: doNothing }),
+    create: (spec) =>
+      engine.read(createArguments(spec, name), {
+        add: inheritedVariables(spec.env, name),
+        parse: (text) => text.trim(),
+        clientSettings: spec.enginesProxies === 'kept',
+      }),
+    start: (id, streams) => engine.spawn(startArguments(id, streams), { stdio: 'inherit', ownSession: !streams.tty }),
+    signal: (id, signal) => engine.read(['kill', '--signal', signal, '--', id], { parse: doNothing }),
+    startDetached: (id) => engine.read(['start', '--', id], { parse: doNothing }),
+    inspect: (id) => inspectContainer(engine, id),
+    pidOf: async (id) => {
+      const state = await inspectContainer(engine, id);
+      return state.ok ? ok(state.value?.pid ?? null) : state;
+    },
+    runProbe: (image, script) => runProbe(engine, image, script),
+    exec: (id, spec) =>
+      engine.spawn(execArguments(id, spec, name), { stdio: spec.stdio, add: inheritedVariables(spec.env, name) }),
+    remove: (id) => remove(engine, id),
+    logs: (id, { follow }) => engine.spawn(['logs', ...(follow ? ['--follow'] : []), '--', id], { stdio: 'inherit' }),
+    wait: (id) => engine.read(['wait', '--', id], { parse: (text) => Number(text.trim()), timeoutMs: null }),
+    listByLabel: (label, value) =>
+      engine.read(listArguments(label, value, name), {
+        parse: name === 'podman' ? parsePodmanContainers : parseContainerList,
+      }),
+    gatewayOf: (network) => gatewayOf(engine, network),
+  };
+}
+
+async function inspectImage(
+  name: EngineName,
+  docker: EngineProgram,
+  image: string,
+): Promise<Result<ImageConfig, RuntimeFailure>> {
   const args = ['image', 'inspect', '--format', '{{json .}}', '--', image];
   const found = await docker.read(args, { parse: imageConfigOf });
-  return found.ok || found.error.reason !== 'engine_refused' ? found : err(imageMissing(image));
+  return found.ok || found.error.reason !== 'engine_refused' ? found : err(imageMissing(name, image));
 }
 
 /** The program's error does not say if the container is gone; a list does. */
@@ -109,9 +116,16 @@ async function runProbe(docker: EngineProgram, image: string, script: string): P
   return run;
 }
 
-function kernelRelease(docker: EngineProgram): Promise<Result<string | null, RuntimeFailure>> {
-  const args = ['version', '--format', '{{json .Server.KernelVersion}}'];
-  return docker.read(args, { parse: kernelReleaseOf });
+/** podman is asked about itself: a sidecar with other settings than its caller's would not find the containers. */
+async function kernelRelease(env: Environment, endpoint: string): Promise<Result<string | null, RuntimeFailure>> {
+  const store = podmanStore(endpoint);
+  if (store === null) {
+    const args = ['version', '--format', '{{json .Server.KernelVersion}}'];
+    return engineProgramAt(env, endpoint).read(args, { parse: kernelReleaseOf });
+  }
+  const asked = await askPodman(podmanEnvironmentOf(env));
+  if (!asked.ok) return asked;
+  return asked.value.store === store ? ok(asked.value.kernel) : err(otherStoreFailure(asked.value.store, store));
 }
 
 async function gatewayOf(docker: EngineProgram, network: string): Promise<Result<string | null, RuntimeFailure>> {
@@ -121,10 +135,10 @@ async function gatewayOf(docker: EngineProgram, network: string): Promise<Result
   return err({ reason: 'network_missing', message: `the engine has no network ${JSON.stringify(network)}`, fixes: [] });
 }
 
-function imageMissing(image: string): RuntimeFailure {
+function imageMissing(name: EngineName, image: string): RuntimeFailure {
   return {
     reason: 'image_missing',
     message: `the engine has no image ${JSON.stringify(image)}`,
-    fixes: [`Fetch it: docker pull ${image}`, 'Or build one from a base image: svc image build --base BASE --tag TAG'],
+    fixes: [`Fetch it: ${name} pull ${image}`, 'Or build one from a base image: svc image build --base BASE --tag TAG'],
   };
 }

@@ -4,7 +4,8 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Environment } from '../launch/session_environment.ts';
 import { HOME_LABEL } from './container_labels.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
-import { dockerProgram } from './engine_cli.ts';
+import { engineNameOf } from './engine_address.ts';
+import { engineProgramAt } from './engine_cli.ts';
 
 /** The labels of the volume that holds an agent's home; {@link HOME_LABEL} says whose it is. */
 export const AGENT_LABEL = 'svc.agent';
@@ -31,19 +32,24 @@ interface HomeVolumes {
 const doNothing = (): undefined => undefined;
 
 export function homeVolumesAt(env: Environment, endpoint: string): HomeVolumes {
-  const docker = dockerProgram(env, endpoint);
+  const docker = engineProgramAt(env, endpoint);
+  const isPodman = engineNameOf(endpoint) === 'podman';
   return {
     create: async (home, homeLabel) => {
       const labels = labelsOf(home, homeLabel);
       const flags = Object.entries(labels).flatMap(([label, value]) => ['--label', `${label}=${value}`]);
       const made = await docker.read(['volume', 'create', ...flags, '--', home.name], { parse: doNothing });
-      if (!made.ok) return made;
+      // podman refuses one that is there already.
+      if (!made.ok && !(isPodman && made.error.reason === 'engine_refused')) return made;
       const found = await docker.read(['volume', 'inspect', '--', home.name], { parse: parseVolume });
-      if (!found.ok) return found;
+      if (!found.ok) return made.ok ? found : made;
       return isMadeWith(labels, found.value) ? ok(undefined) : err(foreignVolume(home.name));
     },
     list: (homeLabel) => {
-      const format = ['.Name', `.Label "${AGENT_LABEL}"`, `.Label "${FOLDER_LABEL}"`].map((field) => `{{${field}}}`);
+      const labels = [AGENT_LABEL, FOLDER_LABEL].map((label) =>
+        isPodman ? `index .Labels "${label}"` : `.Label "${label}"`,
+      );
+      const format = ['.Name', ...labels].map((field) => `{{${field}}}`);
       const filters = [`label=${HOME_LABEL}=${homeLabel}`, `label=${AGENT_LABEL}`].flatMap((each) => [
         '--filter',
         each,

@@ -2,7 +2,9 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
 import { checkDockerEndpoint, programFailure } from './docker_endpoint.ts';
+import { podmanStore } from './engine_address.ts';
 import { runProgram } from './engine_program.ts';
+import { checkPodmanStore } from './podman_store.ts';
 import type { Environment } from '../launch/session_environment.ts';
 
 interface ReadOptions<T> {
@@ -38,16 +40,30 @@ const TIMEOUT_MS = 60_000;
 const OWN_VARIABLES =
   /^(PATH|HOME|TERM|LANG|LC_[A-Z]+|TMPDIR|XDG_RUNTIME_DIR|XDG_CONFIG_HOME|DOCKER_CONFIG|DOCKER_API_VERSION|DOCKER_DEFAULT_PLATFORM)$/;
 
+/** The same of podman, whose settings are files that these name. The bus is the one of the user's systemd, which makes control groups. */
+const OWN_OF_PODMAN =
+  /^(CONTAINERS_(CONF|STORAGE_CONF|REGISTRIES_CONF)|XDG_(DATA|CACHE)_HOME|DBUS_SESSION_BUS_ADDRESS|STORAGE_(DRIVER|OPTS))$/;
+
+/** Other variables that podman reads. */
+const STEERS_PODMAN = /^(CONTAINER_(HOST|CONNECTION|SSHKEY|PASSPHRASE)|PODMAN_.*|_CONTAINERS_.*)$/;
+
 /** Variables that select the engine; used only to find it. */
 const MEANS_AN_ENGINE = /^DOCKER_(HOST|CONTEXT|TLS|TLS_VERIFY|CERT_PATH)$/;
 
-/** True for a variable that the program itself reads, so that it cannot be passed into a container. */
-export function isReadByDocker(name: string): boolean {
-  return name.startsWith('DOCKER_');
+/** True for a variable that an engine's program itself reads, so that it cannot be passed into a container. */
+export function isReadByEngine(name: string): boolean {
+  return (
+    name.startsWith('DOCKER_') || (OWN_OF_PODMAN.test(name) && !name.startsWith('XDG_')) || STEERS_PODMAN.test(name)
+  );
 }
 
 function ownEnvironment(env: Environment): Record<string, string> {
   return pickVariables(env, (name) => OWN_VARIABLES.test(name));
+}
+
+/** The environment in which podman is asked about itself. */
+export function podmanEnvironmentOf(env: Environment): Record<string, string> {
+  return pickVariables(env, (name) => OWN_VARIABLES.test(name) || OWN_OF_PODMAN.test(name));
 }
 
 /** The environment in which the program reports the selected engine. */
@@ -71,20 +87,22 @@ export function dockerProgram(env: Environment, endpoint: string): EngineProgram
   });
 }
 
-/** Podman runs containers itself: there is no engine that could be away. */
-function skipEngineCheck(): Promise<Result<string, RuntimeFailure>> {
-  return Promise.resolve(ok('local'));
-}
-
-/** The `podman` program, which needs no separate engine. */
-export function podmanProgram(env: Environment): EngineProgram {
+/** The `podman` program of this user, bound to the folder where it keeps its containers. */
+export function podmanProgram(env: Environment, store: string): EngineProgram {
+  const own = podmanEnvironmentOf(env);
   return engineProgram({
     name: 'podman',
     bind: [],
     withoutSettings: [],
-    env: ownEnvironment(env),
-    check: skipEngineCheck,
+    env: own,
+    check: () => checkPodmanStore(own, store),
   });
+}
+
+/** The program of an engine's endpoint. */
+export function engineProgramAt(env: Environment, endpoint: string): EngineProgram {
+  const store = podmanStore(endpoint);
+  return store === null ? dockerProgram(env, endpoint) : podmanProgram(env, store);
 }
 
 interface ProgramFacts {
@@ -117,7 +135,7 @@ const MAX_MESSAGE_LENGTH = 600;
 function problemOfStderr(stderr: string): RuntimeFailure {
   const said = stderr
     .trim()
-    .replace(/^Error response from daemon: /, '')
+    .replace(/^(Error response from daemon|Error): /, '')
     .slice(0, MAX_MESSAGE_LENGTH);
   return {
     reason: 'engine_refused',

@@ -1,4 +1,4 @@
-import { isReadByDocker } from '../engine/engine_cli.ts';
+import { isReadByEngine } from '../engine/engine_cli.ts';
 import { CA_VARIABLES, isStripped, mayHoldSentinel, NOT_PROXIED, proxyUrlFor } from './session_environment.ts';
 
 /** The ports of the sidecar and of its relay inside the container's network. */
@@ -31,7 +31,7 @@ export function variableProblem(name: string): string | null {
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
     return 'is not the name of an environment variable: letters, digits and "_", not beginning with a digit';
   }
-  if (isReadByDocker(name)) return 'is read by the docker program itself: set it in the image';
+  if (isReadByEngine(name)) return 'is read by the engine itself: set it in the image';
   if (isStripped(name) || CA_VARIABLES.some((known) => known === name)) {
     return 'is set by svc for the proxy: leave it out';
   }
@@ -51,7 +51,7 @@ export function containerEnvironment(
 ): Record<string, string> {
   const origin = new URL(session.proxyUrl).origin;
   const notProxied = [NOT_PROXIED, ...(session.exempt ?? [])].join(',');
-  const placeholders = session.sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByDocker(env));
+  const placeholders = session.sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByEngine(env));
   return {
     ...given,
     ...Object.fromEntries(placeholders.map(({ env, value }) => [env, value])),

@@ -1,4 +1,5 @@
 import type { Environment } from './session_environment.ts';
+import { podmanStore } from '../engine/engine_address.ts';
 import { unixSocketPath } from '../engine/engine_socket.ts';
 
 /** Engine sockets, which give control of the engine, and the folders where engines store containers. */
@@ -21,7 +22,7 @@ export function listGuardedPaths(
   env: Environment,
   endpoint: string | null,
 ): { readonly path: string; readonly name: string }[] {
-  const socket = endpoint === null ? null : unixSocketPath(endpoint);
+  const socket = endpoint === null ? null : (unixSocketPath(endpoint) ?? podmanStore(endpoint));
   const runtime = env['XDG_RUNTIME_DIR'];
   const engine = [
     ...(socket === null ? [] : [socket]),

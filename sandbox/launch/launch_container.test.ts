@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { homeLabelOf } from '../engine/container_labels.ts';
-import { dockerRuntime } from '../engine/docker_runtime.ts';
+import { engineRuntime } from '../engine/docker_runtime.ts';
 import { launchContainer, type ContainerLaunch, type LaunchEnd } from './launch_container.ts';
 import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID, scriptWorkingEngine } from './testing/fake_docker.ts';
 import { FakeSessions } from './testing/fake_sessions.ts';
@@ -47,7 +47,7 @@ const launchOf = (more: Partial<ContainerLaunch> = {}): ContainerLaunch => ({
 });
 
 function launch(wanted: ContainerLaunch, sessions = new FakeSessions()): Promise<LaunchEnd> {
-  const runtime = dockerRuntime(docker.env(), docker.endpoint);
+  const runtime = engineRuntime(docker.env(), docker.endpoint);
   return launchContainer(
     { runtime, sessions, signals, warn: (text) => warnings.push(text), pause: () => nextTurn() },
     wanted,

@@ -1,8 +1,9 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { SandboxProxy } from '../../shared/model/settings.ts';
+import { ENGINES } from '../engine/engine_address.ts';
 
-/** Where `svc launch` may run a command. Only `docker` is supported; the others are known (specification section 1). */
-export const SANDBOX_MODES = ['docker', 'podman', 'none'] as const;
+/** Where `svc launch` may run a command. `none` is known, and not supported (specification section 1). */
+export const SANDBOX_MODES = [...ENGINES, 'none'] as const;
 export type SandboxMode = (typeof SANDBOX_MODES)[number];
 
 /** Why a launch goes without the proxy: the reasons of `sandbox.proxy.disabled`. */
@@ -18,7 +19,7 @@ type ProxyDecision =
 /** Decides whether a launch uses the proxy. `auto` means `on` where the proxy is supported. */
 export function decideProxy(sandbox: SandboxMode, wanted: SandboxProxy): ProxyDecision {
   if (wanted === 'off') return { kind: 'unproxied', reason: 'user_opt_out' };
-  if (sandbox === 'docker') return { kind: 'proxied' };
+  if (sandbox !== 'none') return { kind: 'proxied' };
   if (wanted === 'on') return { kind: 'preflight_failed', reasons: ['unsupported_sandbox_mode', 'preflight_failed'] };
   return { kind: 'unproxied', reason: 'unsupported_sandbox_mode' };
 }

@@ -1,6 +1,7 @@
 import type { AllowList, Egress } from '../../shared/model/egress.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
+import type { EngineName } from '../engine/engine_address.ts';
 import type { DisabledReason } from './launch_mode.ts';
 import type { SandboxMode } from './launch_mode.ts';
 import type { SignalSource } from '../engine/run_child.ts';
@@ -19,7 +20,7 @@ export interface NewSandboxSession {
   readonly owner: SessionOwner | null;
   readonly image: string;
   readonly imageId: string;
-  readonly runtime: { readonly program: string; readonly endpoint: string };
+  readonly runtime: { readonly program: EngineName; readonly endpoint: string };
   readonly detached: boolean;
   readonly egress: Egress;
   /** Set if the egress is `sealed`; for `sealed,public` only with named hosts. */

@@ -3,14 +3,14 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ContainerRuntime, RuntimeFailure } from '../engine/container_runtime.ts';
 import { openListenerWhenStarted } from './open_listener.ts';
 import { FakeSessions } from './testing/fake_sessions.ts';
-import { dockerRuntime } from '../engine/docker_runtime.ts';
+import { engineRuntime } from '../engine/docker_runtime.ts';
 
 const target = { sessionId: 'ses_1', containerId: 'c1', relay: false };
 
 /** Shows these one after the other, the last for ever. */
 function runtimeShowing(...pids: readonly Result<number | null, RuntimeFailure>[]): ContainerRuntime {
   let at = 0;
-  const base = dockerRuntime({}, 'unix:///nowhere');
+  const base = engineRuntime({}, 'unix:///nowhere');
   const pidOf = () => Promise.resolve(pids[Math.min(at++, pids.length - 1)] ?? ok(null));
   return { ...base, pidOf };
 }

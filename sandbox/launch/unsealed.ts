@@ -2,7 +2,7 @@ import { findSteering } from '../../shared/model/shown_text.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
 import { normaliseHostOnPort } from '../../shared/net/host.ts';
-import { isReadByDocker } from '../engine/engine_cli.ts';
+import { isReadByEngine } from '../engine/engine_cli.ts';
 import { mayHoldSentinel } from './session_environment.ts';
 
 /** A credential whose value goes into the container, because no scheme can seal it (specification section 2). */
@@ -23,7 +23,7 @@ export function parseUnsealed(text: string): Result<UnsealedCredential, string> 
   const match = /^([^=]*)=([^,]*),host=([^,]*),reason=([^]*)$/.exec(text);
   if (match === null) return err(`has another form (not shown, it may hold a secret): ${FORM}`);
   const [, env = '', reference = '', host = '', reason = ''] = match;
-  if (!mayHoldSentinel(env) || isReadByDocker(env)) {
+  if (!mayHoldSentinel(env) || isReadByEngine(env)) {
     return err(`names the variable ${JSON.stringify(env)}, which cannot hold a credential: choose another name`);
   }
   const path = parseVaultReference(reference);

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import type { Result } from '../../shared/model/result.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
+import type { EngineName } from '../engine/engine_address.ts';
 import type { PlanEgress } from '../../shared/model/egress.ts';
 import type { SandboxSession, SandboxSessions, SessionOwner } from '../launch/launch_ports.ts';
 
@@ -11,7 +12,7 @@ export interface NewPlanSession {
   readonly ttlSeconds: number;
   readonly owner: SessionOwner | null;
   readonly image: { readonly name: string; readonly id: string };
-  readonly runtime: { readonly program: string; readonly endpoint: string };
+  readonly runtime: { readonly program: EngineName; readonly endpoint: string };
   readonly egress: PlanEgress;
   /** The lock's JWS. */
   readonly lock: string;

@@ -115,7 +115,7 @@ function planOf(steps: readonly SealedStep[], more: Partial<PlanRun> = {}): Plan
     entry: '/b/entry',
     stepRunner: '/b/step',
   };
-  const runtime = { program: 'docker', endpoint: 'unix:///run/fake.sock' };
+  const runtime = { program: 'docker', endpoint: 'unix:///run/fake.sock' } as const;
   return {
     lock,
     steps,

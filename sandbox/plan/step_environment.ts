@@ -1,4 +1,4 @@
-import { isReadByDocker } from '../engine/engine_cli.ts';
+import { isReadByEngine } from '../engine/engine_cli.ts';
 import type { SandboxSession } from '../launch/launch_ports.ts';
 import { mayHoldSentinel, NOT_PROXIED, proxyUrlFor } from '../launch/session_environment.ts';
 import type { StepScope } from './plan_ports.ts';
@@ -17,7 +17,7 @@ export function stepEnvironment(
   if (scope === null) return own;
   const url = proxyUrlFor(session.proxyUrl, session.sessionId, scope.token);
   const sentinels = scope.sentinels ?? session.sentinels;
-  const placeholders = sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByDocker(env));
+  const placeholders = sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByEngine(env));
   return {
     ...Object.fromEntries(placeholders.map(({ env, value }) => [env, value])),
     ...own,

@@ -38,6 +38,7 @@ export interface Settings {
   readonly privateHosts: readonly string[];
   readonly sandboxProxy?: SandboxProxy;
   readonly agentSandbox?: AgentSandbox;
+  readonly sandboxEngine?: SandboxEngine;
   readonly sandboxImage?: string;
   readonly agentBaseImage?: string;
   readonly limits: Limits;
@@ -46,6 +47,9 @@ export interface Settings {
 /** Whether launches use the proxy; `auto` is `on` for the supported container runtime (specification section 1). */
 export const SANDBOX_PROXY_VALUES = ['auto', 'on', 'off'] as const;
 export type SandboxProxy = (typeof SANDBOX_PROXY_VALUES)[number];
+/** The container engines. */
+export const SANDBOX_ENGINES = ['docker', 'podman'] as const;
+export type SandboxEngine = (typeof SANDBOX_ENGINES)[number];
 const AGENT_SANDBOX_VALUES = ['auto', 'always', 'never'] as const;
 type AgentSandbox = (typeof AGENT_SANDBOX_VALUES)[number];
 
@@ -171,6 +175,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     readBy: ['cli'],
   },
   {
+    name: 'SVC_SANDBOX_ENGINE',
+    flag: '--sandbox',
+    default: 'none',
+    meaning:
+      'container engine of launches, plans and images: docker or podman; without it Docker, or podman where no Docker Engine answers',
+    readBy: ['cli'],
+  },
+  {
     name: 'SVC_SANDBOX_IMAGE',
     flag: '--image',
     default: 'none',
@@ -242,10 +254,7 @@ export function parseSettings(
   const signIn = readSignInSettings(read);
   const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
   const privateHosts = read('SVC_PRIVATE_HOSTS', parseHostNames) ?? [];
-  const sandboxProxy = read('SVC_SANDBOX_PROXY', parseSandboxProxy);
-  const sandboxImage = read('SVC_SANDBOX_IMAGE', parseImageReference);
-  const agentBaseImage = read('SVC_AGENT_BASE_IMAGE', parseImageReference);
-  const agentSandbox = read('SVC_AGENT_SANDBOX', parseAgentSandbox);
+  const sandbox = readSandboxSettings(read);
   const limits: Limits = { ...DEFAULT_LIMITS, ...readLimits(read) };
   if (limits.maxBufferedBodiesBytes < limits.maxCredentialedBodyBytes) {
     problems.push(buffersTooSmall(limits));
@@ -267,12 +276,23 @@ export function parseSettings(
     publicUrl,
     mcpClientUrl,
     registryUrl,
-    sandboxProxy,
-    sandboxImage,
-    agentBaseImage,
-    agentSandbox,
+    ...sandbox,
   });
   return ok({ ...given, signIn, upstreamCaFiles, privateHosts, limits });
+}
+
+type SandboxSettings = 'sandboxProxy' | 'sandboxEngine' | 'sandboxImage' | 'agentBaseImage' | 'agentSandbox';
+
+function readSandboxSettings(read: <T>(name: string, parse: (text: string) => Result<T, string>) => T | undefined): {
+  readonly [K in SandboxSettings]: Settings[K] | undefined;
+} {
+  return {
+    sandboxProxy: read('SVC_SANDBOX_PROXY', parseSandboxProxy),
+    sandboxEngine: read('SVC_SANDBOX_ENGINE', parseSandboxEngine),
+    sandboxImage: read('SVC_SANDBOX_IMAGE', parseImageReference),
+    agentBaseImage: read('SVC_AGENT_BASE_IMAGE', parseImageReference),
+    agentSandbox: read('SVC_AGENT_SANDBOX', parseAgentSandbox),
+  };
 }
 
 /** Only the properties that have a value. */
@@ -322,6 +342,11 @@ function parseHostNames(text: string): Result<readonly string[], string> {
 export function parseSandboxProxy(text: string): Result<SandboxProxy, string> {
   const value = SANDBOX_PROXY_VALUES.find((known) => known === text);
   return value === undefined ? err(`is ${JSON.stringify(text)}: use auto, on or off`) : ok(value);
+}
+
+function parseSandboxEngine(text: string): Result<SandboxEngine, string> {
+  const value = SANDBOX_ENGINES.find((known) => known === text);
+  return value === undefined ? err(`is ${JSON.stringify(text)}: use docker or podman`) : ok(value);
 }
 
 function parseAgentSandbox(text: string): Result<AgentSandbox, string> {

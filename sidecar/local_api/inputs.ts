@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ENGINE_ENDPOINT, engineNameOf, ENGINES } from '../../sandbox/engine/engine_address.ts';
 import { EGRESS_MODES, MAX_ALLOWED_HOSTS } from '../../shared/model/egress.ts';
 import { MAX_SESSION_SECONDS } from '../../shared/model/session_length.ts';
 import { auditHead } from '../../shared/wire/audit_heads.ts';
@@ -35,16 +36,15 @@ const unsealedFields = {
 };
 
 const sandboxInput = z.strictObject({
-  mode: z.literal('docker'),
+  mode: z.enum(ENGINES),
   image,
   image_id: imageId,
-  runtime: z.strictObject({
-    program: z.literal('docker'),
-    endpoint: z
-      .string()
-      .max(512)
-      .regex(/^unix:\/\/\/[^\0]+$/, 'is not the socket of an engine on this machine (unix:///...)'),
-  }),
+  runtime: z
+    .strictObject({
+      program: z.enum(ENGINES),
+      endpoint: z.string().max(512).regex(ENGINE_ENDPOINT, 'is no engine on this machine (unix:///... or podman:/...)'),
+    })
+    .refine(({ program, endpoint }) => program === engineNameOf(endpoint), 'is the endpoint of another program'),
   detached: z.boolean(),
   egress: z.enum(EGRESS_MODES),
   unsealed: z.array(z.strictObject(unsealedFields)).max(MAX_UNSEALED).default([]),

@@ -348,8 +348,10 @@ describe('a session with a sandbox', () => {
   });
 
   it.each([
-    ['an unknown mode', { mode: 'podman' }],
+    ['an unknown mode', { mode: 'lxc' }],
     ['a remote engine', { runtime: { program: 'docker', endpoint: 'tcp://10.0.0.1:2375' } }],
+    ['the endpoint of another engine', { runtime: { program: 'podman', endpoint: 'unix:///var/run/docker.sock' } }],
+    ['podman elsewhere', { runtime: { program: 'podman', endpoint: 'podman:ssh://x' } }],
     ['another program', { runtime: { program: '/bin/sh', endpoint: 'unix:///var/run/docker.sock' } }],
     ['an image that is not an id', { image_id: 'agent-tools:1' }],
     ['an image with a line break', { image: 'a\nb' }],

@@ -71,13 +71,13 @@ export async function openContainerNamespace(
   return ok({ network, user, process: checked.value, close });
 }
 
-/** Whether a process's cgroups (version 1 or 2) are a container's: one path segment is its id, or `docker-<id>.scope`. */
+/** Whether a process's cgroups (version 1 or 2) are a container's: one path segment is its id, `docker-<id>.scope` or `libpod-<id>`. */
 export function namesContainer(cgroups: string, containerId: string): boolean {
   return cgroups.split('\n').some((line) => {
     const path = line.split(':').slice(2).join(':');
     return path
       .split('/')
-      .some((part) => part === containerId || /^[a-z]+-([0-9a-f]{64})\.scope$/.exec(part)?.[1] === containerId);
+      .some((part) => part === containerId || /^[a-z]+-([0-9a-f]{64})(?:\.scope)?$/.exec(part)?.[1] === containerId);
   });
 }
 

@@ -1,6 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ENGINE_ENDPOINT, ENGINES } from '../../sandbox/engine/engine_address.ts';
 import { writePrivateFile } from '../../machine/state_file.ts';
 import type { EngineAddress } from './sandbox.ts';
 
@@ -12,8 +13,8 @@ const containerRecord = z.strictObject({
   session_id: z.string(),
   /** Null before the engine has created one. */
   container_id: z.string().nullable(),
-  program: z.literal('docker'),
-  endpoint: z.string().startsWith('unix:///'),
+  program: z.enum(ENGINES),
+  endpoint: z.string().regex(ENGINE_ENDPOINT),
 });
 
 /** Identifies the engine and the container of a session; after a crash this is all that is left. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { EngineName } from '../../sandbox/engine/engine_address.ts';
 import { SANDBOX_FOLDER_NAME } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { type Egress, EGRESS_MODES } from '../../shared/model/egress.ts';
 
@@ -15,8 +16,8 @@ export interface UnsealedCredential {
 
 /** The container engine of a session: its program and its local socket. */
 export interface EngineAddress {
-  readonly program: 'docker';
-  /** `unix:///...` */
+  readonly program: EngineName;
+  /** `unix:///...` or `podman:/...` */
   readonly endpoint: string;
 }
 
@@ -49,7 +50,7 @@ export type HostSandbox = Readonly<z.output<typeof hostSandbox>>;
 
 /** The requested sandbox of a session. */
 export interface Sandbox {
-  readonly mode: 'docker';
+  readonly mode: EngineName;
   /** The requested image name, and its id at that time. */
   readonly image: string;
   readonly imageId: string;

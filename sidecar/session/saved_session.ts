@@ -1,6 +1,7 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { ENGINE_ENDPOINT, ENGINES } from '../../sandbox/engine/engine_address.ts';
 import { readRegularFile } from '../../machine/regular_file.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
@@ -22,10 +23,10 @@ const processIdentity = z.strictObject({ pid: z.int().min(1), started: z.string(
 const text = z.string();
 
 const sandbox = z.strictObject({
-  mode: z.literal('docker'),
+  mode: z.enum(ENGINES),
   image: text,
   imageId: text,
-  runtime: z.strictObject({ program: z.literal('docker'), endpoint: text.startsWith('unix:///') }),
+  runtime: z.strictObject({ program: z.enum(ENGINES), endpoint: text.regex(ENGINE_ENDPOINT) }),
   detached: z.boolean(),
   egress: z.enum(EGRESS_MODES),
 });

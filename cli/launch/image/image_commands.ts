@@ -5,8 +5,8 @@ import { checkImage, type ImageProblems } from '../../../sandbox/contract/image_
 import { imageChecksIn } from '../../../sandbox/contract/image_contract_cache.ts';
 import type { ImageFacts } from '../../../sandbox/contract/image_contract_facts.ts';
 import type { ContainerRuntime, RuntimeFailure } from '../../../sandbox/engine/container_runtime.ts';
-import { openDockerRuntime } from '../../../sandbox/engine/docker_runtime.ts';
-import { dockerProgram } from '../../../sandbox/engine/engine_cli.ts';
+import { openEngine } from '../../../sandbox/engine/open_engine.ts';
+import { engineProgramAt } from '../../../sandbox/engine/engine_cli.ts';
 import { BASE_PROBE, mcpHelperNode, type OwnNode } from '../../../sandbox/contract/mcp_helper_node.ts';
 import { handle, type Call, type CommandLine } from '../../command_line.ts';
 import { CliError, EXIT } from '../../exit_codes.ts';
@@ -39,7 +39,7 @@ export interface ImageEngine {
 function ownEngine(): ImageEngine {
   const { platform, arch: architecture, execPath: path } = process;
   return {
-    openRuntime: openDockerRuntime,
+    openRuntime: openEngine,
     build: buildImage,
     makeContext: makeImageContext,
     uid: process.getuid?.() ?? null,
@@ -154,7 +154,7 @@ function buildImage(call: Call, endpoint: string, args: readonly string[]): Prom
   const { env, stderr } = call.context;
   const buildkit = env['DOCKER_BUILDKIT'];
   const add = buildkit === undefined ? {} : { DOCKER_BUILDKIT: buildkit };
-  const child = dockerProgram(env, endpoint).spawn(args, { stdio: 'pipe', add });
+  const child = engineProgramAt(env, endpoint).spawn(args, { stdio: 'pipe', add });
   child.stdin?.end();
   for (const output of [child.stdout, child.stderr]) output?.on('data', (chunk: Buffer) => stderr.write(chunk));
   return new Promise((resolve, reject) => {

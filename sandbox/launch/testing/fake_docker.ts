@@ -13,7 +13,7 @@ interface DockerUse {
 }
 
 /**
- * A `docker` program in a folder of its own: it writes down how it was called, and runs the shell script given for the
+ * A `docker` or `podman` program in a folder of its own: it writes down how it was called, and runs the shell script given for the
  * subcommand, else does nothing. It starts no other program, which would take most of the time of a test. Its engine is a socket
  * that anybody may connect to.
  */
@@ -23,7 +23,7 @@ export class FakeDocker {
   readonly endpoint = `unix://${this.socket}`;
   #engine: Server | null = null;
 
-  constructor() {
+  constructor(program: 'docker' | 'podman' = 'docker') {
     const script = `#!/bin/sh
 { printf '%s\\0' "$@" ''; export -p; } > "${this.folder}/use.$$"
 echo $$ >> "${this.folder}/uses"
@@ -31,7 +31,7 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
 [ -r "${this.folder}/$1.sh" ] || exit 0
 . "${this.folder}/$1.sh"
 `;
-    writeFileSync(join(this.folder, 'docker'), script, { mode: 0o755 });
+    writeFileSync(join(this.folder, program), script, { mode: 0o755 });
   }
 
   /** What a subcommand (`create`, `container`, `start` ...) does. */

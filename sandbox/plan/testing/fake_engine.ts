@@ -68,7 +68,6 @@ export class FakeEngine {
       runProbe: throwUnused,
       exec: (_id, spec) => this.#exec(spec),
       remove: () => this.#logCall('remove'),
-      copyOut: throwUnused,
       logs: throwUnused,
       wait: throwUnused,
       listByLabel: throwUnused,

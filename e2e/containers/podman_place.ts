@@ -1,0 +1,68 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Finished, run, shellEnvironment, SVC } from '../support/program.ts';
+import { makePerson, svcOf, withCheckout } from './other_user.ts';
+
+/** A podman with all its state in one folder, and svc beside it as the same user. */
+export interface PodmanPlace {
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** The command that runs svc. */
+  readonly svc: readonly [string, ...string[]];
+  podman(...args: string[]): Promise<Finished>;
+  /** Removes it with everything that it ran. */
+  remove(): Promise<void>;
+}
+
+/** Without the right to raise a limit, and with control groups of both versions: what a machine of tests may be like. */
+const SETTINGS = (runFolder: string): string => `[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+tmp_dir = "${runFolder}/libpod"
+`;
+
+const STORAGE = (folder: string, driver: string): string => `[storage]
+driver = "${driver}"
+graphroot = "${folder}/store"
+runroot = "${folder}/run/containers"
+`;
+
+/** Podman of root. */
+export async function podmanOfRoot(): Promise<PodmanPlace> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-podman-'));
+  mkdirSync(join(folder, 'run'));
+  const env = { ...shellEnvironment(), ...settingsIn(folder, 'overlay'), SVC_HOME: join(folder, 'home') };
+  const podman = (...args: string[]): Promise<Finished> => run('podman', args, { env, cwd: '/', timeoutMs: 240_000 });
+  return { folder, env, svc: [SVC], podman, remove: () => removePlace(folder, podman) };
+}
+
+/** Podman of another user. */
+export async function podmanOfUser(): Promise<PodmanPlace> {
+  const person = await makePerson('/usr/bin', () => '');
+  const { DOCKER_HOST: _, ...own } = person.env;
+  const env = { ...own, ...settingsIn(person.folder, 'vfs'), HOME: person.folder };
+  const podman = (...args: string[]): Promise<Finished> => {
+    const [program, ...words] = withCheckout(person, ['podman', ...args]);
+    return run(program, words, { env, cwd: '/', timeoutMs: 240_000 });
+  };
+  return { folder: person.folder, env, svc: svcOf(person), podman, remove: () => removePlace(person.folder, podman) };
+}
+
+function settingsIn(folder: string, driver: string): Record<string, string> {
+  const [settings, storage] = [join(folder, 'containers.conf'), join(folder, 'storage.conf')];
+  writeFileSync(settings, SETTINGS(join(folder, 'run')));
+  writeFileSync(storage, STORAGE(folder, driver));
+  return { CONTAINERS_CONF: settings, CONTAINERS_STORAGE_CONF: storage, SVC_SANDBOX_ENGINE: 'podman' };
+}
+
+async function removePlace(folder: string, podman: PodmanPlace['podman']): Promise<void> {
+  await podman('rm', '--all', '--force', '--time', '0');
+  // Ends the process that keeps a user's namespace.
+  await podman('system', 'migrate');
+  await run('umount', [join(folder, 'store', 'overlay')], {});
+  rmSync(folder, { recursive: true, force: true });
+}
