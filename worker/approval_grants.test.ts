@@ -124,6 +124,23 @@ describe('a grant', () => {
     expect((await ask(toolCall('b'.repeat(64)))).state).toBe('pending');
   });
 
+  test('for a tool call ends with any change of its server, and is listed so', async () => {
+    const server = { name: 'files', command: ['/usr/bin/files'] };
+    const { id } = await parseReply(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', server));
+    const { connector_id: _, operation: __, scope: ___, ...rest } = request({ fingerprint: 'a'.repeat(64) });
+    const call = () => ({ ...rest, request_id: crypto.randomUUID(), mcp_server_id: id, tool: 'delete_file' });
+    const first = call();
+    await decide((await ask(first)).approval_id, { decision: 'approve', grant: { seconds: 600 } });
+    expect((await ask(first)).state).toBe('approved');
+    expect([(await ask(call())).state, await grants()]).toMatchObject(['approved', [{ state: 'open' }]]);
+    control.clock.ms += 1_000;
+    // Its version stays the same: none.
+    await control.asUser('PUT', `/v1/mcp-servers/${id}`, { ...server, command: ['/usr/bin/other'] });
+    expect([(await ask(call())).state, await grants()]).toMatchObject(['pending', [{ state: 'changed' }]]);
+    await control.asUser('DELETE', `/v1/mcp-servers/${id}`);
+    expect(await grants()).toMatchObject([{ state: 'changed' }]);
+  });
+
   test('ends after its time', async () => {
     await grant({ seconds: 60 });
     control.clock.ms += 60_000;

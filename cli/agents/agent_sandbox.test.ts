@@ -76,6 +76,8 @@ describe('the sandbox of an agent', () => {
     writeFileSync(file, '{"mcpServers":{"svc":{"command":"svc","args":["mcp","gateway"]}}}');
     const auto = { SVC_AGENT_SANDBOX: 'auto' };
     expect(agentSandbox(callWith({ sandbox: true }), profileOf('claude')).hasGateway).toBe(false);
+    expect(said.text).toContain(`${file} lists no servers in the sandbox`);
+    expect(said.text).toContain('svc mcp export --client claude-code --write');
     await recordGateway(
       callWith({}).context.env['SVC_HOME'] ?? home.path,
       { client: 'claude-code', path: file, project: null },

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
-import { hasGivenGateway } from '../mcp/configured_gateway.ts';
+import { describeUnrecordedGateway, hasGivenGateway } from '../mcp/configured_gateway.ts';
 import { type CliContext, settingsOf } from '../context.ts';
 import type { RunOptions, RunSandbox } from '../launch/run_in_session.ts';
 import { planFor } from '../sandbox/host_sandbox.ts';
@@ -28,6 +28,8 @@ export function agentSandbox(call: Call<RunOptions>, profile: AgentProfile): Run
   }
   prepareHome(wanted.writable);
   const hasGateway = hasGivenGateway(homeOf(context, options), profile.name, context.workingDirectory);
+  const unrecorded = hasGateway ? null : describeUnrecordedGateway(profile.name, context);
+  if (unrecorded !== null) note(unrecorded);
   note(`sandbox: ${profile.title} sees this folder and its own settings, and has no network but the proxy`);
   return { isWanted: true, hasGateway, ...wanted };
 }

@@ -34,6 +34,35 @@ export function hasGivenGateway(home: string, agent: string, workingDirectory: s
   return here.some(({ path }) => GATEWAY.test(readIfThere(path)));
 }
 
+/** Where the clients that have a sandbox keep their MCP servers: below the home, and below a project. */
+export const SANDBOXED_CLIENTS: Readonly<Record<string, { readonly home: string; readonly project: string }>> = {
+  'claude-code': { home: '.claude.json', project: '.mcp.json' },
+  codex: { home: '.codex/config.toml', project: '.codex/config.toml' },
+  'gemini-cli': { home: '.gemini/settings.json', project: '.gemini/settings.json' },
+  'github-copilot-cli': { home: '.copilot/mcp-config.json', project: '.mcp.json' },
+  opencode: { home: '.config/opencode/opencode.json', project: 'opencode.json' },
+  'qwen-code': { home: '.qwen/settings.json', project: '.qwen/settings.json' },
+};
+
+/**
+ * Says that a configuration has the gateway without a record of it, so that its list of servers is empty in a sandbox: somebody wrote
+ * it by hand, an earlier version of svc did, or the agent itself. Null if there is no such configuration.
+ */
+export function describeUnrecordedGateway(
+  agent: string,
+  folders: { readonly userHome: string; readonly workingDirectory: string },
+): string | null {
+  const name = CLIENT_ALIASES.get(agent) ?? agent;
+  const files = Object.hasOwn(SANDBOXED_CLIENTS, name) ? SANDBOXED_CLIENTS[name] : undefined;
+  if (files === undefined) return null;
+  const own = join(folders.userHome, files.home);
+  const project = join(folders.workingDirectory, files.project);
+  const found = [own, project].find((path) => [path, `${path}c`].some((each) => GATEWAY.test(readIfThere(each))));
+  if (found === undefined) return null;
+  const option = found === own ? '' : ' --project';
+  return `the MCP gateway in ${found} lists no servers in the sandbox, because svc has no record that you added it; if you want it there: svc mcp export --client ${name}${option} --write`;
+}
+
 /** A record that cannot be read counts for nothing. */
 function readRecord(home: string): readonly Configured[] {
   try {

@@ -19,7 +19,7 @@ export const grantInput = z
   .meta({ id: 'ApprovalGrantInput' });
 export type GrantInput = z.output<typeof grantInput>;
 
-/** `changed`: the connector has another version than the one that the grant was given for. */
+/** `changed`: the connector has another version than the one that the grant was given for, or the MCP server another configuration. */
 const GRANT_STATES = ['open', 'over', 'used_up', 'changed', 'revoked'] as const;
 export type GrantState = (typeof GRANT_STATES)[number];
 

@@ -43,7 +43,7 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     row: 'Grants of approvals',
     holds: 'another version of the connector ends its grants',
     file: STORE,
-    text: 'eq(approvalGrants.subjectVersion, subjectVersion),\n',
+    text: 'AND version = ${subjectVersion}',
     replacement: '',
     tests: TESTS,
   },
@@ -117,6 +117,14 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     file: APPROVALS,
     text: 'if (isDecided) return',
     replacement: "if (isDecided && covering.state !== 'denied') return",
+    tests: TESTS,
+  },
+  {
+    row: 'Grants of approvals',
+    holds: 'a changed connector or MCP server has no grant',
+    file: STORE,
+    text: '        sql`NOT ${hasChanged()}`,\n',
+    replacement: '',
     tests: TESTS,
   },
 ];

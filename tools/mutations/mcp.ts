@@ -204,6 +204,14 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: unchecked code',
+    holds: "a launcher's name beside packages may be a program of theirs",
+    file: 'shared/mcp/dangers/runner_options.ts',
+    text: '  return [...dangers, markUnchecked(message)];',
+    replacement: '  return dangers;',
+    tests: [DANGERS],
+  },
+  {
+    row: 'MCP: unchecked code',
     holds: 'a container’s own arguments are not a program',
     file: 'shared/mcp/command_dangers.ts',
     text: 'imageDangers(run.image, run.args, ',

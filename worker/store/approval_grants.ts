@@ -5,24 +5,25 @@ import { approvalGrants, approvals } from './tables.ts';
 
 export type GrantRow = typeof approvalGrants.$inferSelect;
 
-/** A grant, and its connector's version now; null for an MCP server, and for a connector that is gone. */
+/** A grant, and whether its connector or MCP server is gone or another one than it was given for. */
 export interface ListedGrant {
   readonly grant: GrantRow;
-  readonly currentVersion: string | null;
+  readonly isChanged: boolean;
 }
 
 /** The request that a grant may cover. */
 export interface CoveredRequest extends Pick<
   GrantRow,
-  'userId' | 'subjectId' | 'subjectVersion' | 'action' | 'covers' | 'sidecarId' | 'sessionId'
+  'userId' | 'subjectId' | 'action' | 'covers' | 'sidecarId' | 'sessionId'
 > {}
 
 /**
  * The grant that lets this request through at `now`; null if there is none. It is one of the request's own user, sidecar and
- * session, for the same version of the same operation.
+ * session, for the same version of the same operation. A grant of a tool's calls ends with any change of its server's configuration,
+ * whose version is only what somebody wrote there.
  */
 export async function findGrantFor(database: Database, asked: CoveredRequest, now: string): Promise<GrantRow | null> {
-  const { userId, subjectId, subjectVersion, action, covers, sidecarId, sessionId } = asked;
+  const { userId, subjectId, action, covers, sidecarId, sessionId } = asked;
   const rows = await database.read
     .select()
     .from(approvalGrants)
@@ -30,9 +31,9 @@ export async function findGrantFor(database: Database, asked: CoveredRequest, no
       and(
         eq(approvalGrants.userId, userId),
         eq(approvalGrants.subjectId, subjectId),
-        eq(approvalGrants.subjectVersion, subjectVersion),
         eq(approvalGrants.action, action),
         eq(approvalGrants.covers, covers),
+        sql`NOT ${hasChanged()}`,
         sql`${approvalGrants.sidecarId} IS ${sidecarId}`,
         sql`${approvalGrants.sessionId} IS ${sessionId}`,
         isNull(approvalGrants.revokedAt),
@@ -52,7 +53,7 @@ export function listGrants(
 ): Promise<ListedGrant[]> {
   const earlier = page.before === null ? undefined : lt(approvalGrants.id, page.before);
   return database.read
-    .select({ grant: approvalGrants, currentVersion: currentVersion() })
+    .select({ grant: approvalGrants, isChanged: hasChanged() })
     .from(approvalGrants)
     .where(and(eq(approvalGrants.enterpriseId, viewer.enterpriseId), visibleTo(viewer), earlier))
     .orderBy(desc(approvalGrants.id))
@@ -67,8 +68,13 @@ export async function findGrant(database: Database, viewer: ApprovalViewer, id: 
   return rows[0] ?? null;
 }
 
-function currentVersion(): SQL<string | null> {
-  return sql`(SELECT version FROM connectors WHERE connectors.id = ${approvalGrants.subjectId})`;
+function hasChanged(): SQL<boolean> {
+  const { subject, subjectId, subjectVersion, givenAt } = approvalGrants;
+  const connector = sql`SELECT 1 FROM connectors WHERE connectors.id = ${subjectId} AND version = ${subjectVersion}`;
+  const server = sql`SELECT 1 FROM mcp_servers WHERE mcp_servers.id = ${subjectId} AND updated_at <= ${givenAt}`;
+  return sql`(CASE ${subject} WHEN 'connector' THEN NOT EXISTS (${connector}) ELSE NOT EXISTS (${server}) END)`.mapWith(
+    Boolean,
+  );
 }
 
 /** Its user, and the admins if the connector or MCP server is the enterprise's: who may see its approvals. */

@@ -1,6 +1,6 @@
 import type { PackageSpec } from '../package_specs.ts';
 import { hasReference } from '../references.ts';
-import { quoteWord, refuse, warn, type Danger } from './danger.ts';
+import { markUnchecked, quoteWord, refuse, warn, type Danger } from './danger.ts';
 import { isInterpreter } from './interpreters.ts';
 import { isOfPackage, packageNameDangers } from './unchecked_packages.ts';
 
@@ -59,7 +59,10 @@ export function packageDangers(
   return [...specDangers(program, runner, target), ...packageNameDangers(program, target, isInterpreter)];
 }
 
-/** The target beside the packages: if its name matches one of them, it is that package's program. */
+/**
+ * The target beside the packages: if its name matches one of them, it is that package's program. Otherwise it is any program of
+ * the packages or of the machine: a runner looks for the packages' programs first, so a launcher's name says nothing.
+ */
 function findStartedDangers(
   packages: readonly string[],
   command: readonly string[],
@@ -70,7 +73,10 @@ function findStartedDangers(
   const more = packageNameDangers('its runner', name, isInterpreter);
   if (more.length > 0) return [...dangers, ...more];
   const isTheirs = /^[\w.@+-]+$/.test(name) && isOfPackage(name, packages);
-  return isTheirs ? dangers.filter(({ severity }) => severity !== 'unchecked') : dangers;
+  if (isTheirs) return dangers.filter(({ severity }) => severity !== 'unchecked');
+  if (dangers.some(({ severity }) => severity !== 'warn')) return dangers;
+  const message = `has its runner start ${quoteWord(name)}, which may be a program of its packages that has this name`;
+  return [...dangers, markUnchecked(message)];
 }
 
 /** The options before the target, read as the runner does. The first unknown one ends the parsing with a refusal. */

@@ -14,7 +14,7 @@ const STATES: { readonly [S in GrantState]: { readonly kind: BadgeKind; readonly
   open: { kind: 'warn', word: 'Open' },
   over: { kind: 'plain', word: 'Over' },
   used_up: { kind: 'plain', word: 'Used up' },
-  changed: { kind: 'plain', word: 'Ended: the connector changed' },
+  changed: { kind: 'plain', word: 'Ended: the connector or server changed' },
   revoked: { kind: 'plain', word: 'Revoked' },
 };
 

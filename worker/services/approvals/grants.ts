@@ -158,10 +158,10 @@ export function revokeGrant(context: ServiceContext, caller: Caller, id: string)
   });
 }
 
-function toGrantRecord({ grant, currentVersion }: ListedGrant, now: string): GrantRecord {
+function toGrantRecord({ grant, isChanged }: ListedGrant, now: string): GrantRecord {
   return {
     id: grant.id,
-    state: stateOf(grant, currentVersion, now),
+    state: stateOf(grant, isChanged, now),
     ...subjectFields(grant),
     owner: ownerName(grant.subjectOwnerId),
     summary: grant.summary,
@@ -179,11 +179,11 @@ function toGrantRecord({ grant, currentVersion }: ListedGrant, now: string): Gra
   };
 }
 
-function stateOf(grant: GrantRow, currentVersion: string | null, now: string): GrantState {
+function stateOf(grant: GrantRow, isChanged: boolean, now: string): GrantState {
   if (grant.revokedAt !== null) return 'revoked';
   if (grant.times !== null && grant.used >= grant.times) return 'used_up';
   if (grant.endsAt <= now) return 'over';
-  return grant.subject === 'connector' && currentVersion !== grant.subjectVersion ? 'changed' : 'open';
+  return isChanged ? 'changed' : 'open';
 }
 
 function grantEvent(
