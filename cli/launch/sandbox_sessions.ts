@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SDK_ENDPOINTS } from '../../shared/net/sdk_endpoints.ts';
 import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
 import { sidecarClient } from '../clients.ts';
 import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
@@ -19,6 +20,8 @@ const sessionReply = z.object({
   ca_pem_path: z.string(),
   listener: z.enum(['namespace', 'gateway']),
   sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
+  /** An earlier sidecar has none. */
+  sdk_endpoints: z.array(z.enum(SDK_ENDPOINTS)).default([]),
 });
 
 const unsealedReply = z.object({ value: z.string() });
@@ -95,5 +98,6 @@ function sandboxSession(reply: z.infer<typeof sessionReply>): SandboxSession {
     listener: reply.listener,
     caPemPath: reply.ca_pem_path,
     sentinels: reply.sentinels,
+    sdkEndpoints: reply.sdk_endpoints,
   };
 }

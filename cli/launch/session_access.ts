@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SDK_ENDPOINTS } from '../../shared/net/sdk_endpoints.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
 import { identify } from '../../machine/process_identity.ts';
@@ -19,6 +20,8 @@ const sessionReply = z.object({
   proxy_url: z.string(),
   ca_bundle_path: z.string(),
   sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
+  /** An earlier sidecar has none. */
+  sdk_endpoints: z.array(z.enum(SDK_ENDPOINTS)).default([]),
 });
 
 /** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
@@ -83,6 +86,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     proxyUrl: proxyUrlFor(reply.proxy_url, reply.session_id, reply.token),
     caBundlePath: reply.ca_bundle_path,
     sentinels: reply.sentinels,
+    sdkEndpoints: reply.sdk_endpoints,
   };
   const end = async (): Promise<void> => {
     try {

@@ -33,8 +33,22 @@ describe('the environment of a container in proxy mode', () => {
     expect(containerEnvironment(session, own)).toMatchObject(own);
   });
 
+  test('leads the SDKs of AWS to the sidecar, unless the caller gives another endpoint', () => {
+    const withAws = { ...session, sdkEndpoints: ['aws'] } as const;
+    const FULL = 'AWS_CONTAINER_CREDENTIALS_FULL_URI';
+    expect(containerEnvironment(withAws, {})).toMatchObject({
+      [FULL]: 'http://127.0.0.1:7421/v1/sdk/aws/credentials',
+      AWS_CONTAINER_AUTHORIZATION_TOKEN: 'Bearer tok',
+    });
+    const given = containerEnvironment(withAws, { [FULL]: 'http://localhost:1/' });
+    expect([given[FULL], given['AWS_CONTAINER_AUTHORIZATION_TOKEN']]).toEqual(['http://localhost:1/', undefined]);
+    expect(containerEnvironment(session, {})).not.toHaveProperty(FULL);
+    const outside = { ...withAws, listener: 'gateway', proxyUrl: 'http://172.17.0.1:7421' } as const;
+    expect(containerEnvironment(outside, {})).not.toHaveProperty(FULL);
+  });
+
   test('has no proxy credential if the session has no token', () => {
-    const env = containerEnvironment({ ...session, token: null }, {});
+    const env = containerEnvironment({ ...session, token: null, sdkEndpoints: ['aws'] }, {});
     expect(Object.keys(env).filter((name) => /^https?_proxy$|TOKEN/i.test(name))).toEqual([]);
   });
 

@@ -1,3 +1,4 @@
+import { type SdkEndpoint, sdkVariables } from '../../shared/net/sdk_endpoints.ts';
 import { isReadByEngine } from '../engine/engine_cli.ts';
 import { CA_VARIABLES, isStripped, mayHoldSentinel, NOT_PROXIED, proxyUrlFor } from './session_environment.ts';
 
@@ -15,6 +16,7 @@ export interface ContainerSession {
   readonly listener: 'namespace' | 'gateway';
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
   readonly relay: boolean;
+  readonly sdkEndpoints?: readonly SdkEndpoint[];
   /** The entries of the user's NO_PROXY that cover no bound host, for a container with a network of its own. */
   readonly exempt?: readonly string[];
 }
@@ -53,6 +55,7 @@ export function containerEnvironment(
   const notProxied = [NOT_PROXIED, ...(session.exempt ?? [])].join(',');
   const placeholders = session.sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByEngine(env));
   return {
+    ...sdkVariablesOf(session, given),
     ...given,
     ...Object.fromEntries(placeholders.map(({ env, value }) => [env, value])),
     ...(session.token === null ? {} : tokenVariables(session, session.token)),
@@ -66,6 +69,15 @@ export function containerEnvironment(
     SVC_SESSION_ID: session.sessionId,
     SVC_URL: origin,
   };
+}
+
+/** None beside endpoints that the caller gives: the session's token would be sent to them. */
+function sdkVariablesOf(
+  { token, proxyUrl, sdkEndpoints = [] }: ContainerSession,
+  given: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  if (token === null || Object.keys(given).some((name) => name.startsWith('AWS_CONTAINER_'))) return {};
+  return sdkVariables(sdkEndpoints, { origin: new URL(proxyUrl).origin, token });
 }
 
 /** Mounted files belong to a user of the host, and git refuses repositories of another user. */

@@ -1,3 +1,4 @@
+import type { SdkEndpoint } from '../../shared/net/sdk_endpoints.ts';
 import type { AllowList, Egress } from '../../shared/model/egress.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
@@ -46,6 +47,7 @@ export interface SandboxSession {
   /** On the host; the only file of the session that a container sees. */
   readonly caPemPath: string;
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
+  readonly sdkEndpoints?: readonly SdkEndpoint[];
 }
 
 /** The sidecar's local API, as launches use it. A refusal is thrown with its message. */

@@ -45,6 +45,22 @@ describe('the environment of a command in a session', () => {
     expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
   });
 
+  test('leads the SDKs of AWS to the sidecar if the session has keys for them, and to nothing else', () => {
+    const inherited = {
+      AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: '/role',
+      AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: '/token',
+      AWS_CONTAINER_AUTHORIZATION_TOKEN: 'of another',
+      AWS_REGION: 'eu-central-1',
+    };
+    expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
+    const env = sessionEnvironment(inherited, { ...session, sdkEndpoints: ['aws'] });
+    expect(Object.entries(env).filter(([name]) => name.startsWith('AWS_') && name !== 'AWS_CA_BUNDLE')).toEqual([
+      ['AWS_CONTAINER_AUTHORIZATION_TOKEN', 'Bearer token'],
+      ['AWS_REGION', 'eu-central-1'],
+      ['AWS_CONTAINER_CREDENTIALS_FULL_URI', 'http://127.0.0.1:7421/v1/sdk/aws/credentials'],
+    ]);
+  });
+
   test('puts a placeholder into NPM_TOKEN', () => {
     const sentinels = [{ env: 'NPM_TOKEN', value: 'stand-in' }];
     expect(sessionEnvironment({}, { ...session, sentinels })['NPM_TOKEN']).toBe('stand-in');

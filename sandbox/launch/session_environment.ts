@@ -1,3 +1,5 @@
+import { FOREIGN_SDK_VARIABLES, type SdkEndpoint, sdkVariables } from '../../shared/net/sdk_endpoints.ts';
+
 /** The facts of a live session that a command needs to use the proxy. */
 export interface SessionAccess {
   readonly sessionId: string;
@@ -7,6 +9,8 @@ export interface SessionAccess {
   readonly caBundlePath: string;
   /** Placeholders of sentinel-swap bindings, each with its variable. */
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
+  /** The SDKs of clouds that get placeholder keys from the sidecar. */
+  readonly sdkEndpoints?: readonly SdkEndpoint[];
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -89,7 +93,9 @@ export function sessionEnvironment(
   for (const { env, value } of session.sentinels) {
     if (mayHoldSentinel(env)) environment[env] = value;
   }
-  return { ...environment, ...proxyVariables(session, exempt), ...caVariables(session.caBundlePath) };
+  const sdk = sdkVariablesOf(session);
+  if (Object.keys(sdk).length > 0) for (const name of FOREIGN_SDK_VARIABLES.aws) delete environment[name];
+  return { ...environment, ...sdk, ...proxyVariables(session, exempt), ...caVariables(session.caBundlePath) };
 }
 
 function proxyVariables(session: SessionAccess, exempt: readonly string[]): Record<string, string> {
@@ -109,6 +115,11 @@ function proxyVariables(session: SessionAccess, exempt: readonly string[]): Reco
     variables[name.toLowerCase()] = session.proxyUrl;
   }
   return variables;
+}
+
+function sdkVariablesOf({ proxyUrl, sdkEndpoints = [] }: SessionAccess): Readonly<Record<string, string>> {
+  const { origin, password } = new URL(proxyUrl);
+  return sdkVariables(sdkEndpoints, { origin, token: decodeURIComponent(password) });
 }
 
 /** The sidecar's own API, such as `$SVC_URL/v1/mcp`. The token is the one in the proxy's URL. */

@@ -30,7 +30,15 @@ import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
 import { checkInput, inputOf } from './request_input.ts';
 import { closeStepScope, openStepScope, recordStepStart, signPlanLock } from './plan_routes.ts';
-import { createSession, endSession, listSessions, resumeSession, showSession } from './session_routes.ts';
+import { AWS_CREDENTIALS_PATH } from '../../shared/net/sdk_endpoints.ts';
+import {
+  awsPlaceholderFor,
+  createSession,
+  endSession,
+  listSessions,
+  resumeSession,
+  showSession,
+} from './session_routes.ts';
 import type { Session } from '../session/session.ts';
 
 const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
@@ -82,6 +90,7 @@ function apiFor(
   });
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
   addConnectorRoutes(app, options);
+  addSdkRoutes(app, options);
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/v1/audit-log/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/v1/borrowed-secrets/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
@@ -133,6 +142,16 @@ function addConnectorRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void
     const run = (request: BoundaryInput) =>
       runFor(caller, 'daemon_request_boundary', c.req.raw.signal, (runner) => operations.request(request, runner));
     return replyOf(input.ok ? await run(input.value) : input);
+  });
+}
+
+/** What the SDKs of clouds ask for on the machine that they run on. It is for sessions only: the host token is not given to SDKs. */
+function addSdkRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
+  app.get(AWS_CREDENTIALS_PATH, (c) => {
+    const caller = c.get('caller');
+    if (caller.kind !== 'session') return errorReply(TOKEN_REQUIRED);
+    const placeholder = awsPlaceholderFor(options, caller.session);
+    return placeholder === null ? errorReply(NOT_BOUND_TO_AWS) : c.json(placeholder);
   });
 }
 
@@ -200,6 +219,10 @@ const TOKEN_MISSING = localError(
   'Give the token in host.token of the state directory as a bearer token.',
 );
 const TOKEN_REQUIRED = localError('unauthenticated', 'Give the session’s token (SVC_TOKEN) as a bearer token.');
+const NOT_BOUND_TO_AWS = localError(
+  'not_found',
+  'No binding signs for AWS: bind a host of AWS with svc binding add HOST --scheme sigv4-resign.',
+);
 const HOST_TOKEN_REQUIRED = localError('host_token_required', "A session's token may not do this.");
 /** Endpoints that run an operation have their own limit (design section 11). */
 const RUNS: ReadonlySet<string> = new Set(['/v1/connector-operations/run', '/v1/sandbox-proxy/requests']);

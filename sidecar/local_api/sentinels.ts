@@ -11,6 +11,15 @@ export function sentinelsOf(
   choice: AccountChoice | null,
 ): { readonly env: string; readonly value: string }[] {
   const sentinels = new Map<string, string>();
+  for (const { emit } of orderBindings(bindings, choice)) {
+    if (emit.mechanism !== 'sentinel-swap' || emit.env === undefined || sentinels.has(emit.env)) continue;
+    sentinels.set(emit.env, emit.sentinel);
+  }
+  return [...sentinels].map(([env, value]) => ({ env, value }));
+}
+
+/** The bindings that a session may use: those with a chosen account, then personal ones, then the enterprise's. */
+export function orderBindings(bindings: readonly HostBinding[], choice: AccountChoice | null): readonly HostBinding[] {
   const groups = [...groupByPattern(bindings)].flatMap(
     ([pattern, group]) => narrowToChosen(choice, pattern, group) ?? [],
   );
@@ -19,11 +28,7 @@ export function sentinelsOf(
   const byDefault = chosen.flatMap((group) => (typeof group.byDefault === 'string' ? [] : group.byDefault));
   const first = [...byDefault, ...chosen.flatMap((group) => group.bindings)];
   const personalFirst = bindings.filter((binding) => !left.has(binding)).toSorted((a, b) => rank(a) - rank(b));
-  for (const { emit } of [...first, ...personalFirst]) {
-    if (emit.mechanism !== 'sentinel-swap' || emit.env === undefined || sentinels.has(emit.env)) continue;
-    sentinels.set(emit.env, emit.sentinel);
-  }
-  return [...sentinels].map(([env, value]) => ({ env, value }));
+  return [...first, ...personalFirst];
 }
 
 function rank(binding: HostBinding): number {

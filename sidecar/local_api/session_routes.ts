@@ -20,6 +20,8 @@ import type { SessionInput } from './inputs.ts';
 import { FLUSH_MS, type LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
 import { findNamedMcpServers } from './named_mcp_servers.ts';
+import type { SdkEndpoint } from '../../shared/net/sdk_endpoints.ts';
+import { awsPlaceholder } from './aws_placeholder.ts';
 import { sentinelsOf } from './sentinels.ts';
 import { sessionRecord } from './session_record.ts';
 
@@ -440,7 +442,15 @@ function formatCreated(
     ca_bundle_path: session.caBundlePath,
     sentinels: sentinelsOf(reachableBindings(options, session), session.choice),
     ...(listener !== null && { listener: listener.listener, listener_port: listener.port }),
+    // An earlier CLI does not know the field.
+    ...(token !== null &&
+      awsPlaceholderFor(options, session) !== null && { sdk_endpoints: ['aws'] satisfies SdkEndpoint[] }),
   };
+}
+
+/** The placeholder keys of AWS for a session; null if no binding that it may use signs. */
+export function awsPlaceholderFor(options: LocalApiOptions, session: Session): ReturnType<typeof awsPlaceholder> {
+  return awsPlaceholder(reachableBindings(options, session), session, options.clock.now());
 }
 
 /** A server learns only of bindings whose host it may reach. */
