@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import type { Server, Socket } from 'node:net';
-import { createServer } from 'node:net';
+import type { Server } from 'node:net';
+import { createServer, Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer } from 'node:tls';
 import type { TlsOptions } from 'node:tls';
@@ -11,7 +11,7 @@ import { listen } from '../../machine/connection/listen.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createAuthority, issueLeaf } from '../tls/certificates.ts';
 import type { DialerOptions } from './dialer.ts';
-import { createDialer } from './dialer.ts';
+import { createDialer, verifyPeer } from './dialer.ts';
 import { TunnelLanes } from './lanes.ts';
 
 const HOST = 'api.example.test';
@@ -240,4 +240,14 @@ test('closed lanes drop every connection, stop dialling, and dial no more', asyn
   lanes.close();
   expect(await taken).toMatchObject({ ok: false, error: { reason: 'upstream_unreachable' } });
   expect(await lanes.dial('', null)).toMatchObject({ ok: false });
+});
+
+test('a verified connection makes no error when it ends', async () => {
+  const socket = new Socket();
+  const before = socket.listenerCount('close');
+  const verified = verifyPeer(socket, 10, 'connect');
+  socket.emit('connect');
+  expect(await verified).toBeNull();
+  expect(socket.listenerCount('close')).toBe(before);
+  socket.destroy();
 });

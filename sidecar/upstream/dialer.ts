@@ -196,8 +196,11 @@ export function verifyPeer(
   return new Promise((resolve) => {
     // One time limit for everything, so that a slow handshake holds resources no longer than a silent upstream.
     const timer = setTimeout(() => socket.destroy(new DialTimeout()), timeoutSeconds * 1000);
+    // Every connection closes at some time, and an error with its stack is not cheap: it is made only while someone waits for it.
+    const onClose = (): void => settle(new DialCancelled());
     const settle = (error: NodeJS.ErrnoException | null): void => {
       clearTimeout(timer);
+      socket.off('close', onClose);
       resolve(error);
     };
     // Never removed: an unhandled error event of a socket ends the process.
@@ -205,7 +208,7 @@ export function verifyPeer(
       settle(error);
       socket.destroy();
     });
-    socket.once('close', () => settle(new DialCancelled()));
+    socket.once('close', onClose);
     socket.once(ready, () => settle(null));
   });
 }
