@@ -290,7 +290,7 @@ describe('a borrowed secret', () => {
     await bind();
     const { credentials, unavailable } = await release();
     expect([credentials, unavailable]).toMatchObject([[], [{ reason: 'credential_unavailable' }]]);
-    expect(await parseReply(errorBody, tryOut())).toMatchObject({ error: { code: 'credential_unavailable' } });
+    expect(await parseReply(errorBody, tryOut())).toMatchObject({ error: { code: 'invalid_input' } });
   });
 
   test('takes no key, no program and no field, so that nobody can name one from there', async () => {

@@ -4,6 +4,7 @@ import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { SecretSource, SourcePlan, SourceRecord } from '../../../shared/wire/secret_sources.ts';
+import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import {
   findSourceAt,
@@ -22,7 +23,7 @@ import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { sealRow } from '../vault/secrets.ts';
 import { keyPlace, mint, mintedForOf, mintEvent, planMint, sourceOf } from './minted_value.ts';
 import type { Minted, MintFailure } from './source_port.ts';
-import { configured } from './source_table.ts';
+import { BORROWED_WHY, configured } from './source_table.ts';
 
 interface SourceToStore {
   readonly path: string;
@@ -141,6 +142,7 @@ export async function testSource(
   if (!found.ok) return found;
   const { path } = place;
   const row = found.value;
+  if (row.source.kind === BORROWED_KIND) return err(fieldError('path', `is of a borrowed secret: ${BORROWED_WHY}`));
   const minted = await mint(context, row);
   const events = [testEvent(caller, row, minted)];
   const recorded = await commit(context, controlChain(caller), async () => ok({ statements: [], events, value: null }));
