@@ -1,4 +1,6 @@
+import type { FieldProblem } from '../../../shared/model/problem.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { bindingShareProblem, mayEndShare } from '../../../shared/sharing/share_rules.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
@@ -29,7 +31,8 @@ import {
   type ShareRow,
   type ShownShare,
 } from '../../store/people/shares.ts';
-import { toRecord as toBindingRecord } from '../bindings/host_bindings.ts';
+import { credentialPaths, toRecord as toBindingRecord } from '../bindings/host_bindings.ts';
+import { findSourceAt } from '../../store/sources/secret_sources.ts';
 import { listReceived, type Received } from './shared_bindings.ts';
 
 type SharesQuery = z.output<typeof sharesQuery>;
@@ -43,7 +46,7 @@ export async function createShare(
   return commit(context, controlChain(caller), async () => {
     const binding = await findHostBinding(context.database, [caller.userId, caller.enterpriseId], input.binding_id);
     if (binding === null) return err(noBinding(input.binding_id));
-    const problem = bindingShareProblem(toBindingRecord(binding));
+    const problem = bindingShareProblem(toBindingRecord(binding)) ?? (await borrowProblem(context, binding));
     if (problem !== null) return err(notSharable(binding, problem));
     const receiver = await findReceiver(context, caller, input);
     if (!receiver.ok) return receiver;
@@ -230,7 +233,17 @@ function noShare(id: string): ApiError {
   return apiError('not_found', `there is no share ${id}: list them with GET /v1/shares`);
 }
 
-function notSharable({ id }: HostBindingRow, { field, message }: { field: string; message: string }): ApiError {
+/** The value of a borrowed secret is on the machine of its owner. */
+async function borrowProblem({ database }: ServiceContext, binding: HostBindingRow): Promise<FieldProblem | null> {
+  const { ownerId } = binding;
+  const paths = credentialPaths(toBindingRecord(binding));
+  const sources = await Promise.all(paths.map((path) => findSourceAt(database, { ownerId, path })));
+  if (!sources.some((source) => source?.source.kind === BORROWED_KIND)) return null;
+  const message = 'is a borrowed secret, which only the machine of its owner gives: store one, or have it minted';
+  return { field: 'credential_ref', message };
+}
+
+function notSharable({ id }: HostBindingRow, { field, message }: FieldProblem): ApiError {
   const text = `the binding ${id} cannot be shared: ${field} ${message}`;
   return apiError('invalid_input', text, {
     fields: [{ field: 'binding_id', message: `cannot be shared: ${field} ${message}` }],

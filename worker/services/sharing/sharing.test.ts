@@ -270,6 +270,14 @@ describe('who may share what with whom', () => {
     const foreign = await parseReply(groupRecord, stranger.call('POST', '/v1/groups', { name: 'Theirs' }));
     expect(await outcome(share(member, id, { group_id: foreign.id }))).toBe('invalid_input');
   });
+
+  test('and none whose secret is borrowed, because only its owner’s machine has the value', async () => {
+    const { id } = await bind(owner);
+    const source = { path: 'user/own-name-of-it', source: { kind: 'borrowed' } };
+    expect(await outcome(owner.call('POST', '/v1/secret-sources', source))).toBe(200);
+    const refused = await share(owner, id, { user_id: member.caller.userId });
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('is a borrowed secret')]);
+  });
 });
 
 describe('groups', () => {
