@@ -370,10 +370,10 @@ describe('a source', () => {
   });
 });
 
-describe('a dry run', () => {
-  const plan = (body: object) => control.asUser('POST', '/v1/secret-sources/dry-run', body);
-  const laterBy = (seconds: number) => new Date(control.clock.now() + seconds * 1000).toISOString();
+const plan = (body: object) => control.asUser('POST', '/v1/secret-sources/dry-run', body);
+const laterBy = (seconds: number) => new Date(control.clock.now() + seconds * 1000).toISOString();
 
+describe('a dry run', () => {
   test('says what a stored source would mint, asks nobody and leaves no trace', async () => {
     await put();
     const reply = await plan({ path: REF.path });
