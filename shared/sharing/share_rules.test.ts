@@ -45,8 +45,9 @@ describe('what is shared is in force', () => {
   });
 });
 
+const slot = (id: string, host: string, sentinel = '') => ({ id, host, sentinel });
+
 describe('beside the receiver’s own and the enterprise’s bindings', () => {
-  const slot = (id: string, host: string, sentinel = '') => ({ id, host, sentinel });
   const admitted = (own: Parameters<typeof admitShared>[0], shared: ReturnType<typeof slot>[]) =>
     admitShared(own, shared).map(({ id }) => id);
 
