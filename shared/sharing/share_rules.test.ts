@@ -47,10 +47,10 @@ describe('what is shared is in force', () => {
 
 const slot = (id: string, host: string, sentinel = '') => ({ id, host, sentinel });
 
-describe('beside the receiver’s own and the enterprise’s bindings', () => {
-  const admitted = (own: Parameters<typeof admitShared>[0], shared: ReturnType<typeof slot>[]) =>
-    admitShared(own, shared).map(({ id }) => id);
+const admitted = (own: Parameters<typeof admitShared>[0], shared: ReturnType<typeof slot>[]) =>
+  admitShared(own, shared).map(({ id }) => id);
 
+describe('beside the receiver’s own and the enterprise’s bindings', () => {
   test('a personal binding replaces what is shared for its pattern', () => {
     const own = [{ ...slot('own', 'a.test', 'sk-1'), owner: 'personal' }];
     expect(admitted(own, [slot('x', 'a.test'), slot('y', 'b.test')])).toEqual(['y']);
