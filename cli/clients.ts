@@ -43,9 +43,12 @@ function notRunningError(home: string): CliError {
 
 /**
  * A client for the control API, as the signed-in user, else as the local owner. A sign-in's tokens are sent only to its own
- * origin, and the local key only to a control plane on this machine.
+ * origin, and the local key only to a control plane on this machine. What can do without it goes on for a service account.
  */
 export function controlClient(context: CliContext, options: GlobalOptions): HttpClient {
+  if (options.withoutUser === true) {
+    throw new CliError(EXIT.unreachable, 'a service account cannot use the API of the control plane');
+  }
   const origin = controlUrlOf(context, options);
   const home = homeOf(context, options);
   if (readSignIn(home)?.control_url === origin) {

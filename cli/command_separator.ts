@@ -20,6 +20,27 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
     '--login',
     AGENT_FLAG,
   ]),
+  join: new Set([
+    ...GLOBAL_WITH_VALUE,
+    '--service-account',
+    '--token-file',
+    '--token-variable',
+    '--audience',
+    '--minutes',
+    '--upstream-ca',
+    '--resolve',
+    '--name',
+    '--ttl',
+    '--mcp',
+    '--keep-env',
+    '--allow',
+    '--allow-only',
+    '--plain-http',
+    '--use',
+    '--egress',
+    '--sandbox-read',
+    '--sandbox-write',
+  ]),
   launch: new Set([
     ...GLOBAL_WITH_VALUE,
     '--sandbox',
@@ -43,9 +64,9 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 
 /**
- * Inserts `--` before the command of `svc run` and `svc launch` if the user left it out. Everything after the command's first
+ * Inserts `--` before the command of `svc run`, `svc join` and `svc launch` if the user left it out. Everything after the command's first
  * word belongs to the command: `svc run agent --json` passes `--json` to the agent. Where that word is the name of an agent's
- * profile, both run the agent by its profile; after a `--` of the user's own it is a command like any other. Everything
+ * profile, `run` and `launch` run the agent by its profile; after a `--` of the user's own it is a command like any other. Everything
  * after the name in `svc NAME` belongs to the agent, including `--help` and `--`.
  */
 export function withCommandSeparator(argv: readonly string[], isAgent: (word: string) => boolean): readonly string[] {
@@ -57,7 +78,7 @@ export function withCommandSeparator(argv: readonly string[], isAgent: (word: st
     if (word.startsWith('-')) {
       if ((runner === null ? GLOBAL_WITH_VALUE : optionsWithValue(runner)).has(word)) index += 1;
     } else if (runner !== null) {
-      if (isAgent(word)) return [...before, `${AGENT_FLAG}=${word}`, '--', ...after];
+      if (runner !== 'join' && isAgent(word)) return [...before, `${AGENT_FLAG}=${word}`, '--', ...after];
       return [...before, '--', ...after];
     } else if (Object.hasOwn(WITH_VALUE, word)) {
       runner = word;

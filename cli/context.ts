@@ -49,6 +49,8 @@ export interface GlobalOptions {
   readonly home?: string;
   readonly control?: string;
   readonly json?: boolean;
+  /** Set by `svc join`, by no option: a sidecar runs on the state directory, and no user is signed in. */
+  readonly withoutUser?: boolean;
 }
 
 /** Reads the settings from the environment; the error names every invalid one. */

@@ -4,7 +4,7 @@ export const EXIT = {
   failed: 1,
   usage: 2,
   unreachable: 3,
-  /** `svc run`, `svc launch`: svc could not start the command. */
+  /** `svc run`, `svc join`, `svc launch`: svc could not start the command. */
   notStarted: 125,
   notExecutable: 126,
   notFound: 127,
@@ -16,7 +16,7 @@ export const EXIT_CODE_ROWS: readonly (readonly [string, string])[] = [
   ['2', 'the command line or a setting is invalid'],
   ['3', 'svc is not running, or the control plane cannot be reached'],
   [
-    '`run`, `launch`',
+    '`run`, `join`, `launch`',
     "the command's own exit status; 128 + n if signal n ended it; 125 if svc could not start it, 126 if it cannot be executed, 127 if it is not found",
   ],
 ];

@@ -41,6 +41,7 @@ const GROUPS: readonly Group[] = [
   [['agents'], async () => (await import('./agents/agents_commands.ts')).addAgentsCommand],
   ...Object.keys(AGENT_TITLES).map(agentGroup),
   [['run'], async () => (await import('./launch/run_command.ts')).addRunCommand],
+  [['join'], async () => (await import('./service_accounts/join_command.ts')).addJoinCommand],
   [['launch'], async () => (await import('./launch/launch_command.ts')).addLaunchCommand],
   [['sandbox'], async () => (await import('./sandbox/sandbox_command.ts')).addSandboxCommands],
   [['allow'], async () => (await import('./launch/hosts/allow_command.ts')).addAllowCommand],

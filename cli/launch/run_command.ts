@@ -1,4 +1,4 @@
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
@@ -8,11 +8,30 @@ import { runInSession, type RunOptions } from './run_in_session.ts';
 
 /** `svc run -- COMMAND`. */
 export function addRunCommand(line: CommandLine, signals: SignalSource): void {
-  const run = line.program
+  const plain = line.program
     .command('run')
     .description('run a command, or an agent by its name (`svc agents`); its HTTPS goes through the proxy')
     .usage('[options] -- COMMAND [ARGUMENT...], or [options] AGENT [ARGUMENT...]')
-    .argument('<command...>', 'the command and its arguments, after --')
+    .argument('<command...>', 'the command and its arguments, after --');
+  const run = withSessionOptions(plain)
+    .option('--no-sandbox', 'agents: run without the sandbox that is their default')
+    .option('--login <name>', 'agents: use this one of its logins, such as key, subscription or account')
+    .option('--quiet', 'agents: do not print the number of requests at the end')
+    .addOption(new Option(`${AGENT_FLAG} <name>`).hideHelp());
+  handle<RunOptions>(line, run, async (call) => {
+    const [command = '', ...args] = call.args;
+    if (call.options.agent !== undefined) {
+      // Loaded on use, so that a run of a command starts faster.
+      const { runAgent } = await import('../agents/agent_run.ts');
+      return runAgent(call, signals, call.options.agent, args);
+    }
+    return (await runInSession(call, signals, { command, args })).status;
+  });
+}
+
+/** Adds the options of a command's session, which no agent's profile is needed for. */
+export function withSessionOptions(command: Command): Command {
+  return command
     .option('--name <text>', 'a name for the session')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
     .option('--mcp <server>', 'let the command use this MCP server (repeatable)', collectValue)
@@ -37,24 +56,11 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
       '--sandbox',
       'run it in a sandbox: its folder, its programs, and no network but the proxy (Linux, bubblewrap)',
     )
-    .option('--no-sandbox', 'agents: run without the sandbox that is their default')
     .option('--sandbox-read <path>', 'also show this path in the sandbox, read-only (repeatable)', collectValue)
     .option('--sandbox-write <path>', 'also show this path in the sandbox, writable (repeatable)', collectValue)
     .option(
       '--egress <reach>',
       'hosts that a sandbox reaches: open (all, default), sealed (bound and allowed ones), or sealed,public (all public ones)',
     )
-    .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
-    .option('--login <name>', 'agents: use this one of its logins, such as key, subscription or account')
-    .option('--quiet', 'agents: do not print the number of requests at the end')
-    .addOption(new Option(`${AGENT_FLAG} <name>`).hideHelp());
-  handle<RunOptions>(line, run, async (call) => {
-    const [command = '', ...args] = call.args;
-    if (call.options.agent !== undefined) {
-      // Loaded on use, so that a run of a command starts faster.
-      const { runAgent } = await import('../agents/agent_run.ts');
-      return runAgent(call, signals, call.options.agent, args);
-    }
-    return (await runInSession(call, signals, { command, args })).status;
-  });
+    .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium');
 }

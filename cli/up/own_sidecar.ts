@@ -67,7 +67,8 @@ export async function revokeSidecar(user: HttpClient, id: string, timeoutMs?: nu
   if (reply.status !== 204 && reply.status !== 404) throw errorOfReply('the control plane', reply);
 }
 
-function holdsEvents(spool: string): boolean {
+/** True if the spool in this directory has events that the control plane has not accepted. */
+export function holdsEvents(spool: string): boolean {
   const names = statSync(spool, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(spool);
   return names.some((name) => statSync(join(spool, name)).size > 0);
 }

@@ -21,12 +21,13 @@ const IPV4 = '127.0.0.1';
 /** Browsers try it first for the console's name. */
 const IPV6 = '::1';
 
-interface SidecarOptions {
-  readonly proxyPort: string;
+/** The options of a sidecar about its upstreams. */
+export interface UpstreamOptions {
   readonly upstreamCa?: readonly string[];
   readonly resolve?: readonly string[];
   readonly denyPrivateUpstreams?: boolean;
 }
+type SidecarOptions = UpstreamOptions & { readonly proxyPort: string };
 type UpOptions = SidecarOptions & {
   readonly controlPort: string;
   readonly registryUrl?: string;
@@ -53,8 +54,14 @@ export function addUpCommands(line: CommandLine): void {
 }
 
 function sidecarOptions(command: Command): Command {
+  return withUpstreamOptions(
+    command.option('--proxy-port <port>', 'port of the sidecar; 0 means any free port', String(DEFAULT_PROXY_PORT)),
+  );
+}
+
+/** Adds {@link UpstreamOptions}. */
+export function withUpstreamOptions(command: Command): Command {
   return command
-    .option('--proxy-port <port>', 'port of the sidecar; 0 means any free port', String(DEFAULT_PROXY_PORT))
     .option('--upstream-ca <file>', 'PEM file with extra root certificates for upstreams (repeatable)', collectValue)
     .option(
       '--resolve <host[:port]:address[:port]>',
@@ -138,7 +145,7 @@ async function startSidecar(call: Call<SidecarOptions>): Promise<number> {
 }
 
 /** Reads and checks the command line and the environment before anything is changed. */
-function prepareOptions(call: Call<SidecarOptions>) {
+export function prepareOptions(call: Call<SidecarOptions>) {
   const { context, options } = call;
   const settings = settingsOf(context);
   const upstreamCa = (options.upstreamCa ?? []).map((file) => resolve(context.workingDirectory, file));

@@ -50,7 +50,7 @@ export function pinsOfControl(resolve: readonly string[]): readonly string[] {
 
 /** The sidecar's program, for the local control plane or the one that `--control` names. */
 export function sidecarProgram(
-  context: CliContext,
+  context: Pick<CliContext, 'env' | 'compileCache'>,
   options: ProgramOptions & {
     readonly controlUrl: string;
     readonly resolve: readonly string[];
@@ -90,7 +90,7 @@ interface NodeProgramPlan {
   readonly log: RotatingLog;
 }
 
-function nodeProgram(context: CliContext, plan: NodeProgramPlan): ProgramSpec {
+function nodeProgram(context: Pick<CliContext, 'env' | 'compileCache'>, plan: NodeProgramPlan): ProgramSpec {
   const { port: held, descriptors } = plan.held;
   const sockets = descriptors.length === 0 ? [] : ['--listen-fds', String(descriptors.length)];
   return {

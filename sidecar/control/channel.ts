@@ -16,7 +16,7 @@ import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type McpToolsReport, mcpToolsReported } from '../../shared/wire/mcp/mcp_tools.ts';
 import type { Clock } from '../../shared/model/clock.ts';
-import { callToken } from './call_token.ts';
+import { callToken } from '../../machine/call_token.ts';
 import { mayAskProvider } from './connector_reference.ts';
 import { channelFailure, type ChannelFailure } from './channel_failure.ts';
 import type {

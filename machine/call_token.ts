@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type CryptoKey, SignJWT } from 'jose';
-import { CALL_TYP, MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
-import { sha256 } from '../../machine/sha256.ts';
+import { CALL_TYP, MAX_CALL_SECONDS } from '../shared/wire/channel.ts';
+import { sha256 } from './sha256.ts';
 
 /** What a call's token is bound to. */
 interface CallFacts {
