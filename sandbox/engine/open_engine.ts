@@ -21,7 +21,7 @@ export async function openPodman(env: Environment): Promise<Result<ContainerRunt
 
 /**
  * The engine to use: the one that is named, here or by SVC_SANDBOX_ENGINE; else Docker; else podman, unless the caller's environment
- * names an engine of Docker. Where neither works, the reason is Docker's, and podman's if it is installed.
+ * or configuration names an engine of Docker. Where neither works, the reason is Docker's, and podman's if it is installed.
  */
 export async function openEngine(
   env: Environment,
@@ -31,6 +31,8 @@ export async function openEngine(
   if (wanted === 'podman') return openPodman(env);
   const docker = await openDocker(env);
   if (docker.ok || wanted === 'docker' || namesDocker(env)) return docker;
+  // A context of the person's configuration names it.
+  if (docker.error.reason === 'engine_remote') return docker;
   const podman = await openPodman(env);
   if (podman.ok || podman.error.reason !== 'engine_missing')
     return podman.ok ? podman : err(both(docker.error, podman.error));

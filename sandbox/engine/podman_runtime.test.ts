@@ -60,6 +60,14 @@ describe('the engine that is meant', () => {
     expect(podman.uses()).toEqual([]);
   });
 
+  test('is not podman where a context of the configuration names a Docker on another machine', async () => {
+    const docker = new FakeDocker();
+    docker.on('context', `echo '"tcp://build.example.test:2376"'`);
+    const both = { ...docker.env(), PATH: `${docker.folder}:${podman.folder}` };
+    expect(await openEngine(both)).toMatchObject({ ok: false, error: { reason: 'engine_remote' } });
+    await docker.remove();
+  });
+
   test('is podman where it is named, even if Docker answers', async () => {
     const docker = new FakeDocker();
     await docker.listen();
