@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CONTAINER_ID, containerJson, FakeDocker } from '../launch/testing/fake_docker.ts';
@@ -63,8 +63,13 @@ describe('the engine that is meant', () => {
   test('is not podman where a context of the configuration names a Docker on another machine', async () => {
     const docker = new FakeDocker();
     docker.on('context', `echo '"tcp://build.example.test:2376"'`);
-    const both = { ...docker.env(), PATH: `${docker.folder}:${podman.folder}` };
+    writeFileSync(join(docker.folder, 'config.json'), '{"currentContext":"far"}');
+    const both = {
+      ...docker.env({ DOCKER_HOST: '', DOCKER_CONFIG: docker.folder }),
+      PATH: `${docker.folder}:${podman.folder}`,
+    };
     expect(await openEngine(both)).toMatchObject({ ok: false, error: { reason: 'engine_remote' } });
+    expect(podman.uses()).toEqual([]);
     await docker.remove();
   });
 
