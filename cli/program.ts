@@ -27,6 +27,10 @@ const GROUPS: readonly Group[] = [
   [['account'], async () => (await import('./members/delete_account.ts')).addAccountCommands],
   [['members', 'enterprise'], async () => (await import('./members/members_commands.ts')).addMembersCommands],
   [['group'], async () => (await import('./members/group_commands.ts')).addGroupCommands],
+  [
+    ['service-account'],
+    async () => (await import('./service_accounts/service_account_commands.ts')).addServiceAccountCommands,
+  ],
   [['share'], async () => (await import('./members/share_commands.ts')).addShareCommands],
   [['keys'], async () => (await import('./vault/keys_commands.ts')).addKeysCommands],
   [['vault'], async () => (await import('./vault/vault_commands.ts')).addVaultCommands],

@@ -123,7 +123,7 @@ function refusalFixes(
     const change = `If this job should join, an admin changes the rules: svc api PUT /v1/service-accounts/${serviceAccount}`;
     return [...claims.slice(0, MOST_SHOWN).map(line), change];
   }
-  if (reason === 'unknown_service_account') return ['Admins list them: svc api GET /v1/service-accounts'];
+  if (reason === 'unknown_service_account') return ['Admins list them: svc service-account list'];
   if (reason === 'expired' || reason === 'used_before') {
     return ['Join once for each token. A token in a file or a variable is as old as the job.'];
   }

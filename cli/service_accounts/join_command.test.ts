@@ -124,7 +124,7 @@ describe('a refused join', () => {
     [{ reason: 'audience' }, 'The token says: aud = "other"'],
     [{ reason: 'issuer' }, 'The token says: iss = "https://issuer.example.test"'],
     [{ reason: 'claims', claims: ['repository', 'ref'] }, 'The token says: ref = (nothing)'],
-    [{ reason: 'unknown_service_account' }, 'svc api GET /v1/service-accounts'],
+    [{ reason: 'unknown_service_account' }, 'svc service-account list'],
     [{ reason: 'used_before' }, 'Join once for each token'],
   ])('for %j says what the token has', async (details, words) => {
     const done = await joinWith([], GITHUB, refused(details));

@@ -125,7 +125,7 @@ function readWanted({ context, options }: Call<JobOptions>): Wanted {
   const serviceAccount = joinInput.shape.service_account.safeParse(options.serviceAccount);
   if (!serviceAccount.success) {
     throw new CliError(EXIT.usage, '--service-account is not an id: usr_ and 26 characters', [
-      'Admins find it: svc api GET /v1/service-accounts',
+      'Admins find it: svc service-account list',
     ]);
   }
   const minutes = joinInput.shape.minutes.safeParse(

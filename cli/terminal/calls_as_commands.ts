@@ -29,6 +29,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/mcp-servers', 'svc mcp list'],
   ['GET /v1/members', 'svc members list'],
   ['GET /v1/secrets', 'svc secret list'],
+  ['GET /v1/service-accounts', 'svc service-account list'],
   ['GET /v1/shares', 'svc share list'],
   ['GET /v1/tokens', 'svc token list'],
   ['GET /v1/tunnel-hosts', 'svc tunnel list'],
