@@ -2,6 +2,7 @@ import type { Mutation } from '../mutation.ts';
 
 const RULES = 'shared/join/claims_policy.test.ts';
 const JOIN = 'worker/tokens/join/join_sidecar.test.ts';
+const COMMAND = 'cli/service_accounts/join_command.test.ts';
 
 /** Checks of the tokens with which jobs join. */
 export const SERVICE_ACCOUNT_MUTATIONS: readonly Mutation[] = [
@@ -28,5 +29,29 @@ export const SERVICE_ACCOUNT_MUTATIONS: readonly Mutation[] = [
     text: 'return audiences.length === 1 && audiences[0] === audience;',
     replacement: 'return audiences.includes(audience);',
     tests: [JOIN],
+  },
+  {
+    row: 'Service accounts',
+    holds: 'a job’s command does not inherit what requests tokens',
+    file: 'cli/service_accounts/job_token.ts',
+    text: 'const hidden = new Set([REQUEST_URL, REQUEST_TOKEN, ',
+    replacement: 'const hidden = new Set([REQUEST_URL, ',
+    tests: [COMMAND],
+  },
+  {
+    row: 'Service accounts',
+    holds: 'the token that requests tokens is sent over https alone',
+    file: 'cli/service_accounts/job_token.ts',
+    text: "(url.protocol !== 'https:' && !(",
+    replacement: "(false && url.protocol !== 'https:' && !(",
+    tests: [COMMAND],
+  },
+  {
+    row: 'Service accounts',
+    holds: 'a state directory that holds something is not a job’s, which is deleted',
+    file: 'cli/service_accounts/job_home.ts',
+    text: 'if (existsSync(home) && readdirSync(home).length > 0) {',
+    replacement: 'if (false && existsSync(home) && readdirSync(home).length > 0) {',
+    tests: [COMMAND],
   },
 ];
