@@ -22,6 +22,7 @@ const LONG = [
   'e2e/console/walk_on_node.test.ts',
   'e2e/console/walk_on_workerd.test.ts',
   'e2e/containers/agent_matrix.test.ts',
+  'e2e/containers/podman.test.ts',
   'e2e/indistinguishable.test.ts',
   'e2e/matrix/matrix.test.ts',
   'e2e/matrix/upstream_proxy.test.ts',
