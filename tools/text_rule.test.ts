@@ -15,6 +15,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'shared/connect/arg_problem.ts': [2, 'what can be sent in a path, and well-formed text'],
   'shared/connect/graphql_document.ts': [1, 'what GraphQL servers read in more than one way'],
   'shared/connect/json_values.ts': [2, 'what ends a string in C'],
+  'shared/enforce/json_request.ts': [1, 'what ends a string in C'],
   'shared/inject/inject.ts': [1, 'what can be written into a header'],
   'shared/mcp/command_dangers.ts': [1, 'what an argument of a process can hold'],
   'shared/mcp/consent_hash.ts': [1, 'canonical JSON holds no lone surrogate'],

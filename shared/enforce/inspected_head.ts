@@ -24,5 +24,5 @@ export function findBodyFault({ fields }: InspectedRequest, type: RegExp): strin
   const types = fields.filter(({ name }) => name === 'content-type').map(({ value }) => value);
   return types.length === 1 && type.test(types[0] ?? '')
     ? null
-    : 'its body has to be one JSON object, and its only Content-Type application/json, in UTF-8';
+    : 'its body has to be one JSON object in UTF-8, and its only Content-Type application/json';
 }

@@ -15,7 +15,7 @@ describe('a request whose JSON body decides', () => {
   test.each([
     [{}],
     [{ fields: [{ name: 'content-type', value: 'application/json; charset=utf-8' }] }],
-    [{ fields: [{ name: 'content-type', value: 'application/vnd.api+json' }] }],
+    [{ fields: [{ name: 'content-type', value: 'application/json;charset="UTF-8"' }] }],
     [{ fields: [], hasBody: false }],
     [{ query: 'page=2&amounts=3' }],
   ])('is read: %j', (changes) => {
@@ -28,6 +28,12 @@ describe('a request whose JSON body decides', () => {
     [{ fields: [{ name: 'content-type', value: 'application/x-www-form-urlencoded' }] }, 'its body has to be'],
     [{ fields: [{ name: 'content-type', value: 'application/json; charset=utf-16' }] }, 'its body has to be'],
     [{ fields: [{ name: 'content-type', value: 'application/json, text/plain' }] }, 'its body has to be'],
+    // Servers that do not know these ignore the body.
+    [{ fields: [{ name: 'content-type', value: 'application/vnd.api+json' }] }, 'its body has to be'],
+    [{ fields: [{ name: 'content-type', value: 'Application/JSON' }] }, 'its body has to be'],
+    [{ fields: [{ name: 'content-type', value: 'application/json; charset="utf-8' }] }, 'its body has to be'],
+    [{ fields: [{ name: 'content-type', value: 'application/json; charset=utf-8"' }] }, 'its body has to be'],
+    [{ fields: [{ name: 'content-type', value: 'application/json\t; charset=utf-8' }] }, 'its body has to be'],
     [{ fields: [JSON_FIELD, JSON_FIELD] }, 'its body has to be'],
     [{ fields: [JSON_FIELD, { name: 'content-encoding', value: 'gzip' }] }, 'its body is encoded'],
     [{ fields: [JSON_FIELD, { name: 'upgrade', value: 'websocket' }] }, 'an upgraded connection'],
@@ -38,6 +44,11 @@ describe('a request whose JSON body decides', () => {
     [{ query: 'refund%5Bat_amount%5D=1' }, 'servers may read'],
     [{ query: 'Refund.At-Amount=1', hasBody: false, fields: [] }, 'servers may read'],
     [{ query: 'refund=x' }, 'servers may read'],
+    [{ query: 'at_amount[0]=1' }, 'servers may read'],
+    [{ query: 'at_amount%5B%5D%5B0%5D=1' }, 'servers may read'],
+    [{ query: 'at_amount.0=1' }, 'servers may read'],
+    [{ query: 'at_amount%00x=1' }, 'servers may read'],
+    [{ query: 'refund[at_amount][0]=1' }, 'servers may read'],
   ])('is refused, because a server could read it in another way: %j', (changes, message) => {
     expect(fault(changes)).toContain(`json_unreadable: the request is refused: ${message}`);
   });

@@ -4,8 +4,13 @@ import { err, ok, type Result } from '../model/result.ts';
 import { methodOverridesOfQuery } from '../net/http/method_override.ts';
 import { findBodyFault, findHeadFault, type InspectedRequest } from './inspected_head.ts';
 
-/** Types that JSON Merge Patch and vendors use are read as JSON too. */
-const JSON_TYPE = /^application\/(?:[a-z0-9][a-z0-9._-]*\+)?json(?:[ \t]*;[ \t]*charset="?utf-8"?)?[ \t]*$/i;
+/**
+ * Exactly as clients write it. A server that does not know the type ignores the body and uses its defaults: Gin compares it
+ * with its letter case, Express and Rails read no other `+json`, and Express no parameter that is malformed.
+ */
+const JSON_TYPE = /^application\/json(?:; ?charset=(?:[Uu][Tt][Ff]-8|"[Uu][Tt][Ff]-8"))?$/;
+/** A pointer has fewer names. The rest of a parameter's name is not read, so that a long one costs little. */
+const MOST_PARTS = 32;
 
 /**
  * Checks a request whose JSON body decides which operation it is, before the body is read: a server must not take a value at
@@ -24,11 +29,21 @@ function findQueryFault({ method, query }: InspectedRequest, pointers: readonly 
   if (query === null) return null;
   if (methodOverridesOfQuery(method, query).length > 0)
     return 'the query parameter _method can turn it into another request';
-  const names = new Set(Array.from(new URLSearchParams(query.replaceAll(';', '&')).keys(), (name) => foldName(name)));
+  const sent = Array.from(new URLSearchParams(query.replaceAll(';', '&')).keys());
+  const names = new Set(sent.flatMap(foldParameter));
   const isSent = (pointer: string): boolean =>
     foldPointer(pointer)
       .flat()
       .some((name) => names.has(name));
   const taken = pointers.find(isSent);
   return taken === undefined ? null : `servers may read ${taken} from its query: send it in the body only`;
+}
+
+/**
+ * The folded names that servers could take for a parameter's: its own, and where it continues, what is before that. `a[0]` and
+ * `a.0` are a list at `a`, which some servers read as its one item; C ends a name at NUL.
+ */
+function foldParameter(name: string): readonly string[] {
+  const parts = name.split(/[[.\p{Cc}]/u, MOST_PARTS).map(foldName);
+  return [foldName(name), ...parts.map((_part, at) => parts.slice(0, at + 1).join(''))];
 }

@@ -128,6 +128,22 @@ export const JSON_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: UNREADABLE,
+    holds: 'a ruled name with an index is one in the query',
+    file: CONTRACT,
+    text: 'return [foldName(name), ...parts.map',
+    replacement: 'return [foldName(name), ...parts.slice(1, 1).map',
+    tests: [CONTRACT_TEST],
+  },
+  {
+    row: UNREADABLE,
+    holds: 'a body is sent as a type that every server knows',
+    file: CONTRACT,
+    text: 'const JSON_TYPE = /^application\\/json(?:',
+    replacement: 'const JSON_TYPE = /^application\\/(?:[a-z.]+[+])?json(?:',
+    tests: [CONTRACT_TEST],
+  },
+  {
+    row: UNREADABLE,
     holds: 'the query does not name another method',
     file: CONTRACT,
     text: 'methodOverridesOfQuery(method, query).length > 0',
