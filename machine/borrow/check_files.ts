@@ -84,7 +84,9 @@ function findFile(path: string, as: RunsAs): Result<FoundFile, string> {
     if (stats.value.isSymbolicLink()) {
       links += 1;
       if (links > MOST_LINKS) return err(`${path} leads in a circle of links.`);
-      const target = resolve(dirname(next), readlinkSync(next));
+      const read = readLink(next);
+      if (!read.ok) return read;
+      const target = resolve(dirname(next), read.value);
       isSystems &&= as.uid !== 0 || SYSTEM_FOLDERS.test(target);
       todo = [...partsOf(target), ...todo];
       here = parse(target).root;
@@ -107,6 +109,14 @@ function statOf(path: string): Result<Stats, string> {
     return ok(lstatSync(path));
   } catch (error) {
     return err(`${path} cannot be looked at (${errorCode(error) || 'unknown error'}).`);
+  }
+}
+
+function readLink(path: string): Result<string, string> {
+  try {
+    return ok(readlinkSync(path));
+  } catch (error) {
+    return err(`${path} cannot be read (${errorCode(error) || 'unknown error'}).`);
   }
 }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,6 +54,28 @@ test('tells how a program failed, and keeps what it said apart', async () => {
     ok: false,
     error: { message: 'could not be started (ENOENT)', stderr: '' },
   });
+});
+
+test('tells that a program could not be started, also where starting throws', async () => {
+  expect(await run('', { args: ['a\0b'] })).toEqual({
+    ok: false,
+    error: { message: 'could not be started (ERR_INVALID_ARG_VALUE)', stderr: '' },
+  });
+});
+
+test.runIf(process.platform === 'linux')('tells that no descriptor is free to start a program', () => {
+  const script = `
+    const { openSync } = require('node:fs');
+    import(${JSON.stringify(new URL('run_program.ts', import.meta.url).href)}).then(async ({ runProgram }) => {
+      const wanted = { program: '/bin/true', args: [], env: {}, timeoutMs: 20000, maxBytes: 100 };
+      await runProgram(wanted);
+      try { for (;;) openSync('/dev/null', 'r'); } catch {}
+      const got = await runProgram(wanted);
+      process.stdout.write(got.ok ? 'ran' : got.error.message);
+    });`;
+  const limited = ['-c', 'ulimit -n 200 && exec "$@"', 'sh', process.execPath, '-e', script];
+  const got = spawnSync('/bin/sh', limited, { encoding: 'utf8', timeout: 20_000 });
+  expect(`${got.status} ${got.stdout}`).toBe('0 could not be started (EMFILE)');
 });
 
 test('kills a program that takes too long, with what it started', async () => {

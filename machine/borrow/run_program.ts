@@ -1,5 +1,7 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
+import { errorCode } from '../../shared/model/error_code.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 
 export interface ProgramRun {
@@ -28,11 +30,27 @@ const DRAIN_MS = 500;
  * Runs a program to its end and returns its output. It has no terminal and no input, and works in `/`, where no file of a
  * project can change what it does. At the time limit, or when it writes too much, it is killed with everything in its process group.
  */
-export function runProgram(run: ProgramRun, stop?: AbortSignal): Promise<Result<Buffer, RunFailure>> {
-  return new Promise((resolve) => {
-    const { program, args, env } = run;
-    const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
+export async function runProgram(run: ProgramRun, stop?: AbortSignal): Promise<Result<Buffer, RunFailure>> {
+  const started = await startProgram(run);
+  return started.ok ? superviseProgram(started.value, run, stop) : started;
+}
+
+type Started = ChildProcessByStdio<null, Readable, Readable>;
+
+/** Some errors are thrown (ETXTBSY), others are an event, and without a free descriptor (EMFILE) the child has no streams. */
+async function startProgram({ program, args, env }: ProgramRun): Promise<Result<Started, RunFailure>> {
+  const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
+  try {
     const child = spawn(program, [...args], { cwd: '/', env: { ...env }, stdio, detached: true, shell: false });
+    if (child.pid === undefined) await once(child, 'spawn');
+    return ok(child);
+  } catch (error) {
+    return err({ message: `could not be started (${errorCode(error) || 'unknown error'})`, stderr: '' });
+  }
+}
+
+function superviseProgram(child: Started, run: ProgramRun, stop?: AbortSignal): Promise<Result<Buffer, RunFailure>> {
+  return new Promise((resolve) => {
     const output = collect(child.stdout, run.maxBytes, () => end(`wrote more than ${run.maxBytes} bytes`));
     const errors = collectLast(child.stderr, KEPT_STDERR_BYTES);
     let ended = false;
@@ -53,7 +71,6 @@ export function runProgram(run: ProgramRun, stop?: AbortSignal): Promise<Result<
     const onStop = (): void => end('was stopped, because svc stops');
     const timer = setTimeout(() => end(`did not end within ${run.timeoutMs / 1000} seconds`), run.timeoutMs);
     stop?.addEventListener('abort', onStop);
-    child.once('error', (error) => fail(`could not be started (${codeOf(error)})`));
     const onEnd = (code: number | null, signal: string | null): void => {
       if (code === 0) return settle(ok(output.bytes()));
       fail(signal === null ? `ended with status ${code}` : `was ended by ${signal}`);
@@ -62,10 +79,6 @@ export function runProgram(run: ProgramRun, stop?: AbortSignal): Promise<Result<
     child.once('close', onEnd);
     if (stop?.aborted === true) onStop();
   });
-}
-
-function codeOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : 'unknown error';
 }
 
 function killGroup(pid: number | undefined): void {
