@@ -204,6 +204,17 @@ const wait = (id: string, requestId: string, seconds = 25) =>
   readVerified(sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=${seconds}&request_id=${requestId}`));
 
 describe('a sidecar’s request', () => {
+  test('is no longer waited for when the time of its sidecar is over', async () => {
+    const one = request();
+    const { approval_id: id } = await ask(one);
+    const setEnd = (end: string | null) =>
+      control.context.database.client.execute({ sql: 'UPDATE sidecars SET expires_at = ?', args: [end] });
+    await setEnd(new Date(control.clock.now() + 5_000).toISOString());
+    const waited = sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=25&request_id=${one.request_id}`);
+    expect(await refusal(waited)).toMatchObject({ code: 'sidecar_revoked' });
+    await setEnd(null);
+  });
+
   test('waits under its own id and passes once', async () => {
     const [one, other] = [request(), request()];
     const first = await ask(one);

@@ -36,6 +36,13 @@ describe('rules that jobs of strangers could match are refused', () => {
     ['Google without a subject', 'https://accounts.google.com', { azp: 'x' }, 'claims'],
     ['a pod without its namespace', OWN, { 'kubernetes.io/serviceaccount/name': 'runner' }, 'claims'],
     ['a pod of every namespace', OWN, { sub: 'system:serviceaccount:*' }, 'claims'],
+    ['pods among other subjects of a cluster', OWN, { sub: 'system:*' }, 'claims'],
+    [
+      'Terraform in Europe without an organization',
+      'https://app.eu.terraform.io',
+      { terraform_workspace_name: 'x' },
+      'claims',
+    ],
     ['the beginning of a namespace', OWN, { 'kubernetes.io/namespace': 'ci*' }, 'claims'],
   ])('%s', (_, issuer, rules, field) => {
     expect(claimRulesProblem(issuer, rules)?.field).toBe(field);

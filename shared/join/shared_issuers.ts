@@ -45,7 +45,7 @@ const SHARED: readonly SharedIssuer[] = [
     wants: 'such as organization_slug=ORGANIZATION',
   },
   {
-    isIssuer: ({ hostname }) => hostname === 'app.terraform.io',
+    isIssuer: ({ hostname }) => hostname === 'app.terraform.io' || hostname === 'app.eu.terraform.io',
     claims: [
       { claim: 'sub', names: /^organization:[^:*]+:/ },
       ...['terraform_organization_name', 'terraform_organization_id'].map(whole),
@@ -60,6 +60,7 @@ const SHARED: readonly SharedIssuer[] = [
 ];
 
 const KUBERNETES = 'kubernetes.io/';
+const POD_SUBJECT = 'system:serviceaccount';
 const KUBERNETES_CLAIMS: readonly OwnerClaim[] = [
   { claim: 'sub', names: /^system:serviceaccount:[^:*]+:/ },
   ...['kubernetes.io/namespace'].map(whole),
@@ -78,12 +79,11 @@ export function strangerProblem(issuer: string, rules: ClaimRules): string | nul
   return null;
 }
 
+/** Whether the rules are about pods, also if the subject's rule is a prefix that covers pods among others, such as `system:*`. */
 function isKubernetes(rules: ClaimRules): boolean {
-  const { sub } = rules;
-  return (
-    Object.keys(rules).some((claim) => claim.startsWith(KUBERNETES)) ||
-    (sub !== undefined && sub.startsWith('system:serviceaccount'))
-  );
+  if (Object.keys(rules).some((claim) => claim.startsWith(KUBERNETES))) return true;
+  const { fixed, isPrefix } = readClaimPattern(rules['sub'] ?? '');
+  return fixed.startsWith(POD_SUBJECT) || (isPrefix && POD_SUBJECT.startsWith(fixed));
 }
 
 function namesOwner(claims: readonly OwnerClaim[], rules: ClaimRules): boolean {

@@ -27,7 +27,7 @@ describe('a binding is shared', () => {
 
 describe('what is shared is in force', () => {
   const sharer = { role: 'member' as const, suspendedAt: null };
-  const held = { sharer, revision: '2', acceptedRevision: null };
+  const held = { sharer, binding: BINDING, revision: '2', acceptedRevision: null };
 
   test('at once if an admin shares it', () => {
     expect(standingOf({ ...held, sharer: { ...sharer, role: 'admin' } })).toBe('in_force');
@@ -43,6 +43,16 @@ describe('what is shared is in force', () => {
     const suspended = { role: 'owner' as const, suspendedAt: '2026' };
     expect(standingOf({ ...held, sharer: suspended, acceptedRevision: '2' })).toBe('paused');
   });
+
+  test.each([{ effect: undefined }, { host: '*.example.com' }, { credential_ref: 'vault://connectors/login/claude' }])(
+    'never while the binding is one that cannot be shared, whoever shares it: %o',
+    (change) => {
+      const binding = { ...BINDING, ...change };
+      const admin = { ...sharer, role: 'admin' as const };
+      expect(standingOf({ ...held, binding, acceptedRevision: '2' })).toBe('paused');
+      expect(standingOf({ ...held, binding, sharer: admin })).toBe('paused');
+    },
+  );
 });
 
 const slot = (id: string, host: string, sentinel = '') => ({ id, host, sentinel });

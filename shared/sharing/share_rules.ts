@@ -53,13 +53,15 @@ export function mayEndShare(actor: Actor, share: { readonly ownerId: string }): 
   return share.ownerId === actor.userId || hasRole(actor.role, 'admin');
 }
 
-/** What a share is to somebody that it is with. `paused`: whoever shares is suspended. */
+/** What a share is to somebody that it is with. `paused`: whoever shares is suspended, or changed the binding to one that cannot be shared. */
 export type ShareStanding = 'in_force' | 'to_accept' | 'paused';
 
 /** A share as one person has it. */
 export interface HeldShare {
   /** Whoever shares, as of now. */
   readonly sharer: { readonly role: Role; readonly suspendedAt: string | null };
+  /** What is shared, as of now: its owner may have changed it since. */
+  readonly binding: FixedBinding;
   /** The state of what is shared; it changes with every change of it. */
   readonly revision: string;
   /** The revision that the person accepted; null if none. */
@@ -69,10 +71,11 @@ export interface HeldShare {
 /**
  * A shared binding sends the requests of its users under an account that somebody else chose, who then could read what they
  * send. Admins may decide that for everybody, as they do by bindings of the enterprise. Of a colleague, each person accepts
- * it first, in exactly this revision.
+ * it first, in exactly this revision. A change of the binding cannot get around {@link bindingShareProblem}: otherwise a
+ * login, with its refresh token, could take the place of the secret.
  */
-export function standingOf({ sharer, revision, acceptedRevision }: HeldShare): ShareStanding {
-  if (sharer.suspendedAt !== null) return 'paused';
+export function standingOf({ sharer, binding, revision, acceptedRevision }: HeldShare): ShareStanding {
+  if (sharer.suspendedAt !== null || bindingShareProblem(binding) !== null) return 'paused';
   return hasRole(sharer.role, 'admin') || acceptedRevision === revision ? 'in_force' : 'to_accept';
 }
 

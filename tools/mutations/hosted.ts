@@ -245,6 +245,14 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: people',
+    holds: 'a change of a shared binding does not make it one that cannot be shared',
+    file: 'shared/sharing/share_rules.ts',
+    text: 'sharer.suspendedAt !== null || bindingShareProblem(binding) !== null',
+    replacement: 'sharer.suspendedAt !== null',
+    tests: [SHARE_RULES, SHARING],
+  },
+  {
+    row: 'Hosted: people',
     holds: 'a binding is shared only with its effect fixed',
     file: 'shared/sharing/share_rules.ts',
     text: 'if (binding.effect === undefined) {',

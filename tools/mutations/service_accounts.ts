@@ -54,4 +54,20 @@ export const SERVICE_ACCOUNT_MUTATIONS: readonly Mutation[] = [
     replacement: 'if (false && existsSync(home) && readdirSync(home).length > 0) {',
     tests: [COMMAND],
   },
+  {
+    row: 'Service accounts',
+    holds: 'no enterprise uses up the tokens of another',
+    file: 'worker/tokens/join/check_token.ts',
+    text: 'JSON.stringify([enterpriseId, issuer, ...id])',
+    replacement: "JSON.stringify([enterpriseId === '', issuer, ...id])",
+    tests: [JOIN],
+  },
+  {
+    row: 'Service accounts',
+    holds: 'tokens of strangers use up no joins',
+    file: 'worker/tokens/join/join_sidecar.ts',
+    text: 'takeAttempt(context, REFUSALS_OF_ACCOUNT, account.userId)',
+    replacement: 'takeAttempt(context, JOINS_OF_ACCOUNT, account.userId)',
+    tests: [JOIN],
+  },
 ];

@@ -150,7 +150,7 @@ export const serviceAccounts = sqliteTable('service_accounts', {
 
 /** Tokens that jobs joined with, until nobody takes them any more. */
 export const joinTokens = sqliteTable('join_tokens', {
-  /** SHA-256 over the issuer and the token's id. */
+  /** SHA-256 over the enterprise, the issuer and the token's id. */
   tokenHash: text('token_hash').primaryKey(),
   expiresAt: integer('expires_at').notNull(),
 });

@@ -11,7 +11,8 @@ export const SHARE_LISTS = ['given', 'received', 'all'] as const;
 
 /**
  * What a share is to the caller, if it is with the caller. `to_accept`: a colleague shares it, and it is used once the caller
- * accepts it. `overridden`: another binding of the caller or the enterprise comes first. `paused`: whoever shares is suspended.
+ * accepts it. `overridden`: another binding of the caller or the enterprise comes first. `paused`: whoever shares is suspended,
+ * or changed the binding to one that cannot be shared.
  */
 export const SHARE_STATES = ['in_force', 'to_accept', 'overridden', 'paused'] as const;
 

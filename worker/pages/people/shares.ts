@@ -62,7 +62,7 @@ const STATES = {
   in_force: ['good', 'in use'],
   to_accept: ['warn', 'to accept'],
   overridden: ['plain', 'another binding comes first'],
-  paused: ['plain', 'paused: whoever shares is suspended'],
+  paused: ['plain', 'paused: its owner is suspended or changed the binding'],
 } as const;
 
 function receivedTable(rows: readonly ShareRecord[]): Html {

@@ -15,7 +15,7 @@ import { visibleOwners } from '../../kernel/caller.ts';
 import { connectorNotFound } from '../connectors/connectors.ts';
 import { configurationOf } from '../mcp/mcp_configuration.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { refuseRevoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
+import { hasEnded, refuseRevoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
 const LOOK_MS = 1_000;
 
@@ -52,7 +52,7 @@ async function subjectOf(
 
 /**
  * Waits up to `waitSeconds` for a decision and uses it up for the request; the reply is signed. Refuses with
- * `not_found`, and with `sidecar_revoked` also if the sidecar is revoked while it waits.
+ * `not_found`, and with `sidecar_revoked` also if the sidecar ends while it waits.
  */
 export async function awaitSidecarApproval(
   context: ServiceContext,
@@ -77,7 +77,7 @@ export async function awaitSidecarApproval(
     }
     await context.clock.sleep(Math.min(LOOK_MS, left), wait.signal);
     const sidecar = await findSidecar(context.database, caller.sidecarId);
-    if (sidecar !== null && sidecar.revokedAt !== null) return err(await refuseRevoked(context, sidecar, caller.nonce));
+    if (sidecar !== null && hasEnded(context, sidecar)) return err(await refuseRevoked(context, sidecar, caller.nonce));
   }
 }
 

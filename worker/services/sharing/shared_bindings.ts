@@ -42,7 +42,7 @@ export async function listReceived(
 }
 
 function heldAs({ sharer, binding, acceptedRevision }: ReceivedShare) {
-  return { sharer, revision: binding.updatedAt, acceptedRevision };
+  return { sharer, binding: toRecord(binding), revision: binding.updatedAt, acceptedRevision };
 }
 
 /** A shared binding as the policy of its receiver has it, and where its credentials are. */

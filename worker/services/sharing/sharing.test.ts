@@ -196,6 +196,18 @@ describe('a binding that another member shares', () => {
     expect([now.version > before.version, now.host_bindings]).toEqual([true, []]);
   });
 
+  test('is not used while its owner’s changes have made it one that cannot be shared', async () => {
+    const { id } = await bind(owner);
+    await shared(owner, id, { user_id: member.caller.userId });
+    const { effect: _, ...open } = BINDING;
+    expect(await outcome(owner.call('PUT', `/v1/host-bindings/${id}`, open))).toBe(200);
+    expect((await snapshot()).host_bindings).toEqual([]);
+    expect((await release(pathTo(id))).credentials).toEqual([]);
+    expect(await received(member)).toMatchObject([{ state: 'paused' }]);
+    expect(await outcome(owner.call('PUT', `/v1/host-bindings/${id}`, BINDING))).toBe(200);
+    expect((await snapshot()).host_bindings).toHaveLength(1);
+  });
+
   test('gives way to the receiver’s own binding of the host', async () => {
     const { id } = await bind(owner);
     await shared(owner, id, { user_id: member.caller.userId });

@@ -40,7 +40,7 @@ const TOLERANCE_SECONDS = 30;
 /** A token that an issuer signed for this service account. */
 export interface CheckedToken {
   readonly subject: string;
-  /** SHA-256 over the issuer and the token's id: a token is used once. */
+  /** SHA-256 over the enterprise, the issuer and the token's id: a token is used once. */
   readonly tokenHash: string;
   /** When it is refused as expired, in seconds since the epoch. */
   readonly expiresAt: number;
@@ -80,7 +80,7 @@ export async function checkToken(
   if (misfit !== null) return refuse({ reason: misfit, subject });
   const matched = matchClaims(rules.parse(JSON.parse(account.claims)), payload);
   if (!matched.ok) return refuse({ reason: 'claims', subject, claims: matched.error });
-  return ok({ subject, tokenHash: await hashOf(token, account.issuer, payload), expiresAt: endOf(payload) });
+  return ok({ subject, tokenHash: await hashOf(token, account, payload), expiresAt: endOf(payload) });
 }
 
 const rules = z.record(z.string(), z.string());
@@ -169,8 +169,15 @@ function subjectOf({ sub }: JWTPayload): string {
   return typeof sub === 'string' ? toShownLine(sub, MAX_SUBJECT) : '';
 }
 
-/** By its id if it has one, otherwise by what was signed: the same content can be signed again with other bytes. */
-function hashOf(token: string, issuer: string, { jti }: JWTPayload): Promise<string> {
+/**
+ * By its id if it has one, otherwise by what was signed: the same content can be signed again with other bytes. Within the
+ * enterprise, because another one may give keys of its own for the same issuer, and would otherwise use up ids that it guesses.
+ */
+function hashOf(
+  token: string,
+  { enterpriseId, issuer }: ServiceAccountRow['account'],
+  { jti }: JWTPayload,
+): Promise<string> {
   const id = typeof jti === 'string' && jti !== '' ? ['jti', jti] : ['signed', token.slice(0, token.lastIndexOf('.'))];
-  return sha256Base64Url(JSON.stringify([issuer, ...id]));
+  return sha256Base64Url(JSON.stringify([enterpriseId, issuer, ...id]));
 }

@@ -254,6 +254,25 @@ describe('a token is refused', () => {
     expect(await refusal(join(again))).toBe('used_before');
   });
 
+  it('the second time, whatever another enterprise that has keys of its own for this issuer has used', async () => {
+    const strangers = await ownerWithMember(control);
+    const keys = [{ ...(await exportJWK(other.publicKey)), kid: 'one' }];
+    const made = strangers.owner.call('POST', '/v1/service-accounts', { ...POLICY, keys });
+    const { id } = await parseReply(serviceAccountRecord, made);
+    const jti = crypto.randomUUID();
+    expect(await refusal(join(await signed({ jti }, {}, other), { service_account: id }))).toBe(201);
+    expect(await refusal(join(await signed({ jti })))).toBe(201);
+    expect(await refusal(join(await signed({ jti })))).toBe('used_before');
+  });
+
+  it('too often, and then the jobs that may join still do', async () => {
+    const token = await signed({ repository: 'evil/app' });
+    for (let count = 0; count < 60; count += 1) expect(await refusal(join(token))).toBe('claims');
+    expect(await refusal(join(token))).toBe('too_many_attempts');
+    expect(await events('control.service_account.join_refused')).toHaveLength(60);
+    expect(await refusal(join(await signed()))).toBe(201);
+  });
+
   it('with a small key', async () => {
     const { publicKey, privateKey } = await crypto.subtle.generateKey(
       { name: 'RSASSA-PKCS1-v1_5', modulusLength: 1024, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },

@@ -18,8 +18,13 @@ import { checkToken, type CheckedToken, type TokenRefusal } from './check_token.
 
 /** Joins from one network: the jobs of a large runner. Each costs calls to the issuer. */
 const JOINS_OF_CLIENT: Throttle = { kind: 'joins', most: 300, windowSeconds: 10 * 60 };
-/** Joins with tokens that the issuer signed, and refusals of such tokens: each is in the audit log. */
+/** Joins with tokens that satisfy the policy: each is in the audit log. */
 const JOINS_OF_ACCOUNT: Throttle = { kind: 'joins of an account', most: 600, windowSeconds: 10 * 60 };
+/**
+ * Refusals of tokens that the issuer signed: each is in the audit log. They are counted apart from the joins, because anybody can
+ * get such tokens from an issuer that serves everybody, and could otherwise use up the joins of an account.
+ */
+const REFUSALS_OF_ACCOUNT: Throttle = { kind: 'refused joins of an account', most: 60, windowSeconds: 10 * 60 };
 
 const MINUTE_MS = 60_000;
 
@@ -94,7 +99,7 @@ async function refuseToken(
 ): Promise<Result<never, ApiError>> {
   const { subject, reason } = refusal;
   if (subject === undefined) return err(refused(refusal));
-  const counted = await takeAttempt(context, JOINS_OF_ACCOUNT, account.userId);
+  const counted = await takeAttempt(context, REFUSALS_OF_ACCOUNT, account.userId);
   if (!counted.ok) return counted;
   const data = {
     ...aboutToken({ account }, subject),
@@ -123,7 +128,8 @@ const WORDS: Readonly<Record<JoinRefusal, string>> = {
   expired: 'the token has expired: request a new one just before joining',
   not_yet_valid: 'the token is not valid yet: compare the clocks of its issuer and of the control plane',
   lives_too_long: 'the token lives longer than a day: request one for the job',
-  signature: 'no key of the issuer verifies the token',
+  signature:
+    'no key of the issuer verifies the token: give it unchanged, and have an admin compare the stored keys, if any',
   used_before: 'the token was used before: request a new one for each join',
   claims: 'the token does not satisfy the rules of the service account about',
 };
