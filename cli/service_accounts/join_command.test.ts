@@ -164,6 +164,7 @@ describe('the command line', () => {
     [['--minutes', '4'], '--minutes is not a whole number from 5 to 1440'],
     [['--minutes', ''], '--minutes is not a whole number from 5 to 1440'],
     [['--audience', ' '], '--audience is empty'],
+    [['--upstream-ca', 'none.pem'], 'none.pem does not exist'],
     [['--token-file', 'a', '--token-variable', 'B'], 'cannot be combined'],
   ])('%j is refused', async (flags, words) => {
     const done = await joinWith(flags, GITHUB);

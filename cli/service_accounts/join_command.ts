@@ -9,7 +9,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { withSessionOptions } from '../launch/run_command.ts';
 import type { RunOptions } from '../launch/run_in_session.ts';
 import { holdsEvents } from '../up/own_sidecar.ts';
-import { type UpstreamOptions, withUpstreamOptions } from '../up/up_command.ts';
+import { prepareOptions, type UpstreamOptions, withUpstreamOptions } from '../up/up_command.ts';
 import { createJobHome, deleteJobHome } from './job_home.ts';
 import { readJobToken, type TokenSource, withoutJobToken } from './job_token.ts';
 import { joinAs, type Joined, leave } from './join_as.ts';
@@ -50,6 +50,7 @@ interface Wanted {
   readonly audience: string;
   readonly serviceAccount: string;
   readonly minutes: number | undefined;
+  readonly start: ReturnType<typeof prepareOptions>;
 }
 
 async function runJob(call: Call<JobOptions>, signals: SignalSource): Promise<number> {
@@ -79,7 +80,7 @@ async function joinAndRun(call: Call<JobOptions>, signals: SignalSource, wanted:
     };
     try {
       if (!call.print.json) call.print.note(`svc: joined ${wanted.origin} until ${joined.expiresAt}`);
-      return stop.aborted ? null : await runAsJob(job, signals);
+      return stop.aborted ? null : await runAsJob(job, signals, { ...wanted.start, home });
     } finally {
       await leaveAtEnd(call, wanted.origin, joined, home);
     }
@@ -121,7 +122,8 @@ function signalStatus(name: unknown): number {
   return known === undefined ? EXIT.failed : 128 + known[1];
 }
 
-function readWanted({ context, options }: Call<JobOptions>): Wanted {
+function readWanted(call: Call<JobOptions>): Wanted {
+  const { context, options } = call;
   const serviceAccount = joinInput.shape.service_account.safeParse(options.serviceAccount);
   if (!serviceAccount.success) {
     throw new CliError(EXIT.usage, '--service-account is not an id: usr_ and 26 characters', [
@@ -139,7 +141,8 @@ function readWanted({ context, options }: Call<JobOptions>): Wanted {
   const audience = options.audience ?? origin;
   if (audience.trim() === '') throw new CliError(EXIT.usage, '--audience is empty');
   const source = sourceOf(options);
-  return { origin, source, audience, serviceAccount: serviceAccount.data, minutes: minutes.data };
+  const start = prepareOptions({ ...call, options: { ...options, proxyPort: '0' } });
+  return { origin, source, audience, serviceAccount: serviceAccount.data, minutes: minutes.data, start };
 }
 
 function sourceOf({ tokenFromOidc, tokenVariable, tokenFile }: JoinOptions): TokenSource {

@@ -4,7 +4,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
 import { askSidecar, type SidecarHealth } from '../up/status_command.ts';
 import { Supervisor } from '../up/supervisor.ts';
-import { prepareOptions, type UpstreamOptions } from '../up/up_command.ts';
+import type { prepareOptions } from '../up/up_command.ts';
 import { sidecarProgram } from '../up/up_programs.ts';
 
 const LOOK_AGAIN_MS = 50;
@@ -18,11 +18,11 @@ const LONGEST_DELIVERY_MS = 20_000;
  * delivered. Returns the command's exit status; null if a signal came before the command was started.
  */
 export async function runAsJob(
-  call: Call<RunOptions & UpstreamOptions & { readonly control: string }>,
+  call: Call<RunOptions & { readonly control: string }>,
   signals: SignalSource,
+  start: ReturnType<typeof prepareOptions>,
 ): Promise<number | null> {
   const { context, options, print } = call;
-  const start = prepareOptions({ ...call, options: { ...options, proxyPort: '0' } });
   const controlUrl = options.control;
   const supervisor = await Supervisor.open(context, start.home, (text) => print.note(`svc: ${text}`));
   try {

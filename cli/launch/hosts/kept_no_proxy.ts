@@ -24,7 +24,11 @@ export async function keptNoProxy(
   if (given.entries.length === 0) return [];
   const bound = await boundHosts(call, more);
   if (bound === null) {
-    call.print.warn('NO_PROXY is not passed on: the control plane, which knows the bound hosts, cannot be reached');
+    const why =
+      call.options.withoutUser === true
+        ? 'a service account cannot ask which hosts are bound'
+        : 'the control plane, which knows the bound hosts, cannot be reached';
+    call.print.warn(`NO_PROXY is not passed on: ${why}`);
     return [];
   }
   const { kept, dropped } = withoutBoundHosts(given, bound);
