@@ -84,6 +84,7 @@ export function openHostSandbox(
 function notMadeError(probed: Result<void, LaunchProblem>): CliError {
   if (!probed.ok) return new CliError(EXIT.notStarted, probed.error.message, probed.error.fixes);
   return new CliError(EXIT.notStarted, 'bubblewrap did not make the sandbox: its own message is above', [
+    'If that names a path that was changed, start it again: something else works in that folder.',
     'Without the sandbox: svc run --no-sandbox',
   ]);
 }

@@ -251,6 +251,15 @@ describe('in the project', () => {
     expect(warnings.join()).toContain('hooks is a link');
   });
 
+  it('everything that is mounted is looked at again in the sandbox', () => {
+    const { mounted } = plan({}, { [`${PROJECT}/.husky`]: 'folder' });
+    expect(mounted).toEqual([
+      PROJECT,
+      `${HOME}/.nvm`,
+      ...['.vscode', '.idea', '.husky'].map((name) => `${PROJECT}/${name}`),
+    ]);
+  });
+
   it("files that editors run are read-only, and an absent one's folder is empty", () => {
     const { args, placeholders } = plan({}, { [`${PROJECT}/.envrc`]: 'file', [`${PROJECT}/.vscode`]: 'folder' });
     for (const name of ['.envrc', '.vscode', '.idea']) expect(has(args, '--ro-bind', `${PROJECT}/${name}`)).toBe(true);

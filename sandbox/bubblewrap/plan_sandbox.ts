@@ -44,6 +44,8 @@ export interface SandboxPlan {
   readonly args: readonly string[];
   /** What is bound, besides the system. */
   readonly shown: readonly Shown[];
+  /** Every path that has to be a mount point, of what is there before the start. Another program may write above it. */
+  readonly mounted: readonly string[];
   /** Where a `.gitconfig` of the sandbox's own belongs; null if the person's is shown, or there is no home of its own. */
   readonly gitConfig: string | null;
   /** Folders that must exist before the start. They are removed afterwards if they are empty. */
@@ -82,6 +84,7 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
   if (exposed !== null) return err(exposed);
   const writable = shown.value.filter(({ mayWrite }) => mayWrite).map(({ path }) => path);
   const parts = protectWritable(project, writable, files);
+  const protection = listProtection(parts, shown.value);
   return ok({
     args: [
       ...NAMESPACES,
@@ -93,7 +96,7 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       ...freshArgs(files),
       ...(home === '/' ? [] : ['--tmpfs', home]),
       ...shown.value.flatMap(bindArgs),
-      ...protectionArgs(parts, shown.value),
+      ...protection.flatMap(bindArgs),
       ...hidingArgs(shown.value, guarded, files),
       ...request.own.flatMap(({ source, target }) => ['--ro-bind', source, target]),
       // The root is a file system in memory: writing there would look as if something was kept.
@@ -103,6 +106,7 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       project,
     ],
     shown: shown.value,
+    mounted: [...new Set([...shown.value, ...protection].map(({ path }) => path))],
     gitConfig: gitConfigOf(home, shown.value),
     placeholders: parts.placeholders,
     warnings: parts.warnings,
@@ -235,13 +239,13 @@ function findExposed(
 }
 
 /** What is shown inside of a repository comes again after the repository's own mounts, which would cover it. */
-function protectionArgs({ writable, readOnly }: ProtectedProject, shown: readonly Shown[]): readonly string[] {
+function listProtection({ writable, readOnly }: ProtectedProject, shown: readonly Shown[]): readonly Shown[] {
   const mounted = writable.filter((path) => mayWriteAt(path, shown));
   const again = shown.filter(({ path }) => mounted.some((at) => at !== path && isAtOrBelow(path, at)));
   return [
-    ...mounted.flatMap((path) => bindArgs({ path, mayWrite: true })),
-    ...again.flatMap(bindArgs),
-    ...readOnly.flatMap((path) => bindArgs({ path, mayWrite: false })),
+    ...mounted.map((path) => ({ path, mayWrite: true })),
+    ...again,
+    ...readOnly.map((path) => ({ path, mayWrite: false })),
   ];
 }
 

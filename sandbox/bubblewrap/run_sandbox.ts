@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmdirSync } from 'node:fs
 import type { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type ChildEnd, type SignalSource, superviseChild, unlessFromTerminal } from '../engine/run_child.ts';
+import { identifyFile } from './file_identity.ts';
 import { listInherited } from './inherited_descriptors.ts';
 import { CA_FILE, PROXY_SOCKET } from './sandbox_folder.ts';
 import { ACCESS_FOLDER, OWN_FOLDER, type SandboxPlan } from './plan_sandbox.ts';
@@ -71,6 +72,7 @@ interface StartedSandbox {
 /** Starts a sandbox. It ends with this process, however that ends. */
 export function startSandbox(wanted: SandboxCommand): StartedSandbox {
   const made = makePlaceholders(wanted.plan.placeholders);
+  const expected = wanted.plan.mounted.map((path) => [path, identifyFile(path)]);
   const child = spawnBubblewrap(wanted);
   const ended = new Promise<void>((resolve) => {
     child.once('error', () => resolve());
@@ -79,6 +81,7 @@ export function startSandbox(wanted: SandboxCommand): StartedSandbox {
   const removed = ended.then(() => removePlaceholders(made));
   const orders = streamAt(child, ORDERS);
   const { plan, gitConfig } = wanted;
+  orders.write(`${JSON.stringify(expected)}\n`);
   const copied = plan.gitConfig === null ? [] : ['--perms', '0644', '--file', String(GIT_CONFIG), plan.gitConfig];
   streamAt(child, ARGUMENTS).end([...plan.args, ...copied, '--seccomp', String(FILTER)].join('\0'));
   streamAt(child, FILTER).end(wanted.filter);

@@ -6,6 +6,8 @@ const PROJECT = 'sandbox/bubblewrap/protect_project.ts';
 const FILTER = 'sandbox/bubblewrap/seccomp_filter.ts';
 const OF_FILTER = 'sandbox/bubblewrap/seccomp_filter.test.ts';
 const FIND = 'sandbox/bubblewrap/find_bubblewrap.ts';
+const INIT = 'sandbox/bubblewrap/sandbox_init.cjs';
+const OF_INIT = 'sandbox/bubblewrap/sandbox_init.test.ts';
 const SESSIONS = 'sidecar/session/sessions.ts';
 const OF_LISTENERS = 'sidecar/reach/session_listeners.test.ts';
 
@@ -95,7 +97,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: what is visible',
     holds: 'what is shown read-only in a repository stays read-only',
     file: PLAN,
-    text: '    ...again.flatMap(bindArgs),\n',
+    text: '    ...again,\n',
     replacement: '',
     tests: [OF_PLAN],
   },
@@ -186,6 +188,22 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     text: 'if (shown !== undefined) {',
     replacement: "if (shown?.path === '') {",
     tests: ['cli/agents/agent_profiles.test.ts'],
+  },
+  {
+    row: 'Sandboxes: start',
+    holds: 'a path that was swapped while it was mounted ends the start',
+    file: INIT,
+    text: '(found !== null && found === identity && points.has(path))',
+    replacement: '(found !== null && points.has(path))',
+    tests: [OF_INIT],
+  },
+  {
+    row: 'Sandboxes: start',
+    holds: 'nothing was mounted at another place than planned',
+    file: INIT,
+    text: '(found !== null && found === identity && points.has(path))',
+    replacement: '(found !== null && found === identity)',
+    tests: [OF_INIT],
   },
   {
     row: 'Sandboxes: start',
