@@ -84,11 +84,16 @@ function joinWith(more: readonly string[], ...command: string[]): Promise<Finish
   return run(SVC, ['join', ...flags, ...more, '--', ...command], { env, cwd: temporary });
 }
 
+/** The command lines that name a job's state directory. */
+async function programsOfJobs(): Promise<readonly string[]> {
+  const { stdout } = await run('ps', ['axww', '-o', 'args']);
+  return stdout.split('\n').filter((line) => line.includes(join(temporary, 'svc-job-')));
+}
+
 /** Nothing of a job is left: no state, no sidecar here, none at the control plane. */
 async function expectNothingLeft(): Promise<void> {
   expect(readdirSync(temporary)).toEqual([]);
-  const list = await run('ps', ['-eo', 'args'], { env: {} });
-  expect(list.stdout).not.toContain(join(temporary, 'svc-job-'));
+  expect(await programsOfJobs()).toEqual([]);
   const now = serviceAccountRecord.parse(await asAdmin('GET', `/v1/service-accounts/${account}`));
   expect([now.live_sidecars, now.last_joined_at === null]).toEqual([0, false]);
 }
@@ -114,6 +119,7 @@ it('passes on a signal, and leaves nothing behind then', async () => {
   child.stdout?.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   await waitFor('the command to start', () => said.includes('began'));
+  expect(await programsOfJobs()).toHaveLength(1);
   child.kill('SIGTERM');
   expect(await ended).toBe(143);
   await expectNothingLeft();
