@@ -76,7 +76,12 @@ export interface HeldShare {
  */
 export function standingOf({ sharer, binding, revision, acceptedRevision }: HeldShare): ShareStanding {
   if (sharer.suspendedAt !== null || bindingShareProblem(binding) !== null) return 'paused';
-  return hasRole(sharer.role, 'admin') || acceptedRevision === revision ? 'in_force' : 'to_accept';
+  return !needsAcceptance(sharer) || acceptedRevision === revision ? 'in_force' : 'to_accept';
+}
+
+/** Whether what somebody shares is used only by those who accept it. */
+export function needsAcceptance({ role }: Pick<Actor, 'role'>): boolean {
+  return !hasRole(role, 'admin');
 }
 
 /** What tells bindings of one pattern apart. */

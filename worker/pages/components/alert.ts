@@ -43,7 +43,7 @@ const DONE: Readonly<Record<string, string>> = {
   group_member_removed: 'The member is out of the group: its sidecars lose what is shared with it within seconds.',
   shared: 'The binding is shared.',
   share_accepted: 'Accepted: your sidecars use it within seconds, and the list says if another binding comes first.',
-  share_declined: 'Your acceptance is taken back. What an admin shares stays in use.',
+  share_declined: 'Your acceptance is taken back: your sidecars stop using it within seconds.',
   share_ended: 'The share has ended: nobody uses your binding by it any more.',
   settings_changed: 'The settings are in force.',
   approved: 'Approved: one identical request may go through within fifteen minutes.',

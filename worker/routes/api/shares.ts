@@ -63,7 +63,7 @@ export const postShareAcceptance = forUser({
 
 export const postShareRefusal = forUser({
   summary: 'No longer use what a colleague shares with you',
-  description: 'Takes your acceptance back. What an admin shares stays in force.',
+  description: 'Takes your acceptance back. What an admin shares stays in force: that is refused with conflict.',
   params: shareParams,
   replies: { 204: 'No longer used' },
   async handle({ context, who, params }) {

@@ -1,7 +1,7 @@
 import type { FieldProblem } from '../../../shared/model/problem.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
-import { bindingShareProblem, mayEndShare } from '../../../shared/sharing/share_rules.ts';
+import { bindingShareProblem, mayEndShare, needsAcceptance } from '../../../shared/sharing/share_rules.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import {
@@ -121,7 +121,7 @@ export async function acceptReceived(
   return now.ok ? ok({ ...accepted.value, value: toRecord(now.value, now.value.state) }) : now;
 }
 
-/** Takes the acceptance of a received share back. Refuses with `not_found`. */
+/** Takes the acceptance of a received share back. Refuses with `not_found`, and with `conflict` what is used without one. */
 export async function declineReceived(
   context: ServiceContext,
   caller: Caller,
@@ -130,6 +130,7 @@ export async function declineReceived(
   return commitPolicy(context, caller, async () => {
     const found = await findReceived(context, caller, id);
     if (!found.ok) return found;
+    if (!needsAcceptance(found.value.sharer)) return err(usedAnyway(found.value));
     const write = declineShare(context.database, { shareId: id, userId: caller.userId });
     return ok(change(caller, 'control.share.declined', found.value.share, write, null));
   });
@@ -264,6 +265,11 @@ function tooManyShares(): ApiError {
 
 function changedSince(id: string): ApiError {
   return apiError('conflict', `what ${id} shares was changed after you read it: list it again with GET /v1/shares`);
+}
+
+function usedAnyway({ share, sharer }: Received): ApiError {
+  const message = `${share.id} stays in use, because an admin shares it: ask ${sharer.displayName} to end it, or create a binding of your own for its host, which comes first`;
+  return apiError('conflict', message);
 }
 
 function fieldError(field: string, message: string): ApiError {

@@ -187,6 +187,14 @@ describe('a binding that another member shares', () => {
     expect((await snapshot()).host_bindings).toEqual([]);
   });
 
+  test('is declined, but what an admin shares is not: that stays in use, and the refusal says so', async () => {
+    const { id } = await bind(owner);
+    const given = await shared(owner, id, { user_id: member.caller.userId });
+    const refused = await member.call('POST', `/v1/shares/${given.id}/decline`);
+    expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('stays in use')]);
+    expect((await snapshot()).host_bindings).toHaveLength(1);
+  });
+
   test('of an admin who is one no more has to be accepted', async () => {
     const { id } = await bind(owner);
     await shared(owner, id, { user_id: member.caller.userId });

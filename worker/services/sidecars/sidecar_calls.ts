@@ -71,11 +71,15 @@ export function hasEnded({ clock }: ServiceContext, { revokedAt, expiresAt }: Si
   return revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= clock.now());
 }
 
-/** The signed refusal of a revoked sidecar. The signature keeps a machine in between from making a sidecar give up. */
+/** The signed refusal of a sidecar that has ended. The signature keeps a machine in between from making a sidecar give up. */
 export async function refuseRevoked(context: ServiceContext, sidecar: SidecarRow, nonce: string): Promise<ApiError> {
   const payload = { sidecar_id: sidecar.id, nonce, revoked_at: sidecar.revokedAt ?? sidecar.expiresAt };
   const proof = await context.controlPlane.sign(REVOCATION_TYP, payload);
-  return apiError('sidecar_revoked', 'this sidecar was revoked: enrol it again with a user that may', { proof });
+  return apiError(
+    'sidecar_revoked',
+    'this sidecar was revoked or its time is over: enrol it again with a user that may, or let the job join again',
+    { proof },
+  );
 }
 
 /** The issuer named by the token; not verified. */
