@@ -57,7 +57,9 @@ test('counts a script that an interpreter is given, and an argument that is a pr
   const script = put('script.py', 'print(1)', 0o600);
   const hash = sha256Hex('print(1)');
   expect(await check('/usr/bin/env', [script])).toMatchObject({ value: [{}, { path: script, sha256: hash }] });
+  expect(await check('/usr/bin/env', [`--require=${script}`])).toMatchObject({ value: [{}, { path: script }] });
   const data = put('token', 'planted', 0o600);
+  expect(await check('/usr/bin/cat', [`--file=${data}`])).toMatchObject({ value: [{ path: '/usr/bin/cat' }] });
   expect(await check('/usr/bin/cat', [data])).toMatchObject({ value: [{ path: '/usr/bin/cat' }] });
   expect(await check('/usr/bin/cat', [program])).toMatchObject({ value: [{}, { path: program }] });
 });

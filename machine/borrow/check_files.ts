@@ -43,7 +43,7 @@ export async function checkCommand(
   if ((found.value.stats.mode & 0o111) === 0) return err(`${program} is no program: nobody may execute it.`);
   const codeFiles: FoundFile[] = [found.value];
   const runsCode = runsArguments(program);
-  for (const argument of args.filter((text) => isAbsolute(text))) {
+  for (const argument of args.map((text) => fileOf(text)).filter((text) => isAbsolute(text))) {
     const named = findFile(argument, as);
     if (!named.ok) {
       if (isThere(argument)) return named;
@@ -56,6 +56,11 @@ export async function checkCommand(
     files.push({ path, sha256: hash.value });
   }
   return ok(files);
+}
+
+/** What an argument may name: an option names it behind its first "=", as in `--import=/opt/hook.mjs`. */
+function fileOf(argument: string): string {
+  return argument.startsWith('-') ? argument.slice(argument.indexOf('=') + 1) : argument;
 }
 
 /** Whether an argument of the program may be a file that it runs. */
