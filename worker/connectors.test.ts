@@ -154,12 +154,15 @@ describe('installing a connector', () => {
     const [get] = ITEMS_SPEC.operations;
     const refund = { ...get, method: 'POST', effect: 'write', path: '/refunds', inputs: [], audit: [] };
     const withRules = (name: string, ...json: object[]) => ({ ...refund, name, ...(json.length > 0 && { json }) });
-    const small = withRules('small', { pointer: '/amount', at_most: 100 });
+    const small = withRules('small', { pointer: '/amount', at_least: 1, at_most: 100 });
     expect(
       await warningsOf(small, withRules('large', { pointer: '/amount', at_least: 101 }), withRules('other')),
     ).toEqual([]);
     expect(await warningsOf(small, withRules('medium', { pointer: '/amount', at_least: 50 }))).toEqual([
       'small and medium overlap: a request whose JSON body satisfies the rules of both is refused',
+    ]);
+    expect(await warningsOf(withRules('open', { pointer: '/amount', at_most: 100 }))).toEqual([
+      'open has every number up to 100 at /amount, also negative ones: add at_least',
     ]);
   });
 

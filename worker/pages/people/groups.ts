@@ -124,8 +124,8 @@ function renamingForm({ id, name }: GroupRecord, form: FormState): Html {
 export function groupDeletionPage({ id, name, members }: GroupRecord, form: FormState): Page {
   return confirmPage({
     title: 'Delete a group?',
-    consequence: html`What is shared with <strong>${foreignText(name)}</strong> no longer reaches its ${String(members)}
-      people. They stay in the enterprise.`,
+    consequence: html`What is shared with <strong>${foreignText(name)}</strong> no longer reaches
+      ${members === 1 ? 'the one person' : html`the ${String(members)} people`} in it, who stay in the enterprise.`,
     name,
     action: `/groups/${id}/delete`,
     button: 'Delete',

@@ -6,10 +6,23 @@ const MOST_WARNINGS = 20;
 
 /**
  * Warnings about a spec: pairs of operations that some requests match equally well, so that such requests match
- * neither, hosts that will newly receive a stored credential, and a login whose tokens may not stay.
+ * neither, hosts that will newly receive a stored credential, a login whose tokens may not stay, and ranges without a least
+ * number.
  */
 export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
-  return [...newHosts(spec, before), ...ambiguousPairs(spec)].slice(0, MOST_WARNINGS);
+  return [...newHosts(spec, before), ...ambiguousPairs(spec), ...openRanges(spec)].slice(0, MOST_WARNINGS);
+}
+
+/** Whoever limits an amount from above seldom means that it may be negative. */
+function openRanges(spec: ConnectorSpec): string[] {
+  return spec.operations.flatMap(({ name, json = [] }) =>
+    json
+      .filter(({ atLeast, atMost }) => atMost !== undefined && atLeast === undefined)
+      .map(
+        ({ pointer, atMost }) =>
+          `${name} has every number up to ${atMost} at ${pointer}, also negative ones: add at_least`,
+      ),
+  );
 }
 
 function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
