@@ -56,7 +56,9 @@ while time.time() < deadline:
         break
     shown += more
 if missed is not None:
-    os.kill(pid, signal.SIGTERM)
+    # The end of the terminal ends what runs on it. A shell that is used by hand ignores SIGTERM.
+    os.close(terminal)
+    os.kill(pid, signal.SIGKILL)
 _, status = os.waitpid(pid, 0)
 ended = {"code": os.waitstatus_to_exitcode(status), "missed": missed, "shown": shown.decode(errors="replace")}
 print(json.dumps(ended))

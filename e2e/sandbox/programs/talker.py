@@ -8,7 +8,8 @@ import termios
 
 
 def say(*words):
-    print(*words, flush=True)
+    # Signals arrive at any moment: what print writes cannot be begun twice.
+    os.write(1, (" ".join(str(word) for word in words) + "\n").encode())
 
 
 def size():
