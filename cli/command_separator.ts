@@ -2,26 +2,26 @@
 export const GLOBAL_WITH_VALUE: ReadonlySet<string> = new Set(['--home', '--control']);
 /** `svc run` and `svc launch`: the profile that was named instead of a command. */
 export const AGENT_FLAG = '--agent';
+/** Those of a session of `svc run` and `svc join`. */
+const OF_SESSION = [
+  '--name',
+  '--ttl',
+  '--mcp',
+  '--keep-env',
+  '--allow',
+  '--allow-only',
+  '--plain-http',
+  '--use',
+  '--egress',
+  '--sandbox-read',
+  '--sandbox-write',
+];
 /** The commands that run another command, with their options (and the global ones) that take a value. */
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
-  run: new Set([
-    ...GLOBAL_WITH_VALUE,
-    '--name',
-    '--ttl',
-    '--mcp',
-    '--keep-env',
-    '--allow',
-    '--allow-only',
-    '--plain-http',
-    '--use',
-    '--egress',
-    '--sandbox-read',
-    '--sandbox-write',
-    '--login',
-    AGENT_FLAG,
-  ]),
+  run: new Set([...GLOBAL_WITH_VALUE, ...OF_SESSION, '--login', AGENT_FLAG]),
   join: new Set([
     ...GLOBAL_WITH_VALUE,
+    ...OF_SESSION,
     '--service-account',
     '--token-file',
     '--token-variable',
@@ -29,17 +29,6 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
     '--minutes',
     '--upstream-ca',
     '--resolve',
-    '--name',
-    '--ttl',
-    '--mcp',
-    '--keep-env',
-    '--allow',
-    '--allow-only',
-    '--plain-http',
-    '--use',
-    '--egress',
-    '--sandbox-read',
-    '--sandbox-write',
   ]),
   launch: new Set([
     ...GLOBAL_WITH_VALUE,

@@ -113,11 +113,13 @@ export const postManagedSecret = forUser({
   body: secretInput,
   replies: { 201: secretRecord, 200: secretRecord },
   async handle({ context, who, params, body }) {
-    const managed = await manageServiceAccount(context, who, params.id);
-    if (!managed.ok) return managed;
-    const stored =
-      ownedElsewhere(body.owner) ??
-      (await storeSecret(context, managed.value, { ...body, value: new Secret(body.value) }));
+    const stored = await manageServiceAccount(
+      context,
+      who,
+      params.id,
+      async (manager) =>
+        ownedElsewhere(body.owner) ?? storeSecret(context, manager, { ...body, value: new Secret(body.value) }),
+    );
     return changeReply(stored, ({ secret, created }) => ({ status: created ? 201 : 200, json: secret }));
   },
 });
@@ -128,9 +130,10 @@ export const getManagedSecrets = forUser({
   query: managedListQuery,
   replies: { 200: secretsPage },
   async handle({ context, who, params, query }) {
-    const managed = await manageServiceAccount(context, who, params.id);
-    if (!managed.ok) return managed;
-    return jsonReply(await listSecretPage(context, managed.value, { ...query, owner: 'personal' }));
+    const page = await manageServiceAccount(context, who, params.id, (manager) =>
+      listSecretPage(context, manager, { ...query, owner: 'personal' }),
+    );
+    return jsonReply(page);
   },
 });
 
@@ -139,9 +142,9 @@ export const deleteManagedSecret = forUser({
   params: managedSecretParams,
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
-    const managed = await manageServiceAccount(context, who, params.id);
-    if (!managed.ok) return managed;
-    const removed = await removeSecret(context, managed.value, { owner: 'personal', pathOrId: params.path });
+    const removed = await manageServiceAccount(context, who, params.id, (manager) =>
+      removeSecret(context, manager, { owner: 'personal', pathOrId: params.path }),
+    );
     return changeReply(removed, () => ({ status: 204 }));
   },
 });
@@ -152,9 +155,12 @@ export const postManagedBinding = forUser({
   body: hostBindingInput,
   replies: { 201: hostBindingRecord },
   async handle({ context, who, params, body }) {
-    const managed = await manageServiceAccount(context, who, params.id);
-    if (!managed.ok) return managed;
-    const created = ownedElsewhere(body.owner) ?? (await createHostBinding(context, managed.value, body));
+    const created = await manageServiceAccount(
+      context,
+      who,
+      params.id,
+      async (manager) => ownedElsewhere(body.owner) ?? createHostBinding(context, manager, body),
+    );
     return changeReply(created, (binding) => ({ status: 201, json: binding }));
   },
 });
@@ -165,9 +171,10 @@ export const getManagedBindings = forUser({
   query: managedListQuery,
   replies: { 200: hostBindingsPage },
   async handle({ context, who, params, query }) {
-    const managed = await manageServiceAccount(context, who, params.id);
-    if (!managed.ok) return managed;
-    return jsonReply(await listHostBindingPage(context, managed.value, { ...query, owner: 'personal' }));
+    const page = await manageServiceAccount(context, who, params.id, (manager) =>
+      listHostBindingPage(context, manager, { ...query, owner: 'personal' }),
+    );
+    return jsonReply(page);
   },
 });
 
@@ -176,13 +183,12 @@ export const deleteManagedBinding = forUser({
   params: managedBindingParams,
   replies: { 204: 'Deleted' },
   async handle({ context, who, params }) {
-    const managed = await manageServiceAccount(context, who, params.id);
-    if (!managed.ok) return managed;
-    // The enterprise's bindings are found here too.
-    const found = await getHostBinding(context, managed.value, params.binding);
-    if (!found.ok) return found;
-    const elsewhere = ownedElsewhere(found.value.owner);
-    if (elsewhere !== null) return elsewhere;
-    return changeReply(await removeHostBinding(context, managed.value, params.binding), () => ({ status: 204 }));
+    const removed = await manageServiceAccount(context, who, params.id, async (manager) => {
+      // The enterprise's bindings are found here too.
+      const found = await getHostBinding(context, manager, params.binding);
+      if (!found.ok) return found;
+      return ownedElsewhere(found.value.owner) ?? removeHostBinding(context, manager, params.binding);
+    });
+    return changeReply(removed, () => ({ status: 204 }));
   },
 });

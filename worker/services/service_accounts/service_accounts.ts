@@ -133,14 +133,15 @@ export async function listServiceAccountPage(
   });
 }
 
-/** The caller as who manages the rows of a service account. Refuses with `admin_required`, `not_found`. */
-export async function manageServiceAccount(
+/** Acts as who manages the rows of a service account. Refuses with `admin_required`, `not_found`, and as the action does. */
+export async function manageServiceAccount<T>(
   context: ServiceContext,
   caller: Caller,
   id: string,
-): Promise<Result<Caller, ApiError>> {
+  act: (manager: Caller) => Promise<Result<T, ApiError>>,
+): Promise<Result<T, ApiError>> {
   const own = await findOwn(context, caller, id);
-  return own.ok ? ok({ ...caller, managed: id }) : own;
+  return own.ok ? act({ ...caller, managed: id }) : own;
 }
 
 async function findOwn(
