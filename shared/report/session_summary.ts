@@ -1,21 +1,18 @@
 import type { AuditEventData } from '../model/audit_event.ts';
 import type { StoredAuditEvent } from '../wire/audit_events.ts';
+import { REQUEST_DECISIONS } from './request_decision.ts';
 
 type Event = Pick<StoredAuditEvent, 'id' | 'type' | 'time' | 'data'>;
 
-/** What happened with a request, in the words of the chart. */
+/** What happened with a request. */
 export type Decision = 'added' | 'passed' | 'refused';
 
-const DECISIONS: Readonly<Partial<Record<StoredAuditEvent['type'], Decision>>> = {
-  'sandbox.proxy.binding_injected': 'added',
-  'connector.proxy.proxied': 'added',
-  'sandbox.proxy.passthrough': 'passed',
-  'sandbox.proxy.foreign_credential_kept': 'passed',
-  'sandbox.proxy.tunnelled': 'passed',
-  'sandbox.proxy.rejected': 'refused',
-  'sandbox.proxy.trust_denied': 'refused',
-  'connector.proxy.rejected': 'refused',
-};
+/** To a session, a credential is a credential, and a connection that is carried unread is one more that passed. */
+function decisionOf({ type }: Event): Decision | null {
+  if (type === 'sandbox.proxy.tunnelled') return 'passed';
+  const decision = REQUEST_DECISIONS.get(type) ?? null;
+  return decision === 'connector' ? 'added' : decision;
+}
 
 /** A credential that a session used, or a host that it reached. */
 export interface SessionUse {
@@ -46,14 +43,14 @@ export interface SessionSummary {
 export function summariseSession(events: readonly Event[]): SessionSummary {
   const ordered = events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
   const counts = { added: 0, passed: 0, refused: 0 };
-  for (const { type, data } of ordered) {
-    const decision = DECISIONS[type];
-    if (decision !== undefined) counts[decision] += countOf(data);
+  for (const event of ordered) {
+    const decision = decisionOf(event);
+    if (decision !== null) counts[decision] += countOf(event.data);
   }
   return {
     counts,
     credentials: countUses(ordered, credentialOf, hostOf),
-    hosts: countUses(ordered, hostOf, ({ type }) => DECISIONS[type] ?? null),
+    hosts: countUses(ordered, hostOf, decisionOf),
     steps: toSteps(ordered),
   };
 }
@@ -67,8 +64,9 @@ function countOf(data: AuditEventData): number {
  * Only of events in which a credential was sent or handed out; a refusal may name one that was not. An event of a binding names
  * the binding, whose credential may have been another one then.
  */
-function credentialOf({ type, data }: Event): string | null {
-  const isUse = DECISIONS[type] === 'added' || type === 'sandbox.proxy.credential_unsealed';
+function credentialOf(event: Event): string | null {
+  const { type, data } = event;
+  const isUse = decisionOf(event) === 'added' || type === 'sandbox.proxy.credential_unsealed';
   if (!isUse) return null;
   const binding = data['svc.proxy.binding.host'];
   const reference = data['svc.proxy.credential_ref'] ?? data['svc.connector.credential_ref'];

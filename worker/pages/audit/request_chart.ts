@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
-import type { RequestCounts, RequestDecision } from '../../services/audit/request_counts.ts';
+import type { RequestDecision } from '../../../shared/report/request_decision.ts';
+import type { RequestCounts } from '../../services/audit/request_counts.ts';
 import { type Bar, chartBars, DECISION_TITLES, DECISIONS } from '../frame/chart_bars.ts';
 import { dataTable } from '../components/data_table.ts';
 import { exactTime } from '../components/time.ts';

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
-import type { RequestCounts, RequestDecision } from '../../services/audit/request_counts.ts';
+import type { RequestDecision } from '../../../shared/report/request_decision.ts';
+import type { RequestCounts } from '../../services/audit/request_counts.ts';
 import { exactTime } from '../components/time.ts';
 import type { Html } from './html.ts';
 

@@ -1,26 +1,11 @@
-import type { AuditEventType } from '../../../shared/model/audit_event.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
+import { REQUEST_DECISIONS, type RequestDecision } from '../../../shared/report/request_decision.ts';
 import type { AuditEventsQuery } from '../../../shared/wire/audit_events.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { countByTime } from '../../store/audit/audit_events.ts';
 import { type FilterQuery, toFilter } from './audit_log.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-
-/** The outcomes of a request. */
-const REQUEST_DECISIONS = ['added', 'connector', 'passed', 'refused'] as const;
-export type RequestDecision = (typeof REQUEST_DECISIONS)[number];
-
-/** The audit events that each stand for one request of an agent. */
-const DECISIONS: ReadonlyMap<string, RequestDecision> = new Map<AuditEventType, RequestDecision>([
-  ['sandbox.proxy.binding_injected', 'added'],
-  ['sandbox.proxy.foreign_credential_kept', 'passed'],
-  ['sandbox.proxy.passthrough', 'passed'],
-  ['sandbox.proxy.rejected', 'refused'],
-  ['sandbox.proxy.trust_denied', 'refused'],
-  ['connector.proxy.proxied', 'connector'],
-  ['connector.proxy.rejected', 'refused'],
-]);
 
 const MOST_SPANS = 48;
 /** Lengths that are easy to read on a time axis. */
@@ -48,14 +33,14 @@ export async function countRequests(
   const since = new Date(sinceMs).toISOString();
   const until = new Date(untilMs).toISOString();
   const begins = new Date(beginsMs).toISOString();
-  const filter = toFilter(caller, { ...query, since, until, type: [...DECISIONS.keys()].join(',') });
+  const filter = toFilter(caller, { ...query, since, until, type: [...REQUEST_DECISIONS.keys()].join(',') });
   if (!filter.ok) return filter;
   const rows = await countByTime(context.database, filter.value, { begins, spanSeconds: spanMs / 1000 });
   const length = Math.max(1, Math.ceil((untilMs - beginsMs) / spanMs));
   const spans = Array.from({ length }, () => ({ added: 0, connector: 0, passed: 0, refused: 0 }));
   for (const { span, type, answered, events } of rows) {
     // What svc answered itself was not sent, with or without a credential.
-    const decision = answered ? undefined : DECISIONS.get(type);
+    const decision = answered ? undefined : REQUEST_DECISIONS.get(type);
     const counts = spans[span];
     if (decision !== undefined && counts !== undefined) counts[decision] += events;
   }

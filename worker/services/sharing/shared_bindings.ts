@@ -10,7 +10,13 @@ import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { findHostBindingsOn } from '../../store/host_bindings.ts';
 import { listReceivedShares, type ReceivedShare } from '../../store/people/shares.ts';
-import { findReferredSecret, type SecretRow } from '../../store/secrets.ts';
+import {
+  findReferredSecret,
+  listReferredSecrets,
+  type SecretRow,
+  type SecretSummary,
+  type VaultPlace,
+} from '../../store/secrets.ts';
 import { credentialPaths, toRecord } from '../bindings/host_bindings.ts';
 
 /** A user of an enterprise. */
@@ -86,13 +92,19 @@ function toShared({ binding: row }: Received): SharedBinding {
 export async function findSharedSecrets(
   context: ServiceContext,
   bindings: readonly SharedBinding[],
-): Promise<readonly { readonly path: string; readonly row: SecretRow }[]> {
-  const found = [];
-  for (const { path, ownerId, ownerPath } of bindings.flatMap(({ credentials }) => credentials)) {
-    const row = await findReferredSecret(context.database, { ownerId, path: ownerPath });
-    if (row !== null) found.push({ path, row });
-  }
-  return found;
+): Promise<readonly { readonly path: string; readonly row: SecretSummary }[]> {
+  const credentials = bindings.flatMap((binding) => binding.credentials);
+  if (credentials.length === 0) return [];
+  const owners = [...new Set(credentials.map(({ ownerId }) => ownerId))];
+  const rows = new Map((await listReferredSecrets(context.database, owners)).map((row) => [keyOf(row), row]));
+  return credentials.flatMap(({ path, ownerId, ownerPath }) => {
+    const row = rows.get(keyOf({ ownerId, path: ownerPath }));
+    return row === undefined ? [] : [{ path, row }];
+  });
+}
+
+function keyOf({ ownerId, path }: VaultPlace): string {
+  return `${ownerId} ${path}`;
 }
 
 /** The secret behind a path of a shared binding, if the binding is in the user's policy now. */
