@@ -21,6 +21,8 @@ const CI = process.env.CI === 'true';
  */
 const PROCESSORS = availableParallelism();
 const WORKERS = { unit: PROCESSORS + 1, containers: PROCESSORS + 1, 'e2e*': PROCESSORS + 2 };
+/** Of each failure, at the end of a run. */
+const FAILURE_LINES = 12;
 const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'e2e', 'bench'];
 
 /** The native compiler. dependency-cruiser needs the older one, so both are installed and have a program `tsc`. */
@@ -43,6 +45,8 @@ const CHECKS = [
 ];
 
 const counts = { passed: 0, failed: 0, skipped: 0 };
+/** What failed, said once more at the end: a line or more for each check and test. */
+const failures = [];
 /** Node's compile cache of the checks and of the processes that run test files: what a run loads, the next one need not compile again. */
 const COMPILED = join(ROOT, 'node_modules', '.cache', 'svc', 'tests');
 /** Each run adds an entry for every test file, because vitest gives it a new address. */
@@ -52,9 +56,18 @@ const environment = {
   PATH: withSystemFolders(`${BIN}${delimiter}${process.env.PATH}`),
   NODE_COMPILE_CACHE: COMPILED,
 };
+const lastLines = (text) => text.trim().split('\n').slice(-FAILURE_LINES).join('\n  ');
+/** Of a failure's message; the calls in other code than the project's say little. */
+const firstLines = (text) =>
+  text
+    .trim()
+    .split('\n')
+    .filter((line) => !/^ +at .*(node_modules|node:|<anonymous>)/.test(line))
+    .slice(0, FAILURE_LINES)
+    .join('\n  ');
 const say = (line) => process.stdout.write(`${line}\n`);
 
-/** Runs a command in the project's folder. With `show` its output is printed line by line, otherwise it is collected. */
+/** Runs a command in the project's folder. With `show` its output is printed line by line and only its end is kept. */
 function run(command, args, { show = false, timeoutSeconds = 900, env = {} } = {}) {
   const began = Date.now();
   return new Promise((resolve) => {
@@ -64,11 +77,13 @@ function run(command, args, { show = false, timeoutSeconds = 900, env = {} } = {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const chunks = [];
+    let shown = '';
     // Only whole lines, because two runs may print at the same time.
     const passOn = () => {
       const said = Buffer.concat(chunks);
       const end = said.lastIndexOf('\n') + 1;
       process.stdout.write(said.subarray(0, end));
+      shown = (shown + said.subarray(0, end)).slice(-10_000);
       chunks.splice(0, chunks.length, said.subarray(end));
     };
     const take = (chunk) => {
@@ -81,7 +96,7 @@ function run(command, args, { show = false, timeoutSeconds = 900, env = {} } = {
     }, timeoutSeconds * 1000);
     const finish = (code, problem) => {
       clearTimeout(timer);
-      const output = Buffer.concat(chunks).toString('utf8') + problem;
+      const output = shown + Buffer.concat(chunks).toString('utf8') + problem;
       resolve({ ok: code === 0, output, seconds: ((Date.now() - began) / 1000).toFixed(1) });
     };
     child.stdout.on('data', take);
@@ -94,7 +109,9 @@ function run(command, args, { show = false, timeoutSeconds = 900, env = {} } = {
 function report(name, result) {
   counts[result.ok ? 'passed' : 'failed'] += 1;
   say(`${result.ok ? 'ok    ' : 'FAILED'} ${name} (${result.seconds} s)`);
-  if (!result.ok) say(result.output.trimEnd());
+  if (result.ok) return;
+  say(result.output.trimEnd());
+  failures.push(`${name}: ${lastLines(result.output)}`);
 }
 
 /** Runs the checks, two at a time, and the unit tests beside the last of them; each reports when it ends. */
@@ -105,6 +122,20 @@ async function runChecks() {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) await next();
   };
   await Promise.all([lane(), lane()]);
+}
+
+/** The failed tests of a vitest report and the files that failed outside their tests, each with the first lines of its message. */
+function failedTests(file) {
+  if (!existsSync(file)) return [];
+  const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
+  return testResults
+    .filter(({ status }) => status === 'failed')
+    .flatMap(({ name, message, assertionResults }) => {
+      const path = relative(ROOT, name);
+      const failed = assertionResults.filter((test) => test.status === 'failed');
+      if (failed.length === 0) return [`${path}: ${firstLines(message ?? '')}`];
+      return failed.map((test) => `${path}: ${test.fullName}\n  ${firstLines(test.failureMessages.join('\n'))}`);
+    });
 }
 
 /**
@@ -143,10 +174,13 @@ async function runTests(project, timeoutSeconds, ...options) {
     env: { TMPDIR: folder },
   });
   const found = countTests(file);
+  const failed = failedTests(file);
   const passed = result.ok ? passedFiles(file) : new Set();
   // A program that is still ending may write to it.
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 });
   if (!result.ok && found.failed === 0) found.failed = 1;
+  if (found.failed > 0 && failed.length === 0) failed.push(`${project} tests: ${lastLines(result.output)}`);
+  failures.push(...failed);
   for (const key of Object.keys(counts)) counts[key] += found[key];
   say(`${found.failed === 0 ? 'ok    ' : 'FAILED'} ${project} tests (${result.seconds} s)`);
   return passed;
@@ -233,6 +267,7 @@ async function main() {
   if (!QUICK) await runTests('e2e*', 3_600);
   await containers;
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
+  for (const failure of failures) say(`\nFAILED ${failure}`);
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
   say(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
 }
