@@ -104,6 +104,7 @@ const SYSTEM_PARTS = [
   { name: 'bubblewrap', probe: 'bwrap --version', packages: ['bubblewrap'] },
   { name: 'wget', probe: 'wget --version', packages: ['wget'] },
   { name: 'ps', probe: found('ps'), packages: ['procps'] },
+  { name: 'ssh-keygen', probe: found('ssh-keygen'), packages: ['openssh-client'] },
   { name: 'npm', probe: 'npm --version', packages: ['npm'] },
   { name: 'twine', isThere: () => twine() !== null, packages: ['twine'] },
   { name: 'gh', probe: 'gh --version', packages: ['gh'] },

