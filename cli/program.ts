@@ -18,6 +18,7 @@ const GROUPS: readonly Group[] = [
   [['down'], async () => (await import('./up/down_command.ts')).addDownCommand],
   [['service'], async () => (await import('./service/service_commands.ts')).addServiceCommands],
   [['panic'], async () => (await import('./teardown/panic_command.ts')).addPanicCommand],
+  [['upgrade'], async () => (await import('./upgrade/upgrade_command.ts')).addUpgradeCommand],
   [['uninstall'], async () => (await import('./teardown/uninstall_command.ts')).addUninstallCommand],
   [['logs'], async () => (await import('./up/logs_command.ts')).addLogsCommand],
   [['console'], async () => (await import('./sign_in/console_command.ts')).addConsoleCommand],

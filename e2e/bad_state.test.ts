@@ -108,6 +108,31 @@ describe('the vault key, the database and the identity', () => {
   });
 });
 
+describe('a database of a newer version', () => {
+  it('is refused with both schemas, and left unchanged', async () => {
+    const file = join(home, 'control.db');
+    const client = createClient({ url: `file:${file}` });
+    const { rows } = await client.execute('SELECT max(number) AS newest FROM schema_migrations');
+    const newest = Number(rows[0]?.['newest']);
+    const step = `INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (${newest + 1}, 'of the next version', 'x', '2027-01-01T00:00:00Z')`;
+    await client.execute(step);
+    client.close();
+    const before = readFileSync(file);
+    expect(describeStart(await up())).toEqual(
+      refusal(
+        new RegExp(
+          `the database has schema ${newest + 1} and this version of svc knows ${newest}: start the newer version`,
+        ),
+      ),
+    );
+    expect(readFileSync(file).equals(before)).toBe(true);
+    const again = createClient({ url: `file:${file}` });
+    await again.execute(`DELETE FROM schema_migrations WHERE number = ${newest + 1}`);
+    again.close();
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+});
+
 describe('the audit log', () => {
   it.each([
     ['changed', "UPDATE audit_events SET data = replace(data, 'user/demo', 'user/none')"],

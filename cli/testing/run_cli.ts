@@ -42,6 +42,8 @@ export interface RunOptions {
   readonly columns?: number;
   /** The working directory; by default the state directory. */
   readonly workingDirectory?: string;
+  /** Where svc is installed; by default this checkout. */
+  readonly root?: string;
   /** The user's home directory; by default the state directory. */
   readonly userHome?: string;
   readonly env?: CliContext['env'];
@@ -106,7 +108,7 @@ export function testContext(home: TestHome, options: RunOptions = {}): TestConte
     stderr,
     userHome: options.userHome ?? home.path,
     workingDirectory: options.workingDirectory ?? home.path,
-    root: fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, ''),
+    root: options.root ?? fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, ''),
     version: '4.0.0',
     compileCache: join(home.path, 'cache'),
     fetch: createAnswering(calls, options.answer),

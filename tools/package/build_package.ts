@@ -21,6 +21,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/
 
 /** What the programs read beside their code. */
 const FILES = [
+  'CHANGELOG.md',
   'bin',
   'catalog',
   'package.json',

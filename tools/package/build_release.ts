@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -13,6 +13,8 @@ import { packPortableArchive, RUNTIME_X64 } from './portable_archive.ts';
 import { type Contents, writeSbom } from './sbom.ts';
 import { CHECKSUMS, publicKeyOf, signChecksums } from './sign_release.ts';
 import { packagesOf } from './third_party_notices.ts';
+
+const CHANGELOG = 'CHANGELOG.md';
 
 export interface WantedRelease {
   readonly debian?: boolean;
@@ -33,10 +35,9 @@ export async function buildRelease(out: string, wanted: WantedRelease): Promise<
   mkdirSync(out, { recursive: true });
   const work = mkdtempSync(join(tmpdir(), 'svc-release-'));
   try {
-    const files = await buildFiles(out, work, wanted);
-    if (wanted.sign !== undefined) {
-      files.push(writeInstallScript(readRootManifest().version, publicKeyOf(wanted.sign), out));
-    }
+    const signer = wanted.sign === undefined ? null : publicKeyOf(wanted.sign);
+    const files = await buildFiles(out, work, wanted, signer);
+    if (signer !== null) files.push(writeInstallScript(readRootManifest().version, signer, out));
     const sums = files.map((file) => `${sha256(join(out, file))}  ${file}\n`);
     writeFileSync(join(out, CHECKSUMS), sums.join(''));
     const signature = wanted.sign === undefined ? [] : [signChecksums(wanted.sign, out)];
@@ -46,10 +47,10 @@ export async function buildRelease(out: string, wanted: WantedRelease): Promise<
   }
 }
 
-async function buildFiles(out: string, work: string, wanted: WantedRelease): Promise<string[]> {
+async function buildFiles(out: string, work: string, wanted: WantedRelease, signer: string | null): Promise<string[]> {
   const folder = join(work, 'package');
   const chunks = await bundle();
-  writeNpmPackage(chunks, folder);
+  writeNpmPackage(chunks, folder, signer);
   const bundled = packagesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
   const contents: Contents[] = [];
   const files: string[] = [];
@@ -63,16 +64,17 @@ async function buildFiles(out: string, work: string, wanted: WantedRelease): Pro
   // npm installs these beside it.
   add([npmFile], BESIDE_THE_BUNDLE);
   if (wanted.debian === true) {
-    add([buildDebianPackage(folder, join(work, 'debian'), out)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
+    add([buildDebianPackage(folder, join(work, 'debian'), out, signer)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
   }
   if (wanted.archive === true) {
-    add([packPortableArchive(folder, join(work, 'archive'), out)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
+    add([packPortableArchive(folder, join(work, 'archive'), out, signer)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
   }
   if (wanted.image === true) {
-    add(writeImageContext(folder, join(work, 'image'), out), [...BESIDE_THE_BUNDLE, ...IMAGE_NATIVE]);
+    add(writeImageContext(folder, join(work, 'image'), out, signer), [...BESIDE_THE_BUNDLE, ...IMAGE_NATIVE]);
   }
   if (wanted.url !== undefined) files.push(writeFormula(wanted.url, npmFile, sha256(join(out, npmFile)), out));
-  return [...files, writeSbom(readRootManifest(), contents, out)];
+  copyFileSync(join(ROOT, CHANGELOG), join(out, CHANGELOG));
+  return [...files, CHANGELOG, writeSbom(readRootManifest(), contents, out)];
 }
 
 function sha256(file: string): string {

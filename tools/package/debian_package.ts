@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs
 import { dirname, join } from 'node:path';
 import { readRootManifest } from './npm_package.ts';
 import { addRuntime, runtimeNotices } from './portable_archive.ts';
+import { writeReleaseFile } from './release_file.ts';
 import { listAll, settleFiles, SOURCE_DATE } from './settle_files.ts';
 
 /** The name of the package's file. */
@@ -12,10 +13,11 @@ export const debianFileName = (): string => `svc_${readRootManifest().version}_a
  * Builds the Debian package from the npm package's folder. It brings its Node, which Debian has too old, and a unit for the control
  * plane that nothing starts by itself. It has no maintainer scripts, so nothing of it runs as root at the installation.
  */
-export function buildDebianPackage(npmFolder: string, work: string, out: string): string {
+export function buildDebianPackage(npmFolder: string, work: string, out: string, signer: string | null): string {
   const home = join(work, 'usr/lib/svc');
   cpSync(npmFolder, home, { recursive: true });
   addRuntime(home);
+  writeReleaseFile(home, 'debian', signer);
   put(work, 'usr/lib/systemd/system/svc-control@.service', unit());
   mkdirSync(join(work, 'usr/bin'), { recursive: true });
   symlinkSync('../lib/svc/bin/svc', join(work, 'usr/bin/svc'));

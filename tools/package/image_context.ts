@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { ROOT } from './build_package.ts';
 import { copyModules, readRootManifest } from './npm_package.ts';
 import { packArchive } from './pack_archive.ts';
+import { writeReleaseFile } from './release_file.ts';
 import { settleFiles } from './settle_files.ts';
 
 const COMPOSE = 'compose.yaml';
@@ -10,10 +11,16 @@ const COMPOSE = 'compose.yaml';
 export const IMAGE_NATIVE: readonly string[] = ['@libsql/linux-x64-gnu', '@libsql/linux-x64-musl'];
 
 /** Writes the archive that `docker build` reads, and the compose file beside it; gives their names. */
-export function writeImageContext(npmFolder: string, work: string, out: string): readonly string[] {
+export function writeImageContext(
+  npmFolder: string,
+  work: string,
+  out: string,
+  signer: string | null,
+): readonly string[] {
   const source = join(ROOT, 'tools/package/image');
   cpSync(npmFolder, join(work, 'svc'), { recursive: true });
   copyModules(IMAGE_NATIVE, join(work, 'svc'));
+  writeReleaseFile(join(work, 'svc'), 'image', signer);
   mkdirSync(join(work, 'state'));
   copyFileSync(join(source, 'Dockerfile'), join(work, 'Dockerfile'));
   settleFiles(work);

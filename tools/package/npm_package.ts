@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { OutputChunk } from 'rolldown';
 import { z } from 'zod';
 import { ROOT, writePackage } from './build_package.ts';
+import { writeReleaseFile } from './release_file.ts';
 import { settleFiles } from './settle_files.ts';
 import { packagesOf, thirdPartyNotices } from './third_party_notices.ts';
 
@@ -27,7 +28,7 @@ export function installedVersion(name: string): string {
  * Writes the folder of the npm package: bundled programs, no scripts, and one dependency, whose native part npm chooses for the
  * machine. It stays private: nobody publishes it by accident, under a name that is somebody else's at the public registry.
  */
-export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string): void {
+export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string, signer: string | null): void {
   mkdirSync(folder, { recursive: true });
   writePackage(chunks, folder);
   const manifest = {
@@ -41,6 +42,7 @@ export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string):
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   const contained = packagesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
   writeFileSync(join(folder, 'THIRD_PARTY_NOTICES.txt'), thirdPartyNotices(contained));
+  writeReleaseFile(folder, 'npm', signer);
   settleFiles(folder);
 }
 

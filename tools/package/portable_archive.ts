@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { ROOT } from './build_package.ts';
 import { BESIDE_THE_BUNDLE, copyModules, readRootManifest } from './npm_package.ts';
 import { packArchive } from './pack_archive.ts';
+import { writeReleaseFile } from './release_file.ts';
 import { settleFiles } from './settle_files.ts';
 import { thirdPartyNotices } from './third_party_notices.ts';
 
@@ -24,10 +25,11 @@ export function runtimeNotices(): string {
 }
 
 /** Writes the archive that runs where it is unpacked, without Node and without npm. */
-export function packPortableArchive(npmFolder: string, work: string, out: string): string {
+export function packPortableArchive(npmFolder: string, work: string, out: string, signer: string | null): string {
   const folder = join(work, 'svc');
   cpSync(npmFolder, folder, { recursive: true });
   addRuntime(folder);
+  writeReleaseFile(folder, 'archive', signer);
   writeFileSync(join(folder, 'node_modules/THIRD_PARTY_NOTICES.txt'), runtimeNotices());
   settleFiles(work);
   return packArchive(work, out, `svc-${readRootManifest().version}-linux-x64.tar.gz`);
