@@ -25,6 +25,7 @@ import { SESSION_MUTATIONS } from './mutations/sessions.ts';
 import { SERVICE_ACCOUNT_MUTATIONS } from './mutations/service_accounts.ts';
 import { SINK_MUTATIONS } from './mutations/sinks.ts';
 import { BORROW_MUTATIONS } from './mutations/borrow.ts';
+import { SDK_KEY_MUTATIONS } from './mutations/sdk_keys.ts';
 import { SOURCE_MUTATIONS } from './mutations/sources.ts';
 import { SHOWN_MUTATIONS } from './mutations/shown.ts';
 import { SEAL_MUTATIONS } from './mutations/seal.ts';
@@ -1228,6 +1229,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SESSION_MUTATIONS,
   ...SERVICE_ACCOUNT_MUTATIONS,
   ...SINK_MUTATIONS,
+  ...SDK_KEY_MUTATIONS,
   ...SOURCE_MUTATIONS,
   ...BORROW_MUTATIONS,
   ...HOSTED_MUTATIONS,

@@ -73,6 +73,11 @@ const SYSTEM_PARTS = [
     packages: ['python3', `python3-${module}`],
   })),
   {
+    name: 'python3 with google-auth',
+    isThere: () => pythonWith('google.auth, requests') !== null,
+    packages: ['python3-google-auth', 'python3-requests'],
+  },
+  {
     name: 'python3 with httpx for HTTP/2',
     isThere: () => pythonWith('httpx, h2') !== null,
     packages: ['python3-httpx', 'python3-h2'],

@@ -25,6 +25,7 @@ import {
   type ScreenedEnvironment,
 } from './screen_environment.ts';
 import { warnOfServersOutside } from './servers_outside.ts';
+import type { MetadataEndpoint } from './metadata_endpoint.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 import { AGENT_TITLES } from '../agents/agent_names.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
@@ -129,11 +130,12 @@ async function runReady(
     login: wanted.login,
     hasGateway: wanted.sandbox?.hasGateway === true,
   });
-  const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
+  const [relay, metadata] = await openListeners(call, session, box).catch(async (error: unknown) => {
     await end();
     throw error;
   });
-  const seen = box === null ? session : box.enter(session);
+  const seen =
+    box === null ? { ...session, ...(metadata !== null && { metadataHost: metadata.host }) } : box.enter(session);
   const environment = { ...sessionEnvironment(screened.env, seen, ready.exempt), ...relay.variables };
   const env = wanted.environment?.(environment, seen) ?? environment;
   for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
@@ -145,7 +147,7 @@ async function runReady(
     await end();
     throw error;
   });
-  await relay.close();
+  await Promise.all([relay.close(), metadata?.close()]);
   try {
     await wanted.beforeEnd?.(session.sessionId);
   } finally {
@@ -383,6 +385,21 @@ function parseServer(text: string): string {
   throw new CliError(EXIT.notStarted, `--mcp ${parsed.error}`);
 }
 
+/** What listens for the session beside the sidecar: a sandbox has its own. */
+async function openListeners(
+  call: Call<RunOptions>,
+  session: SessionAccess,
+  box: HostSandbox | null,
+): Promise<[RelayAccess, MetadataEndpoint | null]> {
+  const relay = await openRelayOf(call, session);
+  try {
+    return [relay, box === null ? await openMetadataOf(session) : null];
+  } catch (error) {
+    await relay.close();
+    throw error;
+  }
+}
+
 /** The session's relay, if requested. */
 async function openRelayOf(call: Call<RunOptions>, session: SessionAccess): Promise<RelayAccess> {
   if (call.options.relay !== true) return NO_RELAY;
@@ -391,4 +408,13 @@ async function openRelayOf(call: Call<RunOptions>, session: SessionAccess): Prom
   const opened = await openRelay(session, call.context.env, process.getuid?.() ?? null);
   if (opened.ok) return opened.value;
   throw new CliError(EXIT.notStarted, `--relay: ${opened.error.message}`, ['Run the command without --relay.']);
+}
+
+/** The listener for Google's libraries, if the session has tokens for them; null without one. */
+async function openMetadataOf({ proxyUrl, sdkEndpoints = [] }: SessionAccess): Promise<MetadataEndpoint | null> {
+  if (!sdkEndpoints.includes('google')) return null;
+  // Loaded on use, so that a run without it starts faster.
+  const { openMetadataEndpoint } = await import('./metadata_endpoint.ts');
+  const { origin, password } = new URL(proxyUrl);
+  return openMetadataEndpoint({ origin, token: decodeURIComponent(password) });
 }

@@ -20,8 +20,8 @@ const sessionReply = z.object({
   ca_pem_path: z.string(),
   listener: z.enum(['namespace', 'gateway']),
   sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
-  /** An earlier sidecar has none. */
-  sdk_endpoints: z.array(z.enum(SDK_ENDPOINTS)).default([]),
+  /** An earlier sidecar has none, and a later one may have more. */
+  sdk_endpoints: z.array(z.string()).default([]),
 });
 
 const unsealedReply = z.object({ value: z.string() });
@@ -98,6 +98,6 @@ function sandboxSession(reply: z.infer<typeof sessionReply>): SandboxSession {
     listener: reply.listener,
     caPemPath: reply.ca_pem_path,
     sentinels: reply.sentinels,
-    sdkEndpoints: reply.sdk_endpoints,
+    sdkEndpoints: SDK_ENDPOINTS.filter((sdk) => reply.sdk_endpoints.includes(sdk)),
   };
 }

@@ -20,8 +20,8 @@ const sessionReply = z.object({
   proxy_url: z.string(),
   ca_bundle_path: z.string(),
   sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
-  /** An earlier sidecar has none. */
-  sdk_endpoints: z.array(z.enum(SDK_ENDPOINTS)).default([]),
+  /** An earlier sidecar has none, and a later one may have more. */
+  sdk_endpoints: z.array(z.string()).default([]),
 });
 
 /** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
@@ -86,7 +86,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     proxyUrl: proxyUrlFor(reply.proxy_url, reply.session_id, reply.token),
     caBundlePath: reply.ca_bundle_path,
     sentinels: reply.sentinels,
-    sdkEndpoints: reply.sdk_endpoints,
+    sdkEndpoints: SDK_ENDPOINTS.filter((sdk) => reply.sdk_endpoints.includes(sdk)),
   };
   const end = async (): Promise<void> => {
     try {

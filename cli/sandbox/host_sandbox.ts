@@ -64,7 +64,8 @@ export function openHostSandbox(
       field: { mode: 'bubblewrap', egress: wanted.egress, folder: folder.name },
       enter: (session) => {
         copyFileSync(session.caBundlePath, join(folder.path, CA_FILE));
-        return { ...session, proxyUrl: insideUrl(session.proxyUrl), caBundlePath: SANDBOX_CA };
+        const metadataHost = `127.0.0.1:${SANDBOX_PORT}`;
+        return { ...session, proxyUrl: insideUrl(session.proxyUrl), caBundlePath: SANDBOX_CA, metadataHost };
       },
       run: async (env, signals) => {
         if (!(await started.isReady)) throw notMadeError(probeBubblewrap(bubblewrap));

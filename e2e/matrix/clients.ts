@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { succeeds } from '../../tools/system_parts.mjs';
 import { AWS_CLIENTS } from './aws_clients.ts';
 import type { MatrixClient } from './client.ts';
+import { CLOUD_CLIENTS } from './cloud_clients.ts';
 import { HTTP_CLIENTS } from './http_clients.ts';
 import { RELAY_CLIENTS } from './relay_clients.ts';
 import { RPC_CLIENTS } from './rpc_clients.ts';
@@ -14,6 +15,7 @@ export const CLIENTS: readonly MatrixClient[] = [
   ...RPC_CLIENTS,
   ...TOOL_CLIENTS,
   ...AWS_CLIENTS,
+  ...CLOUD_CLIENTS,
   ...RELAY_CLIENTS,
 ];
 

@@ -28,6 +28,8 @@ export const HOSTS = {
   git: 'git.example.test',
   s3: 's3.example.test',
   s3OverHttp2: 's3-http2.example.test',
+  google: 'items.googleapis.com',
+  azure: 'items.vault.azure.net',
 } as const;
 export type ServiceName = keyof typeof HOSTS;
 export const ITEMS = `https://${HOSTS.items}/items`;
@@ -45,7 +47,9 @@ export interface MatrixWorld {
   readonly s3OverHttp2: S3OverHttp2;
   readonly grpc: GrpcUpstream;
   readonly connect: ConnectService;
-  readonly services: Readonly<Record<'items' | 'itemsOverHttp2' | 'github' | 'npm' | 'python', Service>>;
+  readonly services: Readonly<
+    Record<'items' | 'itemsOverHttp2' | 'github' | 'npm' | 'python' | 'google' | 'azure', Service>
+  >;
   /** A folder for one client, removed at the end. */
   folder(name: string): string;
   /** Runs a program with `svc run` and returns its standard output; fails unless it succeeds. */
@@ -77,6 +81,8 @@ export async function startMatrixWorld({ env, proxy }: WorldOptions = {}): Promi
   const services = {
     items: await startService(await certify('items'), `Bearer ${token}`, itemsApi()),
     itemsOverHttp2: await startService(await certify('itemsOverHttp2'), `Bearer ${token}`, itemsApi(), 'HTTP/2'),
+    google: await startService(await certify('google'), `Bearer ${token}`, itemsApi()),
+    azure: await startService(await certify('azure'), `Bearer ${token}`, itemsApi()),
     github: await startService(await certify('github'), `token ${token}`, githubApi),
     npm: await startService(await certify('npm'), `Bearer ${token}`, npmRegistry()),
     python: await startService(await certify('python'), basic, pythonIndex('demo', await makeWheel(scratch))),
@@ -125,6 +131,7 @@ async function bind(svc: Svc, token: string): Promise<void> {
   const credential_ref = 'vault://user/token';
   await svc.binding({ host: HOSTS.items, scheme: 'bearer', credential_ref });
   await svc.binding({ host: HOSTS.itemsOverHttp2, scheme: 'bearer', credential_ref });
+  for (const host of [HOSTS.google, HOSTS.azure]) await svc.binding({ host, scheme: 'bearer', credential_ref });
   await svc.binding({ host: HOSTS.grpc, scheme: 'bearer', credential_ref, body: 'stream' });
   await svc.binding({ host: HOSTS.connect, scheme: 'bearer', credential_ref, body: 'stream' });
   await svc.binding({

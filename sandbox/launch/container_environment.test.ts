@@ -47,6 +47,19 @@ describe('the environment of a container in proxy mode', () => {
     expect(containerEnvironment(outside, {})).not.toHaveProperty(FULL);
   });
 
+  test('leads libraries of Google and Azure to the listener that is the container’s alone', () => {
+    const both = { ...session, sdkEndpoints: ['google', 'azure'] } as const;
+    expect(containerEnvironment(both, {})).toMatchObject({
+      GCE_METADATA_HOST: '127.0.0.1:7421',
+      IDENTITY_ENDPOINT: 'http://127.0.0.1:7421/v1/sdk/azure/token',
+      IDENTITY_HEADER: 'tok',
+    });
+    const given = containerEnvironment(both, { IDENTITY_ENDPOINT: 'http://localhost:1/' });
+    expect([given['IDENTITY_HEADER'], given['GCE_METADATA_HOST']]).toEqual([undefined, '127.0.0.1:7421']);
+    const shared = { ...both, listener: 'gateway', proxyUrl: 'http://172.17.0.1:7421' } as const;
+    expect(Object.keys(containerEnvironment(shared, {})).filter((name) => /^(GCE|IDENTITY)_/.test(name))).toEqual([]);
+  });
+
   test('has no proxy credential if the session has no token', () => {
     const env = containerEnvironment({ ...session, token: null, sdkEndpoints: ['aws'] }, {});
     expect(Object.keys(env).filter((name) => /^https?_proxy$|TOKEN/i.test(name))).toEqual([]);

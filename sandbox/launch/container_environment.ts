@@ -1,4 +1,4 @@
-import { type SdkEndpoint, sdkVariables } from '../../shared/net/sdk_endpoints.ts';
+import { type SdkEndpoint, sdkVariables, unclaimedEndpoints } from '../../shared/net/sdk_endpoints.ts';
 import { isReadByEngine } from '../engine/engine_cli.ts';
 import { CA_VARIABLES, isStripped, mayHoldSentinel, NOT_PROXIED, proxyUrlFor } from './session_environment.ts';
 
@@ -71,13 +71,18 @@ export function containerEnvironment(
   };
 }
 
-/** None beside endpoints that the caller gives: the session's token would be sent to them. */
+/**
+ * None beside an endpoint that the caller gives for the same SDK: the session's token would be sent there. At a bridge's gateway
+ * a listener serves all sessions, so Google's libraries, which send no token, have none.
+ */
 function sdkVariablesOf(
-  { token, proxyUrl, sdkEndpoints = [] }: ContainerSession,
+  { token, proxyUrl, listener, sdkEndpoints = [] }: ContainerSession,
   given: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
-  if (token === null || Object.keys(given).some((name) => name.startsWith('AWS_CONTAINER_'))) return {};
-  return sdkVariables(sdkEndpoints, { origin: new URL(proxyUrl).origin, token });
+  if (token === null) return {};
+  const { origin, host } = new URL(proxyUrl);
+  const metadataHost = listener === 'namespace' ? host : null;
+  return sdkVariables(unclaimedEndpoints(sdkEndpoints, given), { origin, token, metadataHost });
 }
 
 /** Mounted files belong to a user of the host, and git refuses repositories of another user. */

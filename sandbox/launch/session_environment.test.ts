@@ -61,6 +61,23 @@ describe('the environment of a command in a session', () => {
     ]);
   });
 
+  test('leads libraries of Google and Azure to the session alone, and to nothing else', () => {
+    const inherited = { GCE_METADATA_IP: 'other', MSI_ENDPOINT: 'http://other/', IDENTITY_SERVER_THUMBPRINT: 'a' };
+    expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
+    const env = sessionEnvironment(inherited, {
+      ...session,
+      sdkEndpoints: ['google', 'azure'],
+      metadataHost: '127.0.0.1:40000',
+    });
+    expect(Object.entries(env).filter(([name]) => /^(GCE|MSI|IDENTITY)_/.test(name))).toEqual([
+      ['GCE_METADATA_IP', '127.0.0.1:40000'],
+      ['IDENTITY_ENDPOINT', 'http://127.0.0.1:7421/v1/sdk/azure/token'],
+      ['IDENTITY_HEADER', 'token'],
+      ['GCE_METADATA_HOST', '127.0.0.1:40000'],
+      ['GCE_METADATA_ROOT', '127.0.0.1:40000'],
+    ]);
+  });
+
   test('puts a placeholder into NPM_TOKEN', () => {
     const sentinels = [{ env: 'NPM_TOKEN', value: 'stand-in' }];
     expect(sessionEnvironment({}, { ...session, sentinels })['NPM_TOKEN']).toBe('stand-in');

@@ -1,4 +1,4 @@
-import { FOREIGN_SDK_VARIABLES, type SdkEndpoint, sdkVariables } from '../../shared/net/sdk_endpoints.ts';
+import { foreignSdkVariables, type SdkEndpoint, sdkVariables } from '../../shared/net/sdk_endpoints.ts';
 
 /** The facts of a live session that a command needs to use the proxy. */
 export interface SessionAccess {
@@ -11,6 +11,8 @@ export interface SessionAccess {
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
   /** The SDKs of clouds that get placeholder keys from the sidecar. */
   readonly sdkEndpoints?: readonly SdkEndpoint[];
+  /** `host:port` of a listener for Google's libraries that answers this session alone. */
+  readonly metadataHost?: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -94,7 +96,7 @@ export function sessionEnvironment(
     if (mayHoldSentinel(env)) environment[env] = value;
   }
   const sdk = sdkVariablesOf(session);
-  if (Object.keys(sdk).length > 0) for (const name of FOREIGN_SDK_VARIABLES.aws) delete environment[name];
+  for (const name of foreignSdkVariables(sdk)) delete environment[name];
   return { ...environment, ...sdk, ...proxyVariables(session, exempt), ...caVariables(session.caBundlePath) };
 }
 
@@ -117,9 +119,14 @@ function proxyVariables(session: SessionAccess, exempt: readonly string[]): Reco
   return variables;
 }
 
-function sdkVariablesOf({ proxyUrl, sdkEndpoints = [] }: SessionAccess): Readonly<Record<string, string>> {
+function sdkVariablesOf({
+  proxyUrl,
+  sdkEndpoints = [],
+  metadataHost,
+}: SessionAccess): Readonly<Record<string, string>> {
   const { origin, password } = new URL(proxyUrl);
-  return sdkVariables(sdkEndpoints, { origin, token: decodeURIComponent(password) });
+  const token = decodeURIComponent(password);
+  return sdkVariables(sdkEndpoints, { origin, token, metadataHost: metadataHost ?? null });
 }
 
 /** The sidecar's own API, such as `$SVC_URL/v1/mcp`. The token is the one in the proxy's URL. */

@@ -3,7 +3,7 @@ import { bodyLimit } from 'hono/body-limit';
 import { type Caller, callersOf } from './callers.ts';
 import { addGauges } from './gauges.ts';
 import { hostHealth, publicHealth, sessionHealth } from './health.ts';
-import { errorReply, localError } from './local_error.ts';
+import { errorReply, localError, TOKEN_REQUIRED } from './local_error.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import type { LocalEnv } from './local_env.ts';
 import { noteContainer, openListener } from './container_routes.ts';
@@ -30,15 +30,8 @@ import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
 import { checkInput, inputOf } from './request_input.ts';
 import { closeStepScope, openStepScope, recordStepStart, signPlanLock } from './plan_routes.ts';
-import { AWS_CREDENTIALS_PATH } from '../../shared/net/sdk_endpoints.ts';
-import {
-  awsPlaceholderFor,
-  createSession,
-  endSession,
-  listSessions,
-  resumeSession,
-  showSession,
-} from './session_routes.ts';
+import { addSdkRoutes } from './sdk_routes.ts';
+import { createSession, endSession, listSessions, resumeSession, showSession } from './session_routes.ts';
 import type { Session } from '../session/session.ts';
 
 const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
@@ -46,7 +39,8 @@ const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
 /** The sidecar's local API (design section 8). */
 export function createLocalApi(options: LocalApiOptions): Hono<LocalEnv> {
   addGauges(options);
-  return apiFor(options, callersOf(options.hostToken, options.sessions), options.hostNames ?? []);
+  const callerOf = callersOf(options.hostToken, options.sessions);
+  return apiFor(options, { callerOf, extraNames: options.hostNames ?? [], owner: null });
 }
 
 /** Which callers a listener in a container's reach answers. */
@@ -62,14 +56,18 @@ export function createContainerApi(options: LocalApiOptions, { session, hostName
     const found = options.sessions.withToken(token);
     return session === null || found === session ? found : null;
   };
-  return apiFor(options, callersOf(null, { withToken }), hostNames);
+  return apiFor(options, { callerOf: callersOf(null, { withToken }), extraNames: hostNames, owner: session });
 }
 
-function apiFor(
-  options: LocalApiOptions,
-  callerOf: ReturnType<typeof callersOf>,
-  extraNames: readonly string[],
-): Hono<LocalEnv> {
+interface ApiReach {
+  readonly callerOf: ReturnType<typeof callersOf>;
+  /** Names of this API besides those of loopback. */
+  readonly extraNames: readonly string[];
+  /** The session that alone reaches the listener; null if others do as well. */
+  readonly owner: Session | null;
+}
+
+function apiFor(options: LocalApiOptions, { callerOf, extraNames, owner }: ApiReach): Hono<LocalEnv> {
   const app = new Hono<LocalEnv>();
   const hostNames = new Set([...LOOPBACK_NAMES, ...extraNames.map(toHostName)]);
   app.use(async (c, next) => {
@@ -90,7 +88,7 @@ function apiFor(
   });
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
   addConnectorRoutes(app, options);
-  addSdkRoutes(app, options);
+  addSdkRoutes(app, options, { callerOf, owner });
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/v1/audit-log/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/v1/borrowed-secrets/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
@@ -142,16 +140,6 @@ function addConnectorRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void
     const run = (request: BoundaryInput) =>
       runFor(caller, 'daemon_request_boundary', c.req.raw.signal, (runner) => operations.request(request, runner));
     return replyOf(input.ok ? await run(input.value) : input);
-  });
-}
-
-/** What the SDKs of clouds ask for on the machine that they run on. It is for sessions only: the host token is not given to SDKs. */
-function addSdkRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
-  app.get(AWS_CREDENTIALS_PATH, (c) => {
-    const caller = c.get('caller');
-    if (caller.kind !== 'session') return errorReply(TOKEN_REQUIRED);
-    const placeholder = awsPlaceholderFor(options, caller.session);
-    return placeholder === null ? errorReply(NOT_BOUND_TO_AWS) : c.json(placeholder);
   });
 }
 
@@ -217,11 +205,6 @@ const UNAUTHENTICATED = localError(
 const TOKEN_MISSING = localError(
   'unauthenticated',
   'Give the token in host.token of the state directory as a bearer token.',
-);
-const TOKEN_REQUIRED = localError('unauthenticated', 'Give the session’s token (SVC_TOKEN) as a bearer token.');
-const NOT_BOUND_TO_AWS = localError(
-  'not_found',
-  'No binding signs for AWS: bind a host of AWS with svc binding add HOST --scheme sigv4-resign.',
 );
 const HOST_TOKEN_REQUIRED = localError('host_token_required', "A session's token may not do this.");
 /** Endpoints that run an operation have their own limit (design section 11). */

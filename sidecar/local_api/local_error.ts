@@ -81,3 +81,6 @@ function statusOf(code: LocalErrorCode): number {
 function isOwn(code: LocalErrorCode): code is keyof typeof ERROR_STATUS {
   return code in ERROR_STATUS;
 }
+
+/** A route that a session's token opens was called without one. */
+export const TOKEN_REQUIRED = localError('unauthenticated', 'Give the session’s token (SVC_TOKEN) as a bearer token.');

@@ -22,6 +22,7 @@ import { auditUnavailableError, localError, type LocalError, noSessionError } fr
 import { findNamedMcpServers } from './named_mcp_servers.ts';
 import type { SdkEndpoint } from '../../shared/net/sdk_endpoints.ts';
 import { awsPlaceholder } from './aws_placeholder.ts';
+import { type BearerCloud, type BearerPlaceholder, bearerPlaceholder } from './bearer_placeholder.ts';
 import { sentinelsOf } from './sentinels.ts';
 import { sessionRecord } from './session_record.ts';
 
@@ -433,6 +434,7 @@ function formatCreated(
   listener: SessionListener | null,
 ): object {
   const origin = listener === null ? options.proxyOrigin() : originOf(listener);
+  const sdkEndpoints = token === null ? [] : sdkEndpointsOf(options, session);
   return {
     session_id: session.id,
     ...(token !== null && { token }),
@@ -443,14 +445,32 @@ function formatCreated(
     sentinels: sentinelsOf(reachableBindings(options, session), session.choice),
     ...(listener !== null && { listener: listener.listener, listener_port: listener.port }),
     // An earlier CLI does not know the field.
-    ...(token !== null &&
-      awsPlaceholderFor(options, session) !== null && { sdk_endpoints: ['aws'] satisfies SdkEndpoint[] }),
+    ...(sdkEndpoints.length > 0 && { sdk_endpoints: sdkEndpoints }),
   };
+}
+
+function sdkEndpointsOf(options: LocalApiOptions, session: Session): readonly SdkEndpoint[] {
+  const clouds = (['google', 'azure'] as const).filter(
+    (cloud) => bearerPlaceholderFor(options, session, cloud) !== null,
+  );
+  return awsPlaceholderFor(options, session) === null ? clouds : ['aws', ...clouds];
 }
 
 /** The placeholder keys of AWS for a session; null if no binding that it may use signs. */
 export function awsPlaceholderFor(options: LocalApiOptions, session: Session): ReturnType<typeof awsPlaceholder> {
   return awsPlaceholder(reachableBindings(options, session), session, options.clock.now());
+}
+
+/** The placeholder token of a cloud for a session; null if no binding that it may use has one. `host`: what it is asked for. */
+export function bearerPlaceholderFor(
+  options: LocalApiOptions,
+  session: Session,
+  cloud: BearerCloud,
+  host: string | null = null,
+): BearerPlaceholder | null {
+  const { choice, expiresAt } = session;
+  const wanted = { choice, expiresAt, host };
+  return bearerPlaceholder(cloud, reachableBindings(options, session), wanted, options.clock.now());
 }
 
 /** A server learns only of bindings whose host it may reach. */

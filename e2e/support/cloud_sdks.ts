@@ -1,0 +1,76 @@
+import { join } from 'node:path';
+import { cachedInstall } from './cached_install.ts';
+import { ROOT } from './program.ts';
+import { verifySigV4 } from './sigv4_verifier.ts';
+import type { Svc } from './svc.ts';
+import { reply, type TlsUpstream } from './tls_upstream.ts';
+
+// The SDKs of clouds with nothing but what svc puts into their environment: no key, no file, an empty home.
+
+const FROM = join(ROOT, 'e2e', 'matrix', 'cloud_clients');
+const HANGS_MS = 120_000;
+export const CLOUD_PROGRAMS = join(ROOT, 'e2e', 'matrix', 'programs');
+export const CLOUD_HOSTS = {
+  aws: 's3.eu-north-1.amazonaws.com',
+  google: 'items.googleapis.com',
+  azure: 'items.vault.azure.net',
+} as const;
+const ACCESS_KEY_ID = 'AKIAE2ECLOUDS0000001';
+const BUCKETS = '<?xml version="1.0"?><ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>';
+
+/** The folder with the packages of Google and Azure for Node; null if they are missing and the tests may not install. */
+export function installCloudClients(): Promise<string | null> {
+  return cachedInstall({ name: 'cloud-clients', from: FROM, timeoutMs: HANGS_MS });
+}
+
+/** What only svc holds. */
+export interface CloudSecrets {
+  readonly aws: string;
+  readonly google: string;
+  readonly azure: string;
+}
+
+export async function bindClouds(svc: Svc, upstream: TlsUpstream, secrets: CloudSecrets): Promise<void> {
+  for (const [name, value] of Object.entries(secrets)) await svc.secret(`user/${name}`, value);
+  const { aws, google, azure } = CLOUD_HOSTS;
+  const signing = { scheme: 'sigv4-resign', access_key_id: ACCESS_KEY_ID, region: 'eu-north-1', service: 's3' };
+  await svc.binding({ host: aws, ...signing, credential_ref: 'vault://user/aws' });
+  await svc.binding({ host: google, scheme: 'bearer', credential_ref: 'vault://user/google' });
+  await svc.binding({ host: azure, scheme: 'bearer', credential_ref: 'vault://user/azure' });
+  upstream.onRequest(async (exchange) => {
+    await exchange.readBody();
+    const isAws = exchange.request.serverName === aws;
+    exchange.write(isAws ? reply(200, BUCKETS, ['Content-Type: application/xml']) : reply(200, '{}'));
+  });
+}
+
+/** A shell script that runs the AWS CLI and the libraries for Node, where their programs and packages are at these paths. */
+export function cloudScript(programs: string, packages: string): string {
+  const { aws, google, azure } = CLOUD_HOSTS;
+  return [
+    'set -e',
+    'export AWS_EC2_METADATA_DISABLED=true AWS_MAX_ATTEMPTS=1 AWS_PAGER= AWS_REGION=us-east-1',
+    `aws s3api list-buckets --endpoint-url https://${aws} --query 'length(Buckets || \`[]\`)' --output text`,
+    `node ${programs}/items_google.mjs https://${google}/items ${packages}`,
+    `node ${programs}/items_azure.mjs https://${azure}/items ${packages}`,
+  ].join('\n');
+}
+
+export const CLOUDS_SAID = '0\nCompute 200 200\n200 200\n';
+
+/** The credentials of all requests that the clouds got, in order. */
+export function seenByClouds(upstream: TlsUpstream, secrets: CloudSecrets): readonly unknown[] {
+  const keys = new Map([[ACCESS_KEY_ID, secrets.aws]]);
+  return upstream.requests.map(({ method, target, serverName, body, ...request }) => {
+    if (serverName !== CLOUD_HOSTS.aws) return [serverName, ...request.headers('authorization')];
+    const headers = (name: string): string[] => request.headers(name);
+    return [serverName, verifySigV4({ method, target, headers, body: body.data }, keys, Date.now()).ok];
+  });
+}
+
+/** What {@link seenByClouds} is when every request had its credential. */
+export function expectedByClouds({ google, azure }: CloudSecrets): readonly unknown[] {
+  const bearer = (host: string, token: string): string[] => [host, `Bearer ${token}`];
+  const of = CLOUD_HOSTS;
+  return [[of.aws, true], ...[0, 1].map(() => bearer(of.google, google)), ...[0, 1].map(() => bearer(of.azure, azure))];
+}
