@@ -70,7 +70,7 @@ export function seenByClouds(upstream: TlsUpstream, secrets: CloudSecrets): read
 
 /** What {@link seenByClouds} is when every request had its credential. */
 export function expectedByClouds({ google, azure }: CloudSecrets): readonly unknown[] {
-  const bearer = (host: string, token: string): string[] => [host, `Bearer ${token}`];
-  const of = CLOUD_HOSTS;
-  return [[of.aws, true], ...[0, 1].map(() => bearer(of.google, google)), ...[0, 1].map(() => bearer(of.azure, azure))];
+  const toGoogle = [CLOUD_HOSTS.google, `Bearer ${google}`];
+  const toAzure = [CLOUD_HOSTS.azure, `Bearer ${azure}`];
+  return [[CLOUD_HOSTS.aws, true], toGoogle, toGoogle, toAzure, toAzure];
 }
