@@ -20,6 +20,7 @@ import { PLAIN_HTTP_MUTATIONS } from './mutations/plain_http.ts';
 import { TUNNEL_MUTATIONS } from './mutations/tunnel.ts';
 import { HTTP2_MUTATIONS } from './mutations/http2.ts';
 import { WARM_UPSTREAM_MUTATIONS } from './mutations/warm_upstreams.ts';
+import { RELEASE_MUTATIONS } from './mutations/releases.ts';
 import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
 import { SERVICE_ACCOUNT_MUTATIONS } from './mutations/service_accounts.ts';
@@ -1225,6 +1226,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...PLAIN_HTTP_MUTATIONS,
   ...TUNNEL_MUTATIONS,
   ...ACCOUNT_MUTATIONS,
+  ...RELEASE_MUTATIONS,
   ...SANDBOX_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...SERVICE_ACCOUNT_MUTATIONS,
