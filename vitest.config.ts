@@ -27,6 +27,7 @@ const LONG = [
   'e2e/matrix/matrix.test.ts',
   'e2e/matrix/upstream_proxy.test.ts',
   'e2e/mcp/first_contact.test.ts',
+  'e2e/mcp/python_packages.test.ts',
   'e2e/runtimes/api_fuzz.test.ts',
   'e2e/runtimes/deploy.test.ts',
   'e2e/runtimes/runtimes.test.ts',

@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { LearnTools } from '../gateway/trial/learn_tools.ts';
 import type { Npm } from '../gateway/packages/npm_program.ts';
+import type { Pip } from '../gateway/packages/pip_program.ts';
 import { parseSettings, type Settings } from '../shared/model/settings.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import type { ApiCall } from './terminal/http_client.ts';
@@ -32,6 +33,8 @@ export interface CliContext {
   readonly fetch: ApiCall;
   /** npm; by default the one on the PATH. */
   readonly npm?: Npm;
+  /** python3 with pip; by default those on the PATH. */
+  readonly pip?: Pip;
   /** Starts a server once for its tools; by default in a container or a sandbox of this machine. */
   readonly learnTools?: LearnTools;
   /** Milliseconds since the epoch. */

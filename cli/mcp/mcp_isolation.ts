@@ -8,6 +8,9 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { isolationReply } from '../../shared/wire/mcp/mcp_gateway.ts';
+import { readPackageCommand } from '../../shared/mcp/package_command.ts';
+import { pipOnPath } from '../../gateway/packages/pip_program.ts';
+import { pythonImage } from '../../gateway/packages/python_installer.ts';
 import { DEFAULT_RUNTIME_IMAGES, imageFor } from '../../gateway/servers/container_command.ts';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { openDocker } from '../../sandbox/engine/open_engine.ts';
@@ -42,7 +45,7 @@ export async function chooseIsolation(
 
 /** Why the server cannot run in a container with a closed network here; null if it can. The image is there then. */
 async function findObstacle(call: Call, command: readonly string[], typed: readonly string[]): Promise<string | null> {
-  const image = imageFor(command[0] ?? '', DEFAULT_RUNTIME_IMAGES);
+  const image = await imageOf(call, command);
   if (!image.ok) return image.error;
   const path = typed.map(pathIn).find((each) => each !== null && existsSync(each));
   if (path !== undefined) return `a container does not have ${path}, which its configuration names`;
@@ -52,6 +55,14 @@ async function findObstacle(call: Call, command: readonly string[], typed: reado
   if (!sealed.ok) return sealed.error;
   const fetched = await fetchImage(call, runtime.value, image.value, null);
   return fetched.ok ? null : fetched.error;
+}
+
+/** A Python package needs the Python that it is installed for. Without one, the install says what to do. */
+async function imageOf({ context, options }: Call, command: readonly string[]): Promise<Result<string, string>> {
+  const known = imageFor(command[0] ?? '', DEFAULT_RUNTIME_IMAGES);
+  if (readPackageCommand(command)?.spec.kind !== 'pypi') return known;
+  const python = await (context.pip ?? pipOnPath(context.env)).describe(homeOf(context, options), context.stop);
+  return python.ok ? ok(pythonImage(python.value)) : known;
 }
 
 /** An absolute path, alone or as the value of an option. */

@@ -1,4 +1,4 @@
-import { readNpmCommand } from '../../shared/mcp/npm_command.ts';
+import { readPackageCommand } from '../../shared/mcp/package_command.ts';
 import { hasReference } from '../../shared/mcp/references.ts';
 import { readMembers } from '../../shared/mcp/tools/tool_definition.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -23,20 +23,20 @@ export async function learnToolsHere(
 ): Promise<void> {
   const { context, options, print } = call;
   const installed = offer?.store.find(offer.spec) ?? null;
-  const args = readNpmCommand(server.command)?.args ?? null;
+  const args = readPackageCommand(server.command)?.args ?? null;
   // A control plane of an earlier version keeps no tools.
   if (installed === null || args === null || (reviewed ?? null) === null) return;
   const unknown = (why: string): void =>
     print.note(toPrintable(`the tools of ${server.name} are learned at its first start: ${why}`));
   if (args.some(hasReference)) return unknown('an argument of its command holds a credential');
-  const { program, folder } = installed;
   print.note(toPrintable(`starts ${server.name} once without network, files and credentials, to see its tools`));
   // It loads a client of the protocol, which no other command needs.
   const learnTools = context.learnTools ?? (await import('../../gateway/trial/learn_tools.ts')).learnTools;
   const learned = await learnTools({
     server,
-    command: [program, ...args],
-    packageFolder: folder,
+    program: installed.start,
+    args,
+    packageFolder: installed.folder,
     env: context.env,
     version: context.version,
     signal: context.stop,

@@ -192,7 +192,7 @@ describe('the tools of a server whose package is installed', () => {
     const done = await consentWith(learned);
     const members = ['read', 'write'].map((name) => ({ name, inputSchema: { type: 'object' } }));
     expect([done.code, told, seen]).toEqual([0, [{ server_id: SERVER_ID, tools: members }], ['consent, 2 entries']]);
-    expect(starts[0]?.command[0]).toMatch(/\/demo-mcp$/);
+    expect(starts[0]?.program.command[0]).toMatch(/\/demo-mcp$/);
     expect(done.stderr).toContain('demo lists 2 tools in a sandbox without network: read, write\n');
   });
 
@@ -286,7 +286,7 @@ describe('svc mcp update --newest', () => {
 
   test.each([
     [['npx', '-y', 'demo-mcp@1.0.0'], 'names one release, demo-mcp@1.0.0'],
-    [['uvx', 'demo-mcp'], 'runs no package that svc installs'],
+    [['dnx', 'demo-mcp'], 'runs no package that svc installs'],
   ])('refuses %j', async (command, why) => {
     const done = await updateDemo(null, command);
     expect([done.code, npmCalls]).toEqual([1, []]);

@@ -6,8 +6,8 @@ import {
   PackageStore,
 } from '../../gateway/packages/package_store.ts';
 import { downloadBytes, type FetchHead } from '../../gateway/packages/download_size.ts';
-import { npmSpecText, readNpmCommand, scriptsCommand } from '../../shared/mcp/npm_command.ts';
-import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
+import { scriptsCommand } from '../../shared/mcp/npm_command.ts';
+import { type InstallSpec, packageText, readPackageCommand } from '../../shared/mcp/package_command.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Call } from '../command_line.ts';
@@ -17,7 +17,7 @@ import { homeOf } from '../up/home.ts';
 
 /** The package that a server's command runs, and what an install would bring. */
 export interface PackageOffer {
-  readonly spec: PackageSpec;
+  readonly spec: InstallSpec;
   readonly store: PackageStore;
   /** Null if it is there already, or could not be looked up. */
   readonly plan: PackagePlan | null;
@@ -33,13 +33,13 @@ const PROGRESS_MS = 10_000;
 
 /** Removes the packages that no server of this machine uses any more. */
 export async function removeUnusedPackages(call: Call, servers: readonly McpServer[]): Promise<void> {
-  const specs = servers.flatMap(({ command }) => readNpmCommand(command)?.spec ?? []);
+  const specs = servers.flatMap(({ command }) => readPackageCommand(command)?.spec ?? []);
   await storeOf(call).keepOnly(specs);
 }
 
 /** What to say about a newer release of a server's package that did not start here; null if there is none. */
 export function failedReleaseText(call: Call, server: McpServer): string | null {
-  const command = server.mode === 'local' ? readNpmCommand(server.command) : null;
+  const command = server.mode === 'local' ? readPackageCommand(server.command) : null;
   const failed = command === null ? null : storeOf(call).findFailed(command.spec);
   if (command === null || failed === null) return null;
   const { release, used, why } = failed;
@@ -47,9 +47,15 @@ export function failedReleaseText(call: Call, server: McpServer): string | null 
 }
 
 function storeOf({ context, options }: Call): PackageStore {
-  const { env, npm } = context;
+  const { env, npm, pip } = context;
   const mcpHome = join(homeOf(context, options), 'mcp');
-  return new PackageStore({ mcpHome, env, pid: process.pid, ...(npm !== undefined && { npm }) });
+  return new PackageStore({
+    mcpHome,
+    env,
+    pid: process.pid,
+    ...(npm !== undefined && { npm }),
+    ...(pip !== undefined && { pip }),
+  });
 }
 
 /**
@@ -63,7 +69,7 @@ export async function offerPackage(
   wantedScripts: readonly string[] = [],
 ): Promise<PackageOffer | null> {
   const { context } = call;
-  const command = server.mode === 'local' && hosts !== null ? readNpmCommand(server.command) : null;
+  const command = server.mode === 'local' && hosts !== null ? readPackageCommand(server.command) : null;
   if (command === null) {
     if (wantedScripts.length > 0) throw new CliError(EXIT.failed, `${server.name} runs no package that svc installs`);
     return null;
@@ -118,12 +124,13 @@ export async function installOffered(
 export async function updatePackage(call: Call<{ readonly yes?: boolean }>, server: McpServer): Promise<undefined> {
   const { context, options, print } = call;
   const { name } = server;
-  const command = server.mode === 'local' ? readNpmCommand(server.command) : null;
+  const command = server.mode === 'local' ? readPackageCommand(server.command) : null;
   if (command === null) throw new CliError(EXIT.failed, `${name} runs no package that svc installs`);
   const { spec } = command;
   if (spec.isExact) {
-    const fix = `To run another release: svc mcp update ${name} -- npx -y ${spec.name}@VERSION`;
-    throw new CliError(EXIT.failed, `the command of ${name} names one release, ${npmSpecText(spec)}`, [fix]);
+    const start = spec.kind === 'npm' ? 'npx -y ' : 'uvx ';
+    const fix = `To run another release: svc mcp update ${name} -- ${start}${spec.name}@VERSION`;
+    throw new CliError(EXIT.failed, `the command of ${name} names one release, ${packageText(spec)}`, [fix]);
   }
   const store = storeOf(call);
   const there = store.find(spec);
@@ -177,7 +184,7 @@ function noteScripts({ print }: Pick<Call, 'print'>, server: string, installed: 
 }
 
 async function planText(
-  spec: PackageSpec,
+  spec: InstallSpec,
   plan: PackagePlan,
   scripts: readonly string[],
   fetchHead: FetchHead,
@@ -191,13 +198,13 @@ async function planText(
   return `${nameText(spec, plan.release)}, ${countText(plan.tarballs.length)}, ${size}${run}${others}`;
 }
 
-function installedText(spec: PackageSpec, { release, packages, bytes }: InstalledPackage): string {
+function installedText(spec: InstallSpec, { release, packages, bytes }: InstalledPackage): string {
   return `${nameText(spec, release)} (${countText(packages)}, ${bytesText(bytes)} on disk)`;
 }
 
 /** Without a version in the command, the release that was the newest at the install is used until it is installed again. */
-function nameText(spec: PackageSpec, release: string): string {
-  return spec.isExact ? npmSpecText(spec) : `${spec.name}@${release}`;
+function nameText(spec: InstallSpec, release: string): string {
+  return spec.isExact ? packageText(spec) : `${spec.name}@${release}`;
 }
 
 function bytesText(bytes: number): string {

@@ -48,6 +48,7 @@ export interface RunOptions {
   readonly userHome?: string;
   readonly env?: CliContext['env'];
   readonly npm?: CliContext['npm'];
+  readonly pip?: CliContext['pip'];
   readonly learnTools?: CliContext['learnTools'];
   readonly terminal?: boolean;
 }
@@ -114,6 +115,10 @@ export function testContext(home: TestHome, options: RunOptions = {}): TestConte
     fetch: createAnswering(calls, options.answer),
     learnTools: options.learnTools ?? (() => Promise.resolve({ ok: false, error: 'it starts nothing in this test' })),
     npm: options.npm ?? (() => Promise.resolve({ ok: false, error: 'no npm in this test' })),
+    pip: options.pip ?? {
+      describe: () => Promise.resolve({ ok: false, error: 'no python3 in this test' }),
+      run: () => Promise.resolve({ ok: false, error: 'no pip in this test' }),
+    },
     pause: () => Promise.resolve(),
     now: () => Date.parse('2026-01-01T12:00:00Z'),
     stop: options.stop ?? new AbortController().signal,

@@ -11,7 +11,7 @@ import { PackageStore } from '../../gateway/packages/package_store.ts';
 
 /** npm starts several times in a test, and the machine may be busy: only ends a test that hangs. */
 const HANGS_MS = 300_000;
-const SPEC = { name: '@acme/server', version: '1.0.0', isExact: true };
+const SPEC = { kind: 'npm' as const, name: '@acme/server', version: '1.0.0', isExact: true };
 const never = new AbortController().signal;
 
 let home: string;
@@ -64,7 +64,7 @@ const outputOf = (program: string) => spawnSync(program, ['a', 'b'], { encoding:
 async function installed(store = open()): Promise<{ readonly program: string; readonly folder: string }> {
   const done = await install(store);
   if (!done.ok) throw new Error(done.error);
-  return { program: done.value.program, folder: join(packagesFolder(), folders()[0] ?? '') };
+  return { program: done.value.start.command[0] ?? '', folder: join(packagesFolder(), folders()[0] ?? '') };
 }
 
 describe('an install', { timeout: HANGS_MS }, () => {
@@ -73,7 +73,12 @@ describe('an install', { timeout: HANGS_MS }, () => {
     const { program } = await installed();
     await registry.stop();
     expect(outputOf(program)).toBe('hello 1.0.0 a,b\n');
-    expect(open().find(SPEC)).toMatchObject({ release: '1.0.0', program, packages: 2, withScripts: [] });
+    expect(open().find(SPEC)).toMatchObject({
+      release: '1.0.0',
+      start: { command: [program] },
+      packages: 2,
+      withScripts: [],
+    });
     expect(folders()).toHaveLength(1);
     expect(told).toEqual(['installing @acme/server@1.0.0: 2 packages']);
   });
@@ -87,7 +92,7 @@ describe('an install', { timeout: HANGS_MS }, () => {
     expect(store.find(SPEC)).toBeNull();
     registry.publish(greeting('1.1.0'));
     const done = await store.install(SPEC, { signal: never, tell: () => {}, plan: plan.value });
-    expect(done.ok && outputOf(done.value.program)).toBe('hello 1.0.0 a,b\n');
+    expect(done.ok && outputOf(done.value.start.command[0] ?? '')).toBe('hello 1.0.0 a,b\n');
   });
 
   test('runs no install script, and names the packages that have one', async () => {
@@ -127,7 +132,7 @@ describe('install scripts that a person agreed to', { timeout: HANGS_MS }, () =>
     const seen = readFileSync(join(done.value.folder, 'node_modules/greeting/ran.json'), 'utf8');
     expect(foundIn(seen, token)).toEqual([]);
     expect(existsSync(join(done.value.folder, 'node_modules/greeting/sh'))).toBe(false);
-    expect(outputOf(done.value.program)).toBe('hello 1.0.0 a,b\n');
+    expect(outputOf(done.value.start.command[0] ?? '')).toBe('hello 1.0.0 a,b\n');
   });
 
   test('run again at a repair', async () => {

@@ -13,12 +13,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
+import type { InstallSpec } from '../../shared/mcp/package_command.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Npm } from './npm_program.ts';
 import { PackageStore } from './package_store.ts';
 
-const SPEC = { name: '@acme/server', version: '1.0.0', isExact: true };
+const SPEC = { kind: 'npm' as const, name: '@acme/server', version: '1.0.0', isExact: true };
 const never = new AbortController().signal;
 const HASH = `sha512-${'A'.repeat(86)}==`;
 
@@ -70,7 +70,7 @@ function open(npm: Npm = fakeNpm, pid = process.pid): PackageStore {
   return new PackageStore({ mcpHome: join(home, 'mcp'), env: {}, pid, npm });
 }
 
-const install = (store: PackageStore, spec: PackageSpec = SPEC) =>
+const install = (store: PackageStore, spec: InstallSpec = SPEC) =>
   store.install(spec, { signal: never, tell: (text) => told.push(text) });
 const packagesFolder = () => join(home, 'mcp', 'packages');
 /** The folders of installed packages and of installs. */
@@ -80,7 +80,7 @@ const outputOf = (program: string) => spawnSync(program, ['a', 'b'], { encoding:
 async function installed(store = open()): Promise<{ readonly program: string; readonly folder: string }> {
   const done = await install(store);
   if (!done.ok) throw new Error(done.error);
-  return { program: done.value.program, folder: join(packagesFolder(), folders()[0] ?? '') };
+  return { program: done.value.start.command[0] ?? '', folder: join(packagesFolder(), folders()[0] ?? '') };
 }
 
 describe('an install', () => {
@@ -243,7 +243,7 @@ describe('a damaged package', () => {
     damage(folder, program);
     expect(store.find(SPEC)).toBeNull();
     const again = await install(store);
-    expect(again.ok && outputOf(again.value.program)).toBe('hello 1.0.0 a,b\n');
+    expect(again.ok && outputOf(again.value.start.command[0] ?? '')).toBe('hello 1.0.0 a,b\n');
     expect(told).toContain('@acme/server@1.0.0 is damaged and is installed again');
   });
 
@@ -305,7 +305,7 @@ describe('install scripts', () => {
 });
 
 describe('a newer release', () => {
-  const LATEST = { name: '@acme/server', version: null, isExact: false };
+  const LATEST = { kind: 'npm' as const, name: '@acme/server', version: null, isExact: false };
   const NEWEST = lockOf().replace('"version":"1.0.0"', '"version":"1.1.0"');
   const newest: Npm = (args, folder, signal) => {
     if (args[0] !== 'install') return fakeNpm(args, folder, signal);

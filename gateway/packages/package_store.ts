@@ -4,9 +4,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { canonicalJson } from '../../shared/audit/canonical_json.ts';
-import { npmSpecText } from '../../shared/mcp/npm_command.ts';
-import { type NpmLock, readNpmLock } from '../../shared/mcp/npm_lock.ts';
-import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
+import { installKey, type InstallSpec, packageText } from '../../shared/mcp/package_command.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -14,8 +12,12 @@ import { identify, type ProcessIdentity } from '../../machine/process_identity.t
 import { serversInUse } from '../../machine/process_records.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
+import { npmInstaller } from './npm_installer.ts';
 import { type Npm, npmOnPath } from './npm_program.ts';
-import { findProgram, hasAllFiles, listPackageFiles, removeStrayLinks, watchSize } from './package_folder.ts';
+import { hasAllFiles, listPackageFiles, watchSize } from './package_folder.ts';
+import type { LockedInstall, PackageInstaller, PackageStart } from './package_installer.ts';
+import { type Pip, pipOnPath } from './pip_program.ts';
+import { pythonInstaller } from './python_installer.ts';
 
 /**
  * The record of an installed package. Replacing this file is the one step that installs a package or replaces it: before that
@@ -52,10 +54,7 @@ export interface InstalledPackage {
   readonly release: string;
   /** Absolute path of everything that was installed. */
   readonly folder: string;
-  /** Absolute path of its program. */
-  readonly program: string;
-  /** The directory of the programs of its dependencies. */
-  readonly programs: string;
+  readonly start: PackageStart;
   readonly packages: number;
   readonly bytes: number;
   readonly withScripts: readonly string[];
@@ -66,7 +65,7 @@ export interface InstalledPackage {
 }
 
 /** What an install would bring. */
-export interface PackagePlan extends Pick<NpmLock, 'release' | 'withScripts' | 'tarballs'> {
+export interface PackagePlan extends LockedInstall {
   readonly lock: string;
 }
 
@@ -81,7 +80,7 @@ interface InstallOptions {
   readonly signal: AbortSignal;
   /** Takes short lines for a person. */
   readonly tell: (text: string) => void;
-  /** What the person has seen; without it npm decides the dependencies now. */
+  /** What the person has seen; without it the dependencies are decided now. */
   readonly plan?: PackagePlan;
   /** Installs the plan also if another release is there, which is used until the new one is whole. */
   readonly replaces?: boolean;
@@ -95,62 +94,64 @@ interface PackageStoreOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly pid: number;
   readonly npm?: Npm;
+  readonly pip?: Pip;
   /** Of one package with its dependencies, unpacked. */
   readonly maxBytes?: number;
 }
 
-const RECORD = /^npm-[0-9a-f]{24}\.json$/;
+const RECORD = /^(?:npm|pypi)-[0-9a-f]{24}\.json$/;
 const FILES = 'svc-files.json';
-const LOCK = 'package-lock.json';
 const INSTALL_MS = 600_000;
 /** The registry's word about the size of an archive is a stranger's, and says nothing about what is in it. */
 const MAX_BYTES = 2 * 1024 * 1024 * 1024;
 /** Of the reason why a release did not start, which a server's output is part of. */
 const MAX_WHY_CHARACTERS = 500;
 const TOO_LARGE = 'it is larger than an install may be';
-const PLATFORM = { os: process.platform, cpu: process.arch };
 
 /**
- * The npm packages of this machine's MCP servers, in `$SVC_HOME/mcp/packages`. A package is installed once for all servers
+ * The packages of this machine's MCP servers, in `$SVC_HOME/mcp/packages`. A package is installed once for all servers
  * that name the same release. Everything is prepared in a folder of its own; whatever ends this program at whatever moment,
  * a package is installed whole or not at all.
  */
 export class PackageStore {
   readonly #options: PackageStoreOptions;
   readonly #directory: string;
-  readonly #npm: Npm;
+  readonly #npm: PackageInstaller;
+  readonly #pypi: PackageInstaller;
   readonly #installing = new Map<string, Promise<Result<InstalledPackage, string>>>();
 
   constructor(options: PackageStoreOptions) {
     this.#options = options;
     this.#directory = join(options.mcpHome, 'packages');
-    this.#npm = options.npm ?? npmOnPath(options.env);
+    this.#npm = npmInstaller(options.npm ?? npmOnPath(options.env));
+    this.#pypi = pythonInstaller(options.pip ?? pipOnPath(options.env));
   }
 
   /** The installed package if it is complete; null if it has to be installed. */
-  find(spec: PackageSpec): InstalledPackage | null {
+  find(spec: InstallSpec): InstalledPackage | null {
     const record = this.#read(spec);
     return record === null ? null : this.#findWhole(record, spec);
   }
 
   /**
-   * What would be installed: that of the record for a damaged package, else what npm reads in the registry. Nothing is
+   * What would be installed: that of the record for a damaged package, else what the registry has. Nothing is
    * installed. The error is a sentence.
    */
-  async plan(spec: PackageSpec, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
+  async plan(spec: InstallSpec, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
     const kept = this.#read(spec);
-    return this.#inFolder(spec, signal, async (folder, both) =>
-      kept === null ? this.#resolve(spec, folder, both) : readPlan(kept.lock, spec),
-    );
+    return this.#inFolder(spec, signal, async (folder, both) => {
+      const repair = kept === null ? null : await this.#installerOf(spec).checkRepair(kept.lock, spec, folder, both);
+      return kept !== null && repair?.ok === true ? this.#readPlan(kept.lock, spec) : this.#resolve(spec, folder, both);
+    });
   }
 
   /** What the newest release would bring, whatever is installed. Nothing is installed. */
-  planNewest(spec: PackageSpec, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
+  planNewest(spec: InstallSpec, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
     return this.#inFolder(spec, signal, (folder, both) => this.#resolve(spec, folder, both));
   }
 
   /** Installs a package, or repairs it. The error is a sentence for a person. */
-  install(spec: PackageSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
+  install(spec: InstallSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
     const key = keyOf(spec);
     const running = this.#installing.get(key);
     if (running !== undefined) return running;
@@ -160,13 +161,13 @@ export class PackageStore {
   }
 
   /** A newer release of a package that did not start, so that the earlier one is used. */
-  findFailed(spec: PackageSpec): FailedRelease | null {
+  findFailed(spec: InstallSpec): FailedRelease | null {
     const record = this.#read(spec);
     return record?.failed === undefined ? null : { ...record.failed, used: record.release };
   }
 
   /** The release in this folder has started: it is not replaced by the one before any more. */
-  async keepStarted(spec: PackageSpec, folder: string): Promise<void> {
+  async keepStarted(spec: InstallSpec, folder: string): Promise<void> {
     const record = this.#read(spec);
     if (record?.previous === undefined || join(this.#directory, record.folder) !== folder) return;
     const { previous: _previous, ...kept } = record;
@@ -174,7 +175,7 @@ export class PackageStore {
   }
 
   /** The release in this folder has not started: uses the one before again. Null if there is none, or it is not whole. */
-  async goBack(spec: PackageSpec, folder: string, why: string): Promise<FailedRelease | null> {
+  async goBack(spec: InstallSpec, folder: string, why: string): Promise<FailedRelease | null> {
     const record = this.#read(spec);
     if (record?.previous === undefined || join(this.#directory, record.folder) !== folder) return null;
     if (this.#findWhole(record.previous, spec) === null) return null;
@@ -183,12 +184,12 @@ export class PackageStore {
     return { ...failed, used: record.previous.release };
   }
 
-  #write(spec: PackageSpec, record: PackageRecord): Promise<void> {
+  #write(spec: InstallSpec, record: PackageRecord): Promise<void> {
     return writePrivateFile(join(this.#directory, `${keyOf(spec)}.json`), `${JSON.stringify(record)}\n`);
   }
 
   /** Removes every package but those of existing servers. */
-  async keepOnly(specs: readonly PackageSpec[]): Promise<void> {
+  async keepOnly(specs: readonly InstallSpec[]): Promise<void> {
     if (lstatSync(this.#directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
     const kept = new Set(specs.map((spec) => `${keyOf(spec)}.json`));
     const records = readdirSync(this.#directory).filter((name) => RECORD.test(name) && !kept.has(name));
@@ -215,19 +216,23 @@ export class PackageStore {
     });
   }
 
-  async #install(spec: PackageSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
+  async #install(spec: InstallSpec, options: InstallOptions): Promise<Result<InstalledPackage, string>> {
     const { signal, tell } = options;
     await this.sweep();
     const kept = options.replaces === true ? null : this.#read(spec);
-    if (kept !== null) tell(`${npmSpecText(spec)} is damaged and is installed again`);
+    if (kept !== null) tell(`${packageText(spec)} is damaged and is installed again`);
     return this.#inFolder(spec, signal, async (folder, both) => {
-      const lock = kept?.lock ?? options.plan?.lock;
-      const planned = lock === undefined ? await this.#resolve(spec, folder, both) : readPlan(lock, spec);
+      const repair = kept === null ? null : await this.#installerOf(spec).checkRepair(kept.lock, spec, folder, both);
+      // Other archives than those of the record are installed only if a person has seen them.
+      if (repair?.ok === false && options.plan === undefined) return repair;
+      const first = repair?.ok === true ? kept : null;
+      const lock = first?.lock ?? options.plan?.lock;
+      const planned = lock === undefined ? await this.#resolve(spec, folder, both) : this.#readPlan(lock, spec);
       if (!planned.ok) return planned;
-      const scripts = kept === null ? (options.scripts ?? []) : consentedScripts(kept, spec);
+      const scripts = first === null ? (options.scripts ?? []) : consentedScripts(first, spec);
       const unknown = scripts.find((name) => !planned.value.withScripts.includes(name));
       if (unknown !== undefined) return err(`has no install scripts of ${unknown}`);
-      tell(`installing ${npmSpecText(spec)}: ${countText(planned.value.tarballs.length)}`);
+      tell(`installing ${packageText(spec)}: ${countText(planned.value.tarballs.length)}`);
       const record = await this.#fetch(spec, { ...planned.value, scripts }, folder, both);
       if (!record.ok) return record;
       const previous = this.#previousOf(spec, record.value);
@@ -239,7 +244,7 @@ export class PackageStore {
   }
 
   /** What a new record goes back to: the last release that started, unless it is the same one. */
-  #previousOf(spec: PackageSpec, { lock }: ReleaseRecord): ReleaseRecord | undefined {
+  #previousOf(spec: InstallSpec, { lock }: ReleaseRecord): ReleaseRecord | undefined {
     const before = this.#read(spec);
     if (before === null) return undefined;
     const { previous, failed: _failed, ...own } = before;
@@ -247,44 +252,49 @@ export class PackageStore {
     return started.lock === lock || this.#findWhole(started, spec) === null ? undefined : started;
   }
 
-  /** Lets npm decide the dependencies, which fetches only descriptions, and checks the result. */
-  async #resolve(spec: PackageSpec, folder: string, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
-    writeFileSync(join(folder, 'package.json'), manifestOf(spec));
-    const done = await this.#npm(['install', '--package-lock-only'], folder, signal);
-    if (!done.ok) return err(`could not be resolved: ${done.error}`);
-    return readPlan(readFileSync(join(folder, LOCK), 'utf8'), spec);
+  /** The package manager decides the dependencies, and the lock that it made is checked. */
+  async #resolve(spec: InstallSpec, folder: string, signal: AbortSignal): Promise<Result<PackagePlan, string>> {
+    const done = await this.#installerOf(spec).resolve(spec, folder, signal);
+    return done.ok ? this.#readPlan(done.value, spec) : err(`could not be resolved: ${done.error}`);
   }
 
-  /** Fetches exactly what the lock file says, for which npm compares every archive with its hash, and runs the agreed scripts. */
+  #installerOf({ kind }: InstallSpec): PackageInstaller {
+    return kind === 'npm' ? this.#npm : this.#pypi;
+  }
+
+  #readPlan(lock: string, spec: InstallSpec): Result<PackagePlan, string> {
+    const read = this.#installerOf(spec).read(lock, spec);
+    return read.ok ? ok({ ...read.value, lock }) : read;
+  }
+
+  /** Fetches exactly what the lock file says, and runs the agreed scripts. */
   async #fetch(
-    spec: PackageSpec,
+    spec: InstallSpec,
     plan: PlannedScripts,
     folder: string,
     signal: AbortSignal,
   ): Promise<Result<ReleaseRecord, string>> {
-    writeFileSync(join(folder, 'package.json'), manifestOf(spec));
-    writeFileSync(join(folder, LOCK), plan.lock);
+    const installer = this.#installerOf(spec);
     const size = watchSize(folder, this.#options.maxBytes ?? MAX_BYTES);
     const both = AbortSignal.any([signal, size.tooLarge]);
-    const fetched = await this.#npm(['ci'], folder, both);
-    const hasScripts = fetched.ok && plan.scripts.length > 0;
-    const done = hasScripts ? await this.#npm(['rebuild', ...plan.scripts], folder, both) : fetched;
+    const done = await installer.fetch(plan.lock, spec, { folder, signal: both, scripts: plan.scripts });
     size.stop();
-    if (hasScripts) removeStrayLinks(folder);
     if (size.tooLarge.aborted) return err(`could not be installed: ${TOO_LARGE}`);
     if (!done.ok) return err(`could not be installed: ${done.error}`);
-    if (readFileSync(join(folder, LOCK), 'utf8') !== plan.lock) return err('has another lock file after its install');
+    if (readFileSync(join(folder, installer.lockFile), 'utf8') !== plan.lock) {
+      return err('has another lock file after its install');
+    }
     const files = listPackageFiles(folder);
     if (!files.ok) return files;
     const bytes = files.value.reduce((sum, [, each]) => sum + Math.max(0, each), 0);
     if (bytes > (this.#options.maxBytes ?? MAX_BYTES)) return err(`could not be installed: ${TOO_LARGE}`);
-    const program = findProgram(folder, spec.name);
+    const program = installer.findProgram(folder, spec);
     if (!program.ok) return program;
     const list = JSON.stringify(files.value);
     writeFileSync(join(folder, FILES), list, { flag: 'wx' });
     return ok({
       version: 1,
-      spec: npmSpecText(spec),
+      spec: installKey(spec),
       release: plan.release,
       folder: folder.slice(this.#directory.length + 1),
       program: program.value,
@@ -299,7 +309,7 @@ export class PackageStore {
 
   /** Gives a folder of its own to `work`, and removes it unless a record names it. */
   async #inFolder<T>(
-    spec: PackageSpec,
+    spec: InstallSpec,
     signal: AbortSignal,
     work: (folder: string, signal: AbortSignal) => Promise<Result<T, string>>,
   ): Promise<Result<T, string>> {
@@ -310,9 +320,9 @@ export class PackageStore {
     try {
       mkdirSync(folder, { mode: 0o700 });
       const done = await work(folder, both);
-      return done.ok ? done : err(`the package ${npmSpecText(spec)} ${done.error}`);
+      return done.ok ? done : err(`the package ${packageText(spec)} ${done.error}`);
     } catch (error) {
-      return err(`the package ${npmSpecText(spec)} could not be installed in ${this.#directory}: ${whyOf(error)}`);
+      return err(`the package ${packageText(spec)} could not be installed in ${this.#directory}: ${whyOf(error)}`);
     } finally {
       if (this.#read(spec)?.folder !== folder.slice(this.#directory.length + 1)) await remove(folder);
     }
@@ -331,14 +341,16 @@ export class PackageStore {
     }
   }
 
-  #findWhole(record: PackageRecord, spec: PackageSpec): InstalledPackage | null {
+  #findWhole(record: PackageRecord, spec: InstallSpec): InstalledPackage | null {
     const folder = join(this.#directory, record.folder);
-    const plan = readPlan(record.lock, spec);
-    if (!plan.ok || this.#openDirectory() !== null) return null;
+    const installer = this.#installerOf(spec);
+    const plan = this.#readPlan(record.lock, spec);
+    const start = installer.startOf(folder, record.program, record.lock, spec);
+    if (!plan.ok || start === null || this.#openDirectory() !== null) return null;
     try {
       const list = readFileSync(join(folder, FILES), 'utf8');
       if (sha256Hex(list) !== record.files) return null;
-      if (readFileSync(join(folder, LOCK), 'utf8') !== record.lock) return null;
+      if (readFileSync(join(folder, installer.lockFile), 'utf8') !== record.lock) return null;
       if (!hasAllFiles(folder, fileList.parse(parseJson(list)))) return null;
     } catch {
       return null;
@@ -346,8 +358,7 @@ export class PackageStore {
     return {
       release: record.release,
       folder,
-      program: join(folder, record.program),
-      programs: join(folder, 'node_modules', '.bin'),
+      start,
       packages: plan.value.tarballs.length,
       bytes: record.bytes,
       withScripts: plan.value.withScripts,
@@ -356,9 +367,9 @@ export class PackageStore {
     };
   }
 
-  #read(spec: PackageSpec): PackageRecord | null {
+  #read(spec: InstallSpec): PackageRecord | null {
     const record = this.#readFile(`${keyOf(spec)}.json`);
-    return record?.spec === npmSpecText(spec) ? record : null;
+    return record?.spec === installKey(spec) ? record : null;
   }
 
   #readFile(name: string): PackageRecord | null {
@@ -372,34 +383,23 @@ export function countText(packages: number): string {
   return packages === 1 ? '1 package' : `${packages} packages`;
 }
 
-function readPlan(lock: string, spec: PackageSpec): Result<PackagePlan, string> {
-  const read = readNpmLock(lock, spec, PLATFORM);
-  return read.ok ? ok({ ...read.value, lock }) : read;
-}
-
 interface PlannedScripts extends PackagePlan {
   readonly scripts: readonly string[];
 }
 
 /** SHA-256 of what a person agrees to: these scripts, of archives with exactly the hashes that the lock file has. */
-function scriptsConsent(spec: PackageSpec, lock: string, names: readonly string[]): string {
-  return sha256Hex(canonicalJson({ package: npmSpecText(spec), lock: sha256Hex(lock), scripts: names }));
+function scriptsConsent(spec: InstallSpec, lock: string, names: readonly string[]): string {
+  return sha256Hex(canonicalJson({ package: installKey(spec), lock: sha256Hex(lock), scripts: names }));
 }
 
 /** The scripts of a record that the person agreed to; none if the agreement was to another lock file or other scripts. */
-function consentedScripts({ scripts, lock }: ReleaseRecord, spec: PackageSpec): readonly string[] {
+function consentedScripts({ scripts, lock }: ReleaseRecord, spec: InstallSpec): readonly string[] {
   if (scripts === undefined) return [];
   return scripts.consent === scriptsConsent(spec, lock, scripts.names) ? scripts.names : [];
 }
 
-function manifestOf(spec: PackageSpec): string {
-  const text = npmSpecText(spec);
-  const dependencies = { [spec.name]: text.slice(spec.name.length + 1) };
-  return JSON.stringify({ name: 'svc-mcp-package', version: '0.0.0', private: true, dependencies });
-}
-
-function keyOf(spec: PackageSpec): string {
-  return `npm-${sha256Hex(npmSpecText(spec)).slice(0, 24)}`;
+function keyOf(spec: InstallSpec): string {
+  return `${spec.kind}-${sha256Hex(installKey(spec)).slice(0, 24)}`;
 }
 
 /** The name says which process prepares the folder, so that it is removed only after that process has ended. */

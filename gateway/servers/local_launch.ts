@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { delimiter, dirname } from 'node:path';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
-import { readNpmCommand, scriptsCommand } from '../../shared/mcp/npm_command.ts';
+import { scriptsCommand } from '../../shared/mcp/npm_command.ts';
+import { type InstallSpec, readPackageCommand } from '../../shared/mcp/package_command.ts';
 import { isContainerCommand } from '../../shared/mcp/server_isolation.ts';
-import type { PackageSpec } from '../../shared/mcp/package_specs.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
@@ -84,7 +84,7 @@ export class LocalLaunch {
     const environment = launchEnvironment({ gateway: env, directories, own: values.env, runId });
     const installed = mayInstall(server, isSealed)
       ? await this.#installed(values.command, stderr, signal)
-      : ok({ command: values.command, programs: null, folder: null });
+      : ok(notInstalled(values.command));
     if (!installed.ok) return installed;
     if (isSealed) return this.#startSealed({ server, stderr, runId, installed: installed.value, directories }, filled);
     const wanted = { server, image, command: installed.value.command, envNames: Object.keys(values.env), runId };
@@ -112,7 +112,7 @@ export class LocalLaunch {
     { server, isSealed = false }: Pick<LocalStart, 'server' | 'isSealed'>,
     { values }: FilledLaunch,
   ): string | null {
-    const wanted = mayInstall(server, isSealed) ? readNpmCommand(values.command) : null;
+    const wanted = mayInstall(server, isSealed) ? readPackageCommand(values.command) : null;
     const found = wanted === null ? null : this.#options.packages.find(wanted.spec);
     const missed = found === null ? [] : found.withScripts.filter((name) => !found.ranScripts.includes(name));
     if (missed.length === 0) return null;
@@ -120,12 +120,12 @@ export class LocalLaunch {
     return `install scripts of its package were not run (${missed.join(', ')}); if it needs them: ${command}`;
   }
 
-  /** The release of its npm package that has not started yet on this machine, if there is one to go back to. */
+  /** The release of its package that has not started yet on this machine, if there is one to go back to. */
   findTrial(
     { server, isSealed = false }: Pick<LocalStart, 'server' | 'isSealed'>,
     { values }: FilledLaunch,
   ): Trial | null {
-    const wanted = mayInstall(server, isSealed) ? readNpmCommand(values.command) : null;
+    const wanted = mayInstall(server, isSealed) ? readPackageCommand(values.command) : null;
     const found = wanted === null ? null : this.#options.packages.find(wanted.spec);
     if (wanted === null || found === null || found.previousRelease === null) return null;
     return { spec: wanted.spec, folder: found.folder };
@@ -143,21 +143,27 @@ export class LocalLaunch {
     return `${spec.name}@${back.release} did not start, so ${back.used} is used again: ${back.why}`;
   }
 
-  /** The command with its npm package replaced by the installed program. A missing or damaged package is installed first. */
+  /** The command with its package replaced by the installed program. A missing or damaged package is installed first. */
   async #installed(
     command: readonly string[],
     stderr: StderrRing,
     signal: AbortSignal,
   ): Promise<Result<InstalledCommand, Failure<ServerFailureReason>>> {
-    const wanted = readNpmCommand(command);
-    if (wanted === null) return ok({ command, programs: null, folder: null });
+    const wanted = readPackageCommand(command);
+    if (wanted === null) return ok(notInstalled(command));
     const { packages } = this.#options;
     const tell = (text: string): void => stderr.write(Buffer.from(`svc: ${text}\n`));
     const there = packages.find(wanted.spec);
     const found = there === null ? await packages.install(wanted.spec, { signal, tell }) : ok(there);
     if (!found.ok) return err({ reason: 'install_failed', message: found.error });
-    const { program, programs, folder } = found.value;
-    return ok({ command: [program, ...wanted.args], programs, folder });
+    const { folder, start } = found.value;
+    return ok({
+      command: [...start.command, ...wanted.args],
+      inContainer: [...start.inContainer, ...wanted.args],
+      image: start.image,
+      programs: start.programs,
+      folder,
+    });
   }
 
   /** Starts it in a container whose only way out is the proxy. It never falls back to another isolation. */
@@ -166,7 +172,7 @@ export class LocalLaunch {
     { values }: FilledLaunch,
   ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
     const { env, gatewayMark, guard, images, mcpHome, sessions } = this.#options;
-    const image = imageFor(values.command[0] ?? '', images);
+    const image = installed.image === null ? imageFor(values.command[0] ?? '', images) : ok(installed.image);
     if (!image.ok) return err(noContainerFailure(image.error));
     const engine = await this.#options.findEngine();
     if (!engine.ok) return err(noContainerFailure(engine.error));
@@ -176,7 +182,7 @@ export class LocalLaunch {
     const created = await createSealedContainer(engineRuntime(env, endpoint), sessions, {
       server,
       image: image.value,
-      command: installed.command,
+      command: installed.inContainer,
       packageFolder: installed.folder,
       env: values.env,
       marks: { gatewayMark, runId, endpoint },
@@ -281,16 +287,23 @@ const ENGINE_MS = 10_000;
 
 /** A newer release of a package, before its first start. */
 interface Trial {
-  readonly spec: PackageSpec;
+  readonly spec: InstallSpec;
   readonly folder: string;
 }
 
 interface InstalledCommand {
   readonly command: readonly string[];
+  readonly inContainer: readonly string[];
+  /** Of its container; null for the one that belongs to the server's command. */
+  readonly image: string | null;
   /** The directory of the programs that the package brings; null without a package. */
   readonly programs: string | null;
   /** The folder of the package. */
   readonly folder: string | null;
+}
+
+function notInstalled(command: readonly string[]): InstalledCommand {
+  return { command, inContainer: command, image: null, programs: null, folder: null };
 }
 
 interface SealedStart extends Pick<LocalStart, 'server' | 'stderr'> {

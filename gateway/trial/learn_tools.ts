@@ -10,6 +10,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
 import { isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
+import type { PackageStart } from '../packages/package_installer.ts';
 import type { DownstreamEvents } from '../fronts/downstream.ts';
 import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
@@ -26,8 +27,10 @@ import { emptyFoldersOf, findTrialPlace, SANDBOX_PATH, sandboxCommand, type Tria
 /** One start of a server whose package is installed. */
 export interface TrialStart {
   readonly server: McpServer;
-  /** The installed program with its arguments. */
-  readonly command: readonly string[];
+  /** The installed program. */
+  readonly program: PackageStart;
+  /** The arguments of the server. */
+  readonly args: readonly string[];
   readonly packageFolder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The version of this program, sent to the server. */
@@ -59,8 +62,8 @@ const UNWATCHED = { add: () => undefined, remove: () => undefined };
  * the rest of a sentence: a server may need what it does not get here.
  */
 export const learnTools: LearnTools = async (start) => {
-  const { server, env, version, signal } = start;
-  const found = await findTrialPlace(server.command[0] ?? '', env);
+  const { server, program, args, env, version, signal } = start;
+  const found = await findTrialPlace(server.command[0] ?? '', program.image, env);
   if (!found.ok) return found;
   const place = found.value;
   const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-trial-'));
@@ -77,7 +80,7 @@ export const learnTools: LearnTools = async (start) => {
       extraRoots: [],
     });
     const stderr = new StderrRing();
-    const bare = { ...server, command: [...start.command], env: plainVariables(server) };
+    const bare = { ...server, command: [...program.command, ...args], env: plainVariables(server) };
     const launched = await launcher.launch({ server: bare, events: SILENT, stderr, isLegacy: false, signal });
     if (!launched.ok) return err(launched.error.message);
     try {
@@ -132,9 +135,10 @@ interface Run {
 
 async function startContainer(
   { runtime, image }: Extract<TrialPlace, { kind: 'container' }>,
-  { command, packageFolder, env, folder }: PlacedStart,
+  { program, args, packageFolder, env, folder }: PlacedStart,
   { runId, own, stderr }: Run,
 ): Promise<Result<ServerProcess, string>> {
+  const command = [...program.inContainer, ...args];
   const variables = Object.fromEntries(Object.entries(own).filter(([name]) => !isReadByEngine(name)));
   const spec = { labels: { [RUN_LABEL]: runId }, env: { ...variables, ...CONTAINER_VARIABLES }, mounts: [] };
   const created = await runtime.create(confinedSpec({ image, command, packageFolder }, spec, emptyFoldersOf(command)));
@@ -160,15 +164,16 @@ async function startContainer(
 
 function startSandbox(
   { bubblewrap }: Extract<TrialPlace, { kind: 'sandbox' }>,
-  { command, packageFolder, env, folder }: PlacedStart,
+  { program, args, packageFolder, env, folder }: PlacedStart,
   { runId, own, stderr }: Run,
 ): Promise<Result<ServerProcess, string>> {
+  const command = [...program.command, ...args];
   const filter = join(folder, 'filter');
   writeFileSync(filter, seccompFilter(bubblewrap.machine));
   const { LANG, LC_ALL, TZ } = env;
   const directories = { home: CONTAINER_HOME, temporary: '/tmp' };
   const environment = launchEnvironment({ gateway: { LANG, LC_ALL, TZ }, directories, own, runId });
-  const run = { command, packageFolder, node: process.execPath, filter };
+  const run = { command, packageFolder, needs: program.needs, node: process.execPath, filter };
   const placed = sandboxCommand(bubblewrap, run);
   const start = { ...placed, env: { ...environment, PATH: SANDBOX_PATH }, directory: folder, runId, watch: UNWATCHED };
   return ServerProcess.start(start, stderr);

@@ -11,7 +11,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const packageFolder = '/state/mcp/packages/one';
-const run = { packageFolder, node: '/opt/node/bin/node', filter: '/state/filter' };
+const run = { packageFolder, needs: ['/usr/bin/python3'], node: '/opt/node/bin/node', filter: '/state/filter' };
 const argsFor = (...words: string[]) =>
   sandboxCommand({ program: '/usr/bin/bwrap' }, { ...run, command: [`${packageFolder}/cli.js`, ...words] }).args;
 

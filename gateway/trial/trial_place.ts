@@ -22,11 +22,15 @@ export type TrialPlace =
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * A container if this machine has an engine with the image of the server's program (`npx`, `uvx` ...), else bubblewrap. No image
- * is fetched. The error says why there is neither.
+ * A container if this machine has an engine with the image of the server's package (`named`) or program (`npx` ...), else
+ * bubblewrap. No image is fetched. The error says why there is neither.
  */
-export async function findTrialPlace(program: string, env: Environment): Promise<Result<TrialPlace, string>> {
-  const image = imageFor(program, DEFAULT_RUNTIME_IMAGES);
+export async function findTrialPlace(
+  program: string,
+  named: string | null,
+  env: Environment,
+): Promise<Result<TrialPlace, string>> {
+  const image = named === null ? imageFor(program, DEFAULT_RUNTIME_IMAGES) : ok(named);
   const runtime = image.ok ? await openDocker(env) : null;
   if (image.ok && runtime?.ok === true) {
     const found = await runtime.value.inspectImage(image.value);
@@ -42,6 +46,8 @@ export async function findTrialPlace(program: string, env: Environment): Promise
 interface SandboxedProgram {
   readonly command: readonly string[];
   readonly packageFolder: string;
+  /** What it needs of the machine beside the system. */
+  readonly needs: readonly string[];
   /** Node on this machine. */
   readonly node: string;
   /** A file with the filter of system calls. */
@@ -68,7 +74,7 @@ const WITH_FILTER = `exec "$@" ${FILTER}<"$0"`;
 
 /** The program in a sandbox of its own: the system and the package read-only, an empty home, no network, and nothing else. */
 export function sandboxCommand({ program }: Pick<Bubblewrap, 'program'>, run: SandboxedProgram): ProgramCommand {
-  const { command, packageFolder, node, filter } = run;
+  const { command, packageFolder, needs, node, filter } = run;
   const system = SYSTEM_FOLDERS.filter((path) => !['/etc', '/opt'].includes(path));
   const args = [
     ...['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`),
@@ -86,6 +92,9 @@ export function sandboxCommand({ program }: Pick<Bubblewrap, 'program'>, run: Sa
     '/dev',
     ...['/tmp', CONTAINER_HOME].flatMap((path) => ['--tmpfs', path]),
     ...emptyFoldersOf(command).flatMap((path) => ['--dir', path]),
+    ...needs
+      .filter((path) => !SYSTEM_FOLDERS.some((folder) => isAtOrBelow(path, folder)))
+      .flatMap((path) => bindReadOnly(path)),
     ...bindReadOnly(packageFolder, PACKAGE_FOLDER),
     ...bindReadOnly(node, `${NODE_FOLDER}/node`),
     '--chdir',

@@ -5,6 +5,9 @@ const PROXY = 'sidecar/local_api/mcp_proxy.test.ts';
 const PACKAGE_LOCK = 'shared/mcp/npm_lock.test.ts';
 const PACKAGE_STORE = 'gateway/packages/package_store.test.ts';
 const PACKAGES = 'e2e/mcp/packages.test.ts';
+const PYTHON_LOCK = 'shared/mcp/python_lock.test.ts';
+const PYTHON_INSTALLER = 'gateway/packages/python_installer.test.ts';
+const PYTHON_PACKAGES = 'e2e/mcp/python_packages.test.ts';
 const KEPT_LISTS = 'gateway/routing/kept_lists.test.ts';
 const REMOTE = 'gateway/servers/remote_fetch.test.ts';
 const HERE = 'cli/mcp/mcp_consent_here.test.ts';
@@ -406,7 +409,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: packages',
     holds: 'a changed lock file of a package is noticed',
     file: 'gateway/packages/package_store.ts',
-    text: "      if (readFileSync(join(folder, LOCK), 'utf8') !== record.lock) return null;\n",
+    text: "      if (readFileSync(join(folder, installer.lockFile), 'utf8') !== record.lock) return null;\n",
     replacement: '',
     tests: [PACKAGE_STORE],
   },
@@ -414,9 +417,65 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: packages',
     holds: 'a package is repaired by its first lock file',
     file: 'gateway/packages/package_store.ts',
-    text: 'kept?.lock ?? options.plan?.lock',
+    text: 'first?.lock ?? options.plan?.lock',
     replacement: 'options.plan?.lock',
     tests: [PACKAGE_STORE, PACKAGES],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'pip runs no code of a package, also for a dependency by a URL',
+    file: 'gateway/packages/pip_program.ts',
+    text: 'sys.addaudithook(refuse)\n',
+    replacement: '',
+    tests: [PYTHON_PACKAGES],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'a Python package by a URL of its publisher is refused',
+    file: 'shared/mcp/python_lock.ts',
+    text: 'if (isDirect) return',
+    replacement: "if (isDirect && shown === '') return",
+    tests: [PYTHON_LOCK],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'each Python package is a wheel',
+    file: 'shared/mcp/python_lock.ts',
+    text: "if (!pathname.endsWith('.whl')) return",
+    replacement: "if (pathname === '.whl') return",
+    tests: [PYTHON_LOCK],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'each Python package has its SHA-256',
+    file: 'shared/mcp/python_lock.ts',
+    text: 'sha256: z.string().regex(/^[0-9a-f]{64}$/)',
+    replacement: 'sha256: z.string()',
+    tests: [PYTHON_LOCK],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'pip compares each wheel with its hash',
+    file: 'shared/mcp/python_lock.ts',
+    text: ' --hash=sha256:${sha256}',
+    replacement: '',
+    tests: [PYTHON_LOCK],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'a package is installed for another Python only after a look',
+    file: 'gateway/packages/package_store.ts',
+    text: '      if (repair?.ok === false && options.plan === undefined) return repair;\n',
+    replacement: '',
+    tests: [PYTHON_INSTALLER],
+  },
+  {
+    row: 'MCP: packages',
+    holds: 'the program of a Python package is only a name in a module',
+    file: 'gateway/packages/python_installer.ts',
+    text: 'ENTRY_POINT.exec(entry) ?? []',
+    replacement: '/^([^:]*):(.*)$/.exec(entry) ?? []',
+    tests: [PYTHON_INSTALLER],
   },
   {
     row: 'MCP: packages',
