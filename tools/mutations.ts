@@ -24,6 +24,7 @@ import { RELEASE_MUTATIONS } from './mutations/releases.ts';
 import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
 import { SERVICE_ACCOUNT_MUTATIONS } from './mutations/service_accounts.ts';
+import { SERVICE_MUTATIONS } from './mutations/services.ts';
 import { SINK_MUTATIONS } from './mutations/sinks.ts';
 import { BORROW_MUTATIONS } from './mutations/borrow.ts';
 import { SDK_KEY_MUTATIONS } from './mutations/sdk_keys.ts';
@@ -1230,6 +1231,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SANDBOX_MUTATIONS,
   ...SESSION_MUTATIONS,
   ...SERVICE_ACCOUNT_MUTATIONS,
+  ...SERVICE_MUTATIONS,
   ...SINK_MUTATIONS,
   ...SDK_KEY_MUTATIONS,
   ...SOURCE_MUTATIONS,

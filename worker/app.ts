@@ -12,6 +12,7 @@ import {
 import type { AppContext, AppEnv, Log } from './routes/http/app_env.ts';
 import type { ApiLimits } from '../shared/model/limits.ts';
 import type { BindingTemplate } from '../shared/wire/binding_template.ts';
+import type { ReadyService } from '../shared/wire/ready_services.ts';
 import type { Assets } from './pages/frame/assets.ts';
 import { makeOnce } from './routes/console/once.ts';
 import { deleteIdentity, getIdentities } from './routes/auth/auth_identities.ts';
@@ -368,6 +369,8 @@ export interface AppOptions {
   readonly assets: Assets;
   /** The ready bindings of the catalog; none by default. They are loaded on first use. */
   readonly templates?: () => readonly BindingTemplate[];
+  /** The well-known services of the catalog, in the same way. */
+  readonly services?: () => readonly ReadyService[];
   readonly log: Log;
   /** Whether replies are compressed here; otherwise the platform does it. */
   readonly compresses?: boolean;
@@ -391,7 +394,11 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     logRequests(options.log),
     compressReplies(options.compresses !== true),
     sendSafeHeaders,
-    provide(options.context, { assets: options.assets, templates: makeOnce(options.templates ?? (() => [])) }),
+    provide(options.context, {
+      assets: options.assets,
+      templates: makeOnce(options.templates ?? (() => [])),
+      services: makeOnce(options.services ?? (() => [])),
+    }),
     answerLocalNamesOnly,
     allowAnyOrigin(CROSS_ORIGIN_PATHS),
   );

@@ -74,7 +74,10 @@ describe('without JavaScript', () => {
     expect(places).toEqual(expect.arrayContaining(['operations.0.method', 'operations.0.effect']));
     expect(await page.getByLabel('Connector spec').inputValue()).toBe(JSON.stringify(wrong));
     expect(await page.getByLabel('Connector spec').getAttribute('aria-invalid')).toBe('true');
-    await page.getByLabel('Connector spec').fill('schema_version: 1');
+    await page.getByLabel('Connector spec').fill('schema_version: 1\nhosts: [not a host]');
+    await page.getByRole('button', { name: 'Install', exact: true }).click();
+    expect(await page.getByRole('alert').innerText()).toContain('Line 2: hosts.0');
+    await page.getByLabel('Connector spec').fill('{"schema_version": 1');
     await page.getByRole('button', { name: 'Install', exact: true }).click();
     expect(await page.getByRole('alert').innerText()).toContain('is not JSON');
   });

@@ -203,7 +203,7 @@ describe('live', () => {
     const dialog = page.getByRole('dialog', { name: 'Find' });
     await dialog.waitFor();
     await page.keyboard.type('github');
-    await dialog.getByText('2 results').waitFor();
+    await dialog.getByText('3 results').waitFor();
     await expectAccessible(page);
     await page.keyboard.press('Escape');
     await expect.poll(() => page.evaluate('document.activeElement?.id')).toBe('host');

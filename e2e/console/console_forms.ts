@@ -182,6 +182,13 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     'Delete it',
     'The server and its credentials are deleted',
   ),
+  '/services/{name}': {
+    at: () => '/services/vercel',
+    fill: () => ({ 'The API key or token': PLANTED_SECRET }),
+    press: 'Connect Vercel REST API',
+    shows: 'Connected',
+  },
+  '/services/{name}/test': { at: null, press: 'Make a test call', shows: 'No call was made' },
   '/connectors': {
     at: () => '/connectors/install',
     fill: () => ({ 'Connector spec': SPEC }),

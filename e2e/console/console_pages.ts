@@ -110,6 +110,16 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/mcp-servers/{id}/rollback': [
     page('an earlier revision', ({ mcpId }) => `/mcp-servers/${mcpId}/rollback?revision=1`),
   ],
+  '/services': [
+    page('services', () => '/services'),
+    page('services, found', () => '/services?q=github'),
+    page('services, nothing found', () => '/services?q=api.nowhere.example.test'),
+  ],
+  '/services/{name}': [
+    page('a service', () => '/services/github'),
+    page('a service with questions', () => '/services/jira'),
+    page('no service', () => '/services/nothing', 404),
+  ],
   '/connectors': [page('connectors', () => '/connectors')],
   '/connectors/install': [page('a spec to install', () => '/connectors/install')],
   '/connectors/{id}': [

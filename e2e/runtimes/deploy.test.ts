@@ -26,7 +26,8 @@ test("the worker's bundle for workerd, as wrangler deploys it, is under 1 MiB co
   const modules = (await readdir(bundle)).filter((name) => !/\.(map|md)$/.test(name));
   // Besides the code, the pages' files and the catalog, as text.
   expect(modules.filter((name) => !/-[a-z0-9_-]+\.(?:js|mjs|css|svg|yaml)$/.test(name))).toEqual(['workerd.js']);
-  const catalog = await readdir(join(ROOT, 'catalog/bindings'));
+  const folders = ['bindings', 'connectors', 'services'];
+  const catalog = (await Promise.all(folders.map((folder) => readdir(join(ROOT, 'catalog', folder))))).flat();
   expect(modules).toHaveLength(1 + ASSET_FILES.length + catalog.length);
   const texts = await Promise.all(modules.map((name) => readFile(join(bundle, name))));
   expect(texts.reduce((sum, text) => sum + gzipSync(text).length, 0)).toBeLessThan(MAX_BUNDLE_BYTES);

@@ -8,6 +8,8 @@ import { err } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import { fileAssets } from '../../worker/entries/file_assets.ts';
+import { fileServices } from '../../worker/entries/file_services.ts';
+import { fileTemplates } from '../../worker/entries/file_templates.ts';
 import type { LogEntry } from '../../worker/routes/http/app_env.ts';
 import { consoleOrigin as consoleOriginOf } from '../../worker/routes/console/console_host.ts';
 import type { Caller } from '../../worker/kernel/caller.ts';
@@ -139,7 +141,13 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
   const { signIn } = started.value;
   const context = { ...started.value, signIn: { ...signIn, passwordCost: CHEAP_PASSWORDS } };
   const log: LogEntry[] = [];
-  const app = createApp({ context: () => context, assets: ASSETS, log: (entry) => log.push(entry) });
+  const app = createApp({
+    context: () => context,
+    assets: ASSETS,
+    templates: fileTemplates,
+    services: fileServices,
+    log: (entry) => log.push(entry),
+  });
   const send = async (path: string, init?: RequestInit) => app.fetch(new Request(new URL(path, ORIGIN), init));
   const { local } = context;
   const consoleOrigin = local === null ? ORIGIN : consoleOriginOf(local.consoleHost, ORIGIN);

@@ -9,6 +9,7 @@ import type { Secret } from '../../shared/model/secret.ts';
 import { DEFAULT_CONTROL_PORT, parseRegistryUrl, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from './file_assets.ts';
+import { fileServices } from './file_services.ts';
 import { fileTemplates } from './file_templates.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 import { LOCAL_KEY_PROBLEM, makeMasterKey, openLocalKey, parseLocalKey } from '../installation/local_home.ts';
@@ -70,6 +71,7 @@ async function main(): Promise<void> {
     context: current,
     assets: fileAssets(),
     templates: fileTemplates,
+    services: fileServices,
     log,
     compresses: true,
     clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),

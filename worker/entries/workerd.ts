@@ -6,6 +6,7 @@ import { createApp } from '../app.ts';
 import type { LogEntry } from '../routes/http/app_env.ts';
 import { periodicTurns } from './periodic_turns.ts';
 import { workerdAssets } from './workerd_assets.ts';
+import { workerdServices } from './workerd_services.ts';
 import { workerdTemplates } from './workerd_templates.ts';
 import { fetchOutbound } from '../kernel/fetch_outbound.ts';
 import { LOCAL_KEY_PROBLEM, parseLocalKey } from '../installation/local_home.ts';
@@ -32,6 +33,7 @@ const app = createApp({
   context: (c) => contextFor(c.env, c.executionCtx),
   assets: workerdAssets(),
   templates: workerdTemplates,
+  services: workerdServices,
   log,
   // Cloudflare sets this header itself and replaces the client's.
   clientAddress: (c) => c.req.header('cf-connecting-ip') ?? null,

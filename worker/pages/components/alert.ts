@@ -13,6 +13,7 @@ const DONE: Readonly<Record<string, string>> = {
   secret_stored: 'The secret is stored. Its value is never shown again.',
   source_stored: 'The source is stored: its provider mints the value when a request needs it. Try it below.',
   secret_deleted: 'The secret is deleted.',
+  service_connected: 'Connected. The credential is stored encrypted, and no page shows it again.',
   binding_created: 'The host binding is in force.',
   binding_changed: 'The change is in force.',
   binding_deleted: 'The host binding is deleted.',

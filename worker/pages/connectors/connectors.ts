@@ -21,7 +21,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { ownerField } from '../bindings/owner_field.ts';
 import { LAST_USED_NOTE, lastUsedWords } from '../bindings/use_words.ts';
-import type { FieldProblem } from '../../../shared/model/problem.ts';
+import type { SpecProblem } from '../../services/connectors/read_spec_text.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
@@ -76,7 +76,8 @@ export function connectorsPage(view: ConnectorsView): Page {
   const content = html`${pageHeader({
     title: 'Connectors',
     lead: 'A connector lists operations of a service: only those are sent with its credential.',
-    actions: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
+    actions: html`<a class="button" href="/connectors/install">Install a connector</a>
+      <a class="button primary" href="/services">Connect a service</a>`,
   })}
   ${flash(done)} ${list} ${connectors.items.length === 0 ? '' : LAST_USED_NOTE}`;
   return layout('Connectors', content);
@@ -85,9 +86,9 @@ export function connectorsPage(view: ConnectorsView): Page {
 function noConnectors(): Html {
   return emptyState({
     title: 'No connector is installed',
-    next: 'Paste a spec here, or install a ready one in a terminal:',
-    command: 'svc connector install github',
-    action: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
+    next: 'Connect a service of the catalog, or describe an API in a spec of your own.',
+    action: html`<a class="button primary" href="/services">Connect a service</a>
+      <a class="button" href="/connectors/install">Install a spec</a>`,
   });
 }
 
@@ -125,7 +126,7 @@ export interface InstallView {
   /** Whether the user may create one for the enterprise. */
   readonly isAdmin: boolean;
   /** The problems, each with its place in the spec. */
-  readonly specProblems: readonly FieldProblem[];
+  readonly specProblems: readonly SpecProblem[];
   /** The result of checking a valid spec. */
   readonly checked: ValidateReply | null;
 }
@@ -143,7 +144,7 @@ export function installPage({ form, isAdmin, specProblems, checked }: InstallVie
       ${textArea(form, {
         name: 'spec',
         label: 'Connector spec',
-        hint: html`JSON, at most 1 MB. Convert YAML first. <a href="${SPEC_SCHEMA}">JSON Schema</a>`,
+        hint: html`YAML or JSON. <a href="${SPEC_SCHEMA}">JSON Schema</a>`,
         rows: 18,
         isRequired: true,
         isMono: true,
@@ -158,14 +159,15 @@ export function installPage({ form, isAdmin, specProblems, checked }: InstallVie
   return layout('Install a connector', content, 'narrow');
 }
 
-function problemList(problems: readonly FieldProblem[]): Html {
+function problemList(problems: readonly SpecProblem[]): Html {
   return alert(
     'bad',
     html`<p><strong>Nothing was installed.</strong> Problems in the spec:</p>
       <ul>
         ${problems.map(
-          ({ field, message }) =>
+          ({ field, message, line }) =>
             html`<li>
+              ${line === null ? '' : html`Line ${line}:`}
               ${field === '' ? 'the spec' : html`<code>${foreignText(field)}</code>`} ${foreignText(message)}
             </li>`,
         )}

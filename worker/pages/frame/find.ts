@@ -4,6 +4,7 @@ import type { Found } from '../../services/audit/find_all.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
+import type { ReadyService } from '../../../shared/wire/ready_services.ts';
 import { hasRole } from '../../../shared/model/role.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
@@ -37,6 +38,13 @@ export function listPages({ role, isLocal }: Pick<Person, 'role' | 'isLocal'>): 
   const byPath = new Map(shown.map(({ path, title }) => [path, title]));
   const all = [...[...byPath].map(([path, title]) => [title, path, ''] as const), ...MORE_PAGES];
   return all.map(([name, path, also]) => ({ kind: 'page', name, also, path }));
+}
+
+/** The pages of the catalog's services. */
+export function listServices(services: readonly Pick<ReadyService, 'name' | 'title'>[]): readonly Place[] {
+  return services.map(({ name, title }) => {
+    return { kind: 'page', name: `Connect ${title}`, also: `${name} service token`, path: `/services/${name}` };
+  });
 }
 
 interface FindView {

@@ -65,7 +65,15 @@ export const NAVIGATION: readonly NavigationGroup[] = [
           { path: '/shares', title: 'Shared', hostedOnly: true },
         ],
       },
-      { path: '/connectors', title: 'Connectors', icon: 'parts' },
+      {
+        path: '/services',
+        title: 'Services',
+        icon: 'parts',
+        pages: [
+          { path: '/services', title: 'Connect a service' },
+          { path: '/connectors', title: 'Connectors' },
+        ],
+      },
       {
         path: '/mcp-servers',
         title: 'MCP servers',

@@ -1,10 +1,9 @@
-import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { ok } from '../../../shared/model/result.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { listFittingSecrets } from '../../../shared/resolve/sent_secrets.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
-import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connectors/connector_spec.ts';
+import type { ConnectorSpecRecord } from '../../../shared/wire/connectors/connector_spec.ts';
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors/connectors.ts';
-import { fieldProblems } from '../../../shared/wire/errors.ts';
 import { ownerQuery } from '../../../shared/wire/secrets.ts';
 import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
@@ -22,6 +21,7 @@ import {
   removeConnector,
   validateConnector,
 } from '../../services/connectors/connectors.ts';
+import { readSpecText, type SpecProblem } from '../../services/connectors/read_spec_text.ts';
 import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
 import { CALLBACK_PATH, beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
@@ -41,8 +41,6 @@ import {
   dropEmpty,
 } from './console.ts';
 import { consolePage } from './pages.ts';
-import { showHidden } from '../../../shared/model/shown_text.ts';
-import type { FieldProblem } from '../../../shared/model/problem.ts';
 import { connectorCredentialInput } from '../../../shared/wire/connectors/connector_credentials.ts';
 import {
   CREDENTIAL_SECRETS,
@@ -77,7 +75,7 @@ function specPage(caller: Caller, view: Partial<InstallView> & Pick<InstallView,
 
 /** `POST /connectors`: installs the spec, or only checks it. */
 export const submitSpec = forChange(async (c, caller, fields) => {
-  const spec = readSpec(fields['spec'] ?? '');
+  const spec = readSpecText(fields['spec'] ?? '');
   if (!spec.ok) return formAgain(c, caller, specPage(caller, wrongSpec(fields, spec.error)));
   if (fields['step'] === 'check') return answerChecked(c, caller, fields, spec.value);
   const owner = ownerQuery.safeParse({ owner: fields['owner'] });
@@ -109,19 +107,7 @@ async function answerChecked(c: AppContext, caller: Caller, fields: Fields, spec
   return formAgain(c, caller, specPage(caller, { form: toRefusedForm(fields, checked.error) }), checked.error);
 }
 
-function readSpec(text: string): Result<ConnectorSpecRecord, readonly FieldProblem[]> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    const why = error instanceof Error ? showHidden(error.message) : 'it cannot be read';
-    return err([{ field: '', message: `is not JSON: ${why}` }]);
-  }
-  const parsed = connectorSpec.safeParse(value);
-  return parsed.success ? ok(parsed.data) : err(fieldProblems(parsed.error));
-}
-
-function wrongSpec(fields: Fields, specProblems: readonly FieldProblem[]) {
+function wrongSpec(fields: Fields, specProblems: readonly SpecProblem[]) {
   const count = specProblems.length === 1 ? 'a problem, which is' : `${specProblems.length} problems, which are`;
   const problems = [{ field: 'spec', message: `has ${count} listed above` }];
   return { form: { values: fields, problems, refusal: null }, specProblems };

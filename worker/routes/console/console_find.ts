@@ -1,4 +1,4 @@
-import { findPage, listPages, MAX_SEARCH, MOST_FOUND } from '../../pages/frame/find.ts';
+import { findPage, listPages, listServices, MAX_SEARCH, MOST_FOUND } from '../../pages/frame/find.ts';
 import { findAll } from '../../services/audit/find_all.ts';
 import { describePerson } from '../../services/people/account.ts';
 import { forReader } from './console.ts';
@@ -9,6 +9,7 @@ export const getFindPage = forReader(async (c, caller) => {
   const context = c.get('context');
   const text = (c.req.query('q') ?? '').trim().slice(0, MAX_SEARCH);
   const pages = listPages(await describePerson(context, caller));
-  const found = await findAll(context, caller, { text, pages, limit: MOST_FOUND });
+  const services = text === '' ? [] : listServices(c.get('services')());
+  const found = await findAll(context, caller, { text, pages, services, limit: MOST_FOUND });
   return consolePage(c, caller, findPage({ text, found }));
 });

@@ -48,6 +48,7 @@ import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './co
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { DEPARTURE_PAGES } from './console_departure.ts';
 import { GROUP_PAGES } from './console_groups.ts';
+import { getService, getServices, submitService, submitServiceTest } from './console_services.ts';
 import { SHARE_PAGES } from './console_shares.ts';
 import { INVITATION_PAGES } from './console_invitations.ts';
 import { getSamlMetadata, receiveSamlResponse } from '../auth/auth_saml.ts';
@@ -115,6 +116,13 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['post', '/bindings/{id}/delete', bindingDeletion.submit],
 ];
 
+const SERVICE_PAGES: readonly PageEntry[] = [
+  ['get', '/services', getServices],
+  ['get', '/services/{name}', getService],
+  ['post', '/services/{name}', submitService],
+  ['post', '/services/{name}/test', submitServiceTest],
+];
+
 const MCP_PAGES: readonly PageEntry[] = [
   ['get', '/marketplace', getMarketplace],
   ['get', '/marketplace/{registryId+}', getMarketplaceEntry],
@@ -179,6 +187,7 @@ const SIGN_IN_PAGES: readonly PageEntry[] = [
 function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
   return [
     ...VAULT_PAGES,
+    ...SERVICE_PAGES,
     ...MCP_PAGES,
     ...INVITATION_PAGES,
     ...DEPARTURE_PAGES,

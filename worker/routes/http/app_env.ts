@@ -1,5 +1,6 @@
 import type { Context } from 'hono';
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
+import type { ReadyService } from '../../../shared/wire/ready_services.ts';
 import type { Assets } from '../../pages/frame/assets.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
@@ -15,6 +16,8 @@ export interface AppEnv {
     assets: Assets;
     /** The ready bindings of the catalog. */
     templates: () => readonly BindingTemplate[];
+    /** The well-known services of the catalog. */
+    services: () => readonly ReadyService[];
     /** The user that a call is made for; set when a user's operation is authenticated. */
     caller: Caller;
     /** The same for a public operation; null without a sign-in. */

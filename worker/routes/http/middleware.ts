@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
 import { apiError } from '../../../shared/wire/errors.ts';
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
+import type { ReadyService } from '../../../shared/wire/ready_services.ts';
 import { newId } from '../../../shared/wire/ids.ts';
 import type { Assets } from '../../pages/frame/assets.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
@@ -49,16 +50,18 @@ export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
 interface PageFiles {
   readonly assets: Assets;
   readonly templates: () => readonly BindingTemplate[];
+  readonly services: () => readonly ReadyService[];
 }
 
 /** Sets the variables with the services and what pages need. */
 export function provide(
   context: (c: AppContext) => ProgramContext | Promise<ProgramContext>,
-  { assets, templates }: PageFiles,
+  { assets, templates, services }: PageFiles,
 ): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set('assets', assets);
     c.set('templates', templates);
+    c.set('services', services);
     c.set('context', await context(c));
     await next();
   };

@@ -13,13 +13,19 @@ export interface Found {
   readonly isWhole: boolean;
 }
 
-/** Searches pages, and the secrets, bindings, connectors and MCP servers that the caller sees. Values are not searched. */
+/** Searches pages and services, and the secrets, bindings, connectors and MCP servers that the caller sees. Values are not searched. */
 export async function findAll(
   context: ServiceContext,
   caller: Caller,
-  search: { readonly text: string; readonly pages: readonly Place[]; readonly limit: number },
+  search: {
+    readonly text: string;
+    readonly pages: readonly Place[];
+    /** What could be connected; what is there comes first. */
+    readonly services: readonly Place[];
+    readonly limit: number;
+  },
 ): Promise<Found> {
-  const { text, pages, limit } = search;
+  const { text, pages, services, limit } = search;
   // Without words, only the pages: a list of everything helps nobody.
   if (text.trim() === '') return { places: findPlaces('', pages, limit), isWhole: true };
   const [secrets, bindings, connectors, servers] = await Promise.all([
@@ -54,6 +60,7 @@ export async function findAll(
       also: `${description} ${registryId ?? ''}`,
       path: `/mcp-servers/${id}`,
     })),
+    ...services,
   ];
   const isWhole = [secrets, bindings, connectors, servers].every((list) => list.isWhole);
   return { places: findPlaces(text, places, limit), isWhole };

@@ -1,0 +1,104 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { chromiumProblem, startChromium } from '../support/chromium.ts';
+import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
+import { reply } from '../support/tls_upstream.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { startWorld, type World } from '../support/world.ts';
+import { tabTo } from './console_world.ts';
+
+// Issue 22: from nothing to a sealed call of GitHub without a terminal. GitHub is a stand-in with its host's name.
+
+const TOKEN = plantSecret();
+const MISSING = chromiumProblem();
+/** The aim for a person, who reads and types; what is measured is the pages' share of it. */
+const AIM_MS = 60_000;
+
+let world: World;
+let browser: Browser;
+beforeAll(async () => {
+  if (MISSING !== null) return;
+  world = await startWorld(['api.github.com']);
+  world.upstream.onRequest(async (exchange) => {
+    await exchange.readBody();
+    exchange.write(reply(200, '{"login":"octocat"}', ['Content-Type: application/json']));
+  });
+  browser = await startChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+  await world?.stop();
+});
+beforeEach(({ skip }) => {
+  if (MISSING !== null) skip(MISSING);
+});
+
+async function signIn(options: { readonly javaScriptEnabled?: boolean; readonly width?: number }): Promise<Page> {
+  const { width = 1440, ...others } = options;
+  const context = await browser.newContext({ viewport: { width, height: 900 }, reducedMotion: 'reduce', ...others });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  await page.goto((await world.svc.ok(['console'])).trim());
+  return page;
+}
+
+it('GitHub is found, its token pasted and a test call made, in under a minute', async () => {
+  await waitFor('the link', () => /\/auth\/link\/\S+/.test(world.svc.output));
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  const began = Date.now();
+  await page.goto(/http:\S+\/auth\/link\/[\w-]+/.exec(world.svc.output)?.[0] ?? '');
+  await page.getByRole('navigation').getByRole('link', { name: 'Services', exact: true }).first().click();
+  await page.getByLabel('Search').fill('GitHub');
+  await page.getByRole('link', { name: 'GitHub', exact: true }).click();
+  expect(await page.getByRole('radio', { name: 'Listed operations only' }).isChecked()).toBe(true);
+  await page.getByLabel('personal access token').fill(TOKEN);
+  await page.getByRole('button', { name: 'Connect GitHub' }).click();
+  await page.getByRole('button', { name: 'Make a test call' }).click();
+  await page.getByText('It works.').waitFor();
+  const tookMs = Date.now() - began;
+  process.stdout.write(`from the link to a sealed call: ${tookMs} ms\n`);
+  expect(tookMs).toBeLessThan(AIM_MS);
+  expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  expect(foundIn(await page.content(), TOKEN)).toEqual([]);
+  await context.close();
+});
+
+it('an agent uses it from then on: listed operations with the credential, others without', async () => {
+  expect(await world.svc.ok(['run', '--', 'curl', '-sS', 'https://api.github.com/user'])).toContain('octocat');
+  expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  await world.svc.ok(['run', '--', 'curl', '-sS', 'https://api.github.com/not/listed']);
+  expect(world.upstream.last().headers('authorization')).toEqual([]);
+});
+
+it('works without scripts on a phone, and says what a second token would replace', async () => {
+  const page = await signIn({ javaScriptEnabled: false, width: 390 });
+  await page.goto(new URL('/services?q=github', page.url()).href);
+  await page.getByRole('link', { name: 'GitHub', exact: true }).click();
+  await page.getByLabel('personal access token').fill(TOKEN);
+  await page.getByRole('button', { name: 'Connect GitHub' }).click();
+  expect(await page.locator('#token-problem').innerText()).toContain('would replace the stored credential');
+  await page.getByLabel('personal access token').fill(TOKEN);
+  await page.getByLabel('Replace the stored credential').check();
+  await page.getByRole('button', { name: 'Connect GitHub' }).click();
+  await page.waitForURL('**/services/github?done=service_connected');
+  await page.getByRole('button', { name: 'Make a test call' }).click();
+  expect(await page.locator('main').innerText()).toContain('It works.');
+  await page.context().close();
+});
+
+it('works by keyboard alone', async () => {
+  const page = await signIn({});
+  await page.goto(new URL('/services/github', page.url()).href);
+  await tabTo(page, 'Make a test call');
+  await page.keyboard.press('Enter');
+  await page.getByText('It works.').waitFor();
+  expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  await page.context().close();
+});
+
+it("the token is in no file and in nothing of svc's output", () => {
+  expect(foundIn(world.svc.output, TOKEN)).toEqual([]);
+  expect(searchFiles(world.svc.home, TOKEN).holding).toEqual([]);
+});
