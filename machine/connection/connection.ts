@@ -44,7 +44,8 @@ export class Connection<Stream extends Duplex = Duplex> {
   #queuedCost = 0;
   #paused = false;
   #ended = false;
-  #lost: ConnectionLost | null = null;
+  /** Why the connection was lost before its peer finished. Most such ends have no reader, so the error is made for one. */
+  #lost: { readonly cause: NodeJS.ErrnoException | null } | null = null;
   #waiter: Waiter | null = null;
   #drain: (() => void) | null = null;
   #stalled: NodeJS.Timeout | null = null;
@@ -123,7 +124,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   nextChunk(): Promise<Buffer | null> {
     const chunk = this.take();
     if (chunk !== undefined) return Promise.resolve(chunk);
-    if (this.#lost !== null) return Promise.reject(this.#lost);
+    if (this.#lost !== null) return Promise.reject(new ConnectionLost(this.#lost.cause));
     this.#settle((waiter) => waiter.reject(new ConnectionLost(null)));
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
@@ -356,9 +357,9 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   #lose(cause: NodeJS.ErrnoException | null): void {
-    this.#lost ??= new ConnectionLost(cause);
+    this.#lost ??= { cause };
     const lost = this.#lost;
-    this.#settle((waiter) => waiter.reject(lost));
+    this.#settle((waiter) => waiter.reject(new ConnectionLost(lost.cause)));
   }
 
   #settle(with_: (waiter: Waiter) => void): void {
