@@ -12,6 +12,7 @@ export const PROGRAMS = [
   'worker/entries/node',
   'worker/entries/owner',
   'worker/entries/vault',
+  'worker/entries/vault_move',
 ] as const;
 export type ProgramName = (typeof PROGRAMS)[number];
 

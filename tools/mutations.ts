@@ -31,6 +31,7 @@ import { SDK_KEY_MUTATIONS } from './mutations/sdk_keys.ts';
 import { SOURCE_MUTATIONS } from './mutations/sources.ts';
 import { SHOWN_MUTATIONS } from './mutations/shown.ts';
 import { SEAL_MUTATIONS } from './mutations/seal.ts';
+import { VAULT_MOVE_MUTATIONS } from './mutations/vault_moves.ts';
 import { UPSTREAM_PROXY_MUTATIONS } from './mutations/upstream_proxy.ts';
 
 const INVARIANTS = 'sidecar/data_plane/invariants.test.ts';
@@ -1234,6 +1235,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SERVICE_MUTATIONS,
   ...SINK_MUTATIONS,
   ...SDK_KEY_MUTATIONS,
+  ...VAULT_MOVE_MUTATIONS,
   ...SOURCE_MUTATIONS,
   ...BORROW_MUTATIONS,
   ...HOSTED_MUTATIONS,

@@ -178,6 +178,7 @@ import {
   putServiceAccount,
 } from './routes/api/service_accounts.ts';
 import { deleteToken, getTokens, postToken } from './routes/api/tokens.ts';
+import { postMovedValue, postVaultMove } from './routes/api/vault_moves.ts';
 import type { ProgramContext } from './installation/program_context.ts';
 
 /** The route table. Each operation declares who may call it; `{name+}` also matches slashes. */
@@ -249,6 +250,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/secrets/check', postSecretCheck],
   ['get', '/v1/secrets/{path+}/deletion', getSecretDeletion],
   ['delete', '/v1/secrets/{path+}', deleteSecret],
+
+  ['post', '/v1/vault-moves', postVaultMove],
+  ['post', '/v1/vault-moves/values', postMovedValue],
 
   ['post', '/v1/secret-sources', postSecretSource],
   ['get', '/v1/secret-sources', getSecretSources],

@@ -64,6 +64,20 @@ async function logIn(call: Call<LoginOptions>): Promise<undefined> {
   refuseOtherSignIn(home, origin);
   if (options.sidecar) await refuseOtherSidecar(home);
   const name = options.name ?? hostname();
+  await signInHere(call, origin, name);
+  const user = controlClient(context, { ...options, control: origin });
+  const me = await user.call('GET', '/v1/me', meReply);
+  const sidecarId = options.sidecar ? await enrolThisMachine(user, home, name) : null;
+  const value = { control_url: origin, user_id: me.id, email: me.email, sidecar_id: sidecarId };
+  const then = sidecarId === null ? '' : '; its sidecar is enrolled: start it with "svc sidecar"';
+  print.line(value, `signed in to ${origin} as ${toPrintable(me.email ?? me.display_name)}${then}`);
+}
+
+/** Signs the command line in to a hosted control plane, in the browser, and stores the sign-in in the state directory. */
+export async function signInHere(call: Call, origin: string, name: string = hostname()): Promise<void> {
+  const { context, options, print } = call;
+  const home = homeOf(context, options);
+  refuseOtherSignIn(home, origin);
   const client = httpClient({ origin, token: null, name: CONTROL_NAME, fetch: context.fetch, startFix: REACH_FIX });
   const body = { client_name: `svc on ${name}` };
   const device = await client.call('POST', '/auth/device/code', deviceReply, { body });
@@ -72,12 +86,6 @@ async function logIn(call: Call<LoginOptions>): Promise<undefined> {
   );
   const tokens = await waitForTokens(call, client, device);
   await writeSignIn(home, signInOf(origin, tokens, context.now()));
-  const user = controlClient(context, { ...options, control: origin });
-  const me = await user.call('GET', '/v1/me', meReply);
-  const sidecarId = options.sidecar ? await enrolThisMachine(user, home, name) : null;
-  const value = { control_url: origin, user_id: me.id, email: me.email, sidecar_id: sidecarId };
-  const then = sidecarId === null ? '' : '; its sidecar is enrolled: start it with "svc sidecar"';
-  print.line(value, `signed in to ${origin} as ${toPrintable(me.email ?? me.display_name)}${then}`);
 }
 
 /** A state directory belongs to one control plane: its sidecar stores that control plane's policy and events. */

@@ -6,14 +6,17 @@ import { homeOf } from '../up/home.ts';
 import type { Column } from '../terminal/output.ts';
 import { runToEnd } from '../launch/run_to_end.ts';
 import { environmentFor } from '../up/up_programs.ts';
+import { addMoveCommand } from './move/move_command.ts';
 
 const rotateAnswer = z.object({ resealed: z.record(z.string(), z.number()), damaged: z.array(z.string()) });
 const count = z.object({ kind: z.string(), current: z.number(), previous: z.number(), damaged: z.number() });
 const statusAnswer = z.object({ finished: z.boolean(), values: z.array(count) });
 
-/** `svc vault ...`: for operators of a control plane; uses the same settings for the database and the vault keys. */
+/** `svc vault ...`: rotate and status are for operators of a control plane, and use the same settings for the database and the vault keys. */
 export function addVaultCommands(line: CommandLine): void {
-  const vault = line.program.command('vault').description("rotate the master key of the control plane's vault");
+  const vault = line.program
+    .command('vault')
+    .description("move this machine's vault, or rotate the master key of the control plane's vault");
   const rotate = vault
     .command('rotate')
     .description('change the master key while workers are running; safe to repeat after an interruption');
@@ -22,6 +25,7 @@ export function addVaultCommands(line: CommandLine): void {
     .command('status')
     .description('show how many items each key seals; exit with 1 until a rotation is finished');
   handle(line, status, showStatus);
+  addMoveCommand(line, vault);
 }
 
 async function rotateVault(call: Call): Promise<undefined> {

@@ -28,6 +28,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.secret.deleted',
   'control.secret.minted',
   'control.secret.mint_failed',
+  'control.vault.moved_out',
+  'control.vault.moved_in',
   'control.binding.created',
   'control.binding.updated',
   'control.binding.deleted',

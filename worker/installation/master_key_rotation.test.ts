@@ -462,6 +462,8 @@ test('every user of the vault is part of the master key change', async () => {
     'services/sinks/sink_target.ts',
     'services/sources/minted_value.ts',
     'services/sources/secret_sources.ts',
+    // Stores nothing: a ticket that the new key does not open is asked for again.
+    'services/vault/moves/receive_moved.ts',
     'services/vault/secret_check.ts',
     'services/vault/secrets.ts',
     'sign_in/enterprise_settings.ts',

@@ -49,6 +49,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'sandbox.proxy.borrow_failed': { kind: 'bad', word: 'Credential not borrowed' },
   'control.secret.minted': { kind: 'plain', word: 'Credential minted' },
   'control.secret.mint_failed': { kind: 'bad', word: 'Credential not minted' },
+  'control.vault.moved_out': { kind: 'warn', word: 'Sealed for a move' },
+  'control.vault.moved_in': { kind: 'plain', word: 'Moved here' },
   'control.binding.created': { kind: 'plain', word: 'Binding created' },
   'control.binding.updated': { kind: 'plain', word: 'Binding changed' },
   'control.binding.deleted': { kind: 'plain', word: 'Binding deleted' },

@@ -117,7 +117,7 @@ const SHORTEST_MS = 5_000;
 /** Mints a value now, whatever is held. */
 export async function mint(context: ServiceContext, read: SourcedSecret): Promise<Result<Minted, MintFailure>> {
   const source = sourceOf(read.source);
-  const key = await openSealed(context, keyPlace(read.secret), read.source.sealedMaterial);
+  const key = await openSourceKey(context, read);
   const nowMs = context.clock.now();
   const minted = await configured(source).mint({ key, outbound: context.outbound, nowMs });
   if (!minted.ok) return minted;
@@ -223,6 +223,14 @@ export function keyPlace({ ownerId, path, version }: Placed): SealPlace {
 
 export function valuePlace({ secret: { ownerId, path, version } }: { readonly secret: Placed }): SealPlace {
   return { owner: ownerId, path: `${path}#value`, version };
+}
+
+/** The key of a source. Throws if the vault cannot open it, because the row is then damaged. */
+export function openSourceKey(
+  context: ServiceContext,
+  { secret, source }: Pick<SourcedSecret, 'secret' | 'source'>,
+): Promise<Secret> {
+  return openSealed(context, keyPlace(secret), source.sealedMaterial);
 }
 
 async function openSealed(context: ServiceContext, place: SealPlace, sealed: string): Promise<Secret> {

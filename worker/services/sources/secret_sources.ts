@@ -20,7 +20,7 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
-import { sealRow } from '../vault/secrets.ts';
+import { type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
 import { keyPlace, mint, mintedForOf, mintEvent, planMint, sourceOf } from './minted_value.ts';
 import type { Minted, MintFailure } from './source_port.ts';
 import { BORROWED_WHY, configured } from './source_table.ts';
@@ -35,12 +35,12 @@ interface SourceToStore {
 
 /**
  * Makes the value of a secret minted from now on, by a new source or in place of an earlier one. Refuses with
- * `admin_required`, and `invalid_input` for a key that is none or a URL that may not be called.
+ * `admin_required`, `conflict`, and `invalid_input` for a key that is none or a URL that may not be called.
  */
 export async function storeSource(
   context: ServiceContext,
   caller: Caller,
-  input: SourceToStore,
+  input: SourceToStore & OnlyNew,
 ): Promise<Result<Changed<{ record: SourceRecord; created: boolean }>, ApiError>> {
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
@@ -48,6 +48,7 @@ export async function storeSource(
   if (problem !== null) return err(problem);
   return commitPolicy(context, caller, async () => {
     const before = await findSecret(context.database, { ownerId: owner.value, path: input.path });
+    if (input.onlyNew === true && before !== null) return err(refuseTaken(input.path));
     // The value is minted when it is needed. Until then, and for workers of an earlier version, there is none.
     const secret = await sealRow(context, caller, { ...input, value: new Secret(''), ownerId: owner.value }, before);
     const source = await sourceRow(context, secret, input);

@@ -36,16 +36,30 @@ interface SecretToStore {
   readonly owner: Owner;
 }
 
-/** Creates a secret, or replaces its value. Refuses with `admin_required`, `invalid_input` for a placeholder. */
+/** What refuses a place that has a secret already. */
+export interface OnlyNew {
+  /** A secret that is there is not replaced. */
+  readonly onlyNew?: boolean;
+}
+
+/** Refuses a place with a secret, for what may replace none. */
+export function refuseTaken(path: string): ApiError {
+  return apiError('conflict', `there is a secret at ${path} already: it was not replaced`);
+}
+
+/** Creates a secret, or replaces its value. Refuses with `admin_required`, `invalid_input` for a placeholder, `conflict`. */
 export async function storeSecret(
   context: ServiceContext,
   caller: Caller,
-  input: SecretToStore,
+  input: SecretToStore & OnlyNew,
 ): Promise<Result<Changed<{ secret: SecretRecord; created: boolean }>, ApiError>> {
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
   if (await isPlaceholder(context, caller, input.value)) return err(placeholderError());
-  return commitPolicy(context, caller, async () => ok(await secretStoring(context, caller, owner.value, input)));
+  return commitPolicy(context, caller, async () => {
+    const storing = await secretStoring(context, caller, owner.value, input);
+    return input.onlyNew === true && !storing.value.created ? err(refuseTaken(input.path)) : ok(storing);
+  });
 }
 
 /** What stores a secret, for a caller who may. */
