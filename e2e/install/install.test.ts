@@ -95,6 +95,12 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
     await runOk('npm', install, { cwd: home, env: { HOME: home, PATH: path } });
     expect(readdirSync(join(prefix, 'lib/node_modules/svc'))).toContain('THIRD_PARTY_NOTICES.txt');
     await firstRequest(join(prefix, 'bin/svc'), path);
+    const types = readFileSync(join(prefix, 'lib/node_modules/svc/sdk/session.d.ts'), 'utf8');
+    expect(types).toContain('export declare function createSession(options?: SessionOptions): Promise<SvcSession>;');
+    const ask =
+      "import('svc/session').then(({ createSession }) => createSession({ home: '/nowhere' })).catch(({ code }) => console.log(code))";
+    const asked = await runOk(process.execPath, ['--eval', ask], { cwd: join(prefix, 'lib') });
+    expect(asked.stdout).toBe('not_running\n');
   });
 
   it.each(ONLY_FULL)('from the Debian package, with its own Node%s', async () => {

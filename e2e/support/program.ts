@@ -5,7 +5,7 @@ import { withSystemFolders } from '../../tools/system_parts.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The folder that svc runs from: the package that package_setup.ts built, or the checkout. */
-const INSTALLED = process.env['SVC_TEST_PACKAGE'] ?? ROOT;
+export const INSTALLED = process.env['SVC_TEST_PACKAGE'] ?? ROOT;
 export const SVC = join(INSTALLED, 'bin', 'svc');
 /** The file that `node` runs for `svc vault`. */
 export const VAULT_PROGRAM = join(INSTALLED, 'worker/entries', INSTALLED === ROOT ? 'vault.ts' : 'vault.js');

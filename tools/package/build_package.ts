@@ -77,8 +77,25 @@ export async function bundle(): Promise<readonly OutputChunk[]> {
   });
   await build.close();
   const chunks = output.filter((file) => file.type === 'chunk');
+  chunks.push(...(await bundleSessionModule()));
   const unbundled = chunks.flatMap(({ code }) => code.match(/\brequire\((['"])\.[^)]*\)/g) ?? []);
   if (unbundled.length > 0) throw new Error(`the package lacks what is required by ${unbundled.join(', ')}`);
+  return chunks;
+}
+
+/** The package's `svc/session`: for programs of others, so it is one file that shares no code with ours. */
+const SESSION_MODULE = 'sdk/session';
+
+async function bundleSessionModule(): Promise<readonly OutputChunk[]> {
+  const input = { [SESSION_MODULE]: join(ROOT, 'cli/sdk/create_session.ts') };
+  const build = await rolldown({ cwd: ROOT, input, platform: 'node' });
+  const { output } = await build.generate({ format: 'esm', comments: { legal: false } });
+  await build.close();
+  const chunks = output.filter((file) => file.type === 'chunk');
+  const packages = chunks.flatMap(({ moduleIds }) => moduleIds.filter((id) => id.includes('/node_modules/')));
+  if (chunks.length !== 1 || packages.length > 0) {
+    throw new Error(`${SESSION_MODULE} is not one file without packages: ${packages.join(', ')}`);
+  }
   return chunks;
 }
 

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bundle, ROOT } from './build_package.ts';
 import { buildDebianPackage } from './debian_package.ts';
+import { packDevContainerFeature } from './dev_container_feature.ts';
 import { writeFormula } from './homebrew_formula.ts';
 import { IMAGE_NATIVE, writeImageContext } from './image_context.ts';
 import { writeInstallScript } from './install_script.ts';
@@ -23,7 +24,7 @@ export interface WantedRelease {
   readonly archive?: boolean;
   /** Where the release will be: for the formula of Homebrew. */
   readonly url?: string;
-  /** The file of the owner's key; without one there is neither a signature nor an install script. */
+  /** The file of the owner's key; without one there is no signature, no install script and no dev container feature. */
   readonly sign?: string;
 }
 
@@ -37,7 +38,11 @@ export async function buildRelease(out: string, wanted: WantedRelease): Promise<
   try {
     const signer = wanted.sign === undefined ? null : publicKeyOf(wanted.sign);
     const files = await buildFiles(out, work, wanted, signer);
-    if (signer !== null) files.push(writeInstallScript(readRootManifest().version, signer, out));
+    if (signer !== null) {
+      const { version } = readRootManifest();
+      files.push(writeInstallScript(version, signer, out));
+      files.push(packDevContainerFeature(version, join(work, 'feature'), out));
+    }
     const sums = files.map((file) => `${sha256(join(out, file))}  ${file}\n`);
     writeFileSync(join(out, CHECKSUMS), sums.join(''));
     const signature = wanted.sign === undefined ? [] : [signChecksums(wanted.sign, out)];

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OutputChunk } from 'rolldown';
+import typescript from 'typescript';
 import { z } from 'zod';
 import { ROOT, writePackage } from './build_package.ts';
 import { writeReleaseFile } from './release_file.ts';
@@ -36,14 +37,30 @@ export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string, 
     private: true,
     type: 'module',
     bin: { svc: 'bin/svc' },
+    exports: { './session': { types: './sdk/session.d.ts', default: './sdk/session.js' } },
     engines: { node: OLDEST_NODE },
     dependencies: { libsql: installedVersion('libsql') },
   };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  writeFileSync(join(folder, 'sdk/session.d.ts'), sessionTypes());
   const contained = packagesOf(chunks.flatMap(({ moduleIds }) => moduleIds));
   writeFileSync(join(folder, 'THIRD_PARTY_NOTICES.txt'), thirdPartyNotices(contained));
   writeReleaseFile(folder, 'npm', signer);
   settleFiles(folder);
+}
+
+/** The types of `svc/session`, without what they are imported for. */
+function sessionTypes(): string {
+  const fileName = join(ROOT, 'cli/sdk/create_session.ts');
+  const { outputText, diagnostics = [] } = typescript.transpileDeclaration(readFileSync(fileName, 'utf8'), {
+    fileName,
+    reportDiagnostics: true,
+    compilerOptions: { target: typescript.ScriptTarget.ESNext, module: typescript.ModuleKind.ESNext },
+  });
+  if (diagnostics.length > 0 || outputText.includes('import ')) {
+    throw new Error(`${fileName} does not tell its types by itself: write down those of its exports`);
+  }
+  return outputText;
 }
 
 /** What runs beside the bundle, where npm does not install it. */
