@@ -27,6 +27,7 @@ const GROUPS: readonly Group[] = [
   [['token'], async () => (await import('./sign_in/token_commands.ts')).addTokenCommands],
   [['account'], async () => (await import('./members/delete_account.ts')).addAccountCommands],
   [['members', 'enterprise'], async () => (await import('./members/members_commands.ts')).addMembersCommands],
+  [['scim'], async () => (await import('./members/scim_commands.ts')).addScimCommands],
   [['group'], async () => (await import('./members/group_commands.ts')).addGroupCommands],
   [
     ['service-account'],

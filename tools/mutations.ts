@@ -23,6 +23,7 @@ import { WARM_UPSTREAM_MUTATIONS } from './mutations/warm_upstreams.ts';
 import { RELEASE_MUTATIONS } from './mutations/releases.ts';
 import { SANDBOX_MUTATIONS } from './mutations/sandboxes.ts';
 import { SESSION_MUTATIONS } from './mutations/sessions.ts';
+import { SCIM_MUTATIONS } from './mutations/scim.ts';
 import { SERVICE_ACCOUNT_MUTATIONS } from './mutations/service_accounts.ts';
 import { SERVICE_MUTATIONS } from './mutations/services.ts';
 import { SINK_MUTATIONS } from './mutations/sinks.ts';
@@ -1231,6 +1232,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...RELEASE_MUTATIONS,
   ...SANDBOX_MUTATIONS,
   ...SESSION_MUTATIONS,
+  ...SCIM_MUTATIONS,
   ...SERVICE_ACCOUNT_MUTATIONS,
   ...SERVICE_MUTATIONS,
   ...SINK_MUTATIONS,

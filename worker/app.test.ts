@@ -121,7 +121,16 @@ describe('the API refuses', () => {
       const isSentToSignIn = reply.headers.get('location')?.startsWith('/sign-in?') === true;
       expect([path, reply.status === 303 ? isSentToSignIn : [401, 403].includes(reply.status)]).toEqual([path, true]);
     }
-    for (const { path, method } of operations.filter(({ isOpen, isOfBrowser }) => !isOpen && !isOfBrowser)) {
+    const ofScim = operations.filter(({ path }) => path.startsWith('/scim/'));
+    expect(ofScim.length).toBeGreaterThan(15);
+    for (const { path, method } of ofScim) {
+      const reply = await control.send(path.replace(/\{\w+\}/, 'x'), { method: method.toUpperCase() });
+      expect([path, reply.status, await reply.json()]).toMatchObject([path, 401, { status: '401' }]);
+    }
+    const others = operations.filter(
+      ({ isOpen, isOfBrowser, path }) => !isOpen && !isOfBrowser && !path.startsWith('/scim/'),
+    );
+    for (const { path, method } of others) {
       const error = await refusal(control.send(path.replace(/\{\w+\}/, 'x'), { method: method.toUpperCase() }));
       expect([path, error.code]).toEqual([path, 'unauthenticated']);
     }
@@ -282,7 +291,7 @@ test('the OpenAPI document defines every schema it references', async () => {
   const references = [...text.matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
   expect(references.length).toBeGreaterThan(20);
   for (const [, kind, name] of references) expect(document.components[kind ?? '']).toHaveProperty(name ?? '');
-  expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['user', 'sidecar', 'browser']);
+  expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['user', 'sidecar', 'browser', 'scim']);
 });
 
 test('the OpenAPI document lists every way to sign in and every path of it that browsers use', async () => {

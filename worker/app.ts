@@ -177,6 +177,9 @@ import {
   postServiceAccount,
   putServiceAccount,
 } from './routes/api/service_accounts.ts';
+import { deleteScimToken, getScimTokens, postScimToken } from './routes/api/scim_tokens.ts';
+import { describeScim } from './routes/scim/describe_scim.ts';
+import { SCIM_ROUTES } from './routes/scim/scim_routes.ts';
 import { deleteToken, getTokens, postToken } from './routes/api/tokens.ts';
 import { postMovedValue, postVaultMove } from './routes/api/vault_moves.ts';
 import type { ProgramContext } from './installation/program_context.ts';
@@ -234,6 +237,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/tokens', postToken],
   ['get', '/v1/tokens', getTokens],
   ['delete', '/v1/tokens/{id}', deleteToken],
+  ['post', '/v1/scim-tokens', postScimToken],
+  ['get', '/v1/scim-tokens', getScimTokens],
+  ['delete', '/v1/scim-tokens/{id}', deleteScimToken],
   ['get', '/v1/identities', getIdentities],
   ['delete', '/v1/identities/{id}', deleteIdentity],
   ['get', '/v1/sessions', getSessions],
@@ -414,9 +420,10 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   describeAccess(app);
   describeBrowserOperations(app);
   describeMcp(app);
+  describeScim(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   const pages = pageTable(app);
-  const others = [...pages, ...MCP_ROUTES];
+  const others = [...pages, ...MCP_ROUTES, ...SCIM_ROUTES];
   for (const [method, path, answer] of others) app[method](routerPath(path), answer);
   app.notFound(answerNotFound([...ROUTES, ...others].map(([method, path]): RouteName => [method, path])));
   app.onError((error, c) => failureReply(c, error, options.log));

@@ -138,6 +138,7 @@ beforeAll(async () => {
     name: PLANTED,
     url: 'https://siem.example.test/in',
   });
+  const scimTokenId = await create('/v1/scim-tokens', { name: PLANTED });
   const groupId = await create('/v1/groups', { name: PLANTED });
   const colleague = await hostedUser(control, tenant.caller.enterpriseId);
   const lent = { ...BINDING, host: 'lent.example.test', effect: 'read' };
@@ -214,6 +215,7 @@ beforeAll(async () => {
     '/v1/sessions/{id}': { id: sessionId },
     '/v1/enterprises/{id}/sign-in': { id: tenant.caller.enterpriseId },
     '/v1/invitations/{id}': { id: invitationId },
+    '/v1/scim-tokens/{id}': { id: scimTokenId },
     '/v1/groups/{id}': { id: groupId, body: { name: PLANTED } },
     '/v1/groups/{id}/members': { id: groupId },
     '/v1/groups/{id}/members/{user}': { id: groupId },
@@ -253,8 +255,8 @@ afterAll(() => control.stop());
 const isOfRegistry = (path: string) => path.startsWith('/v1/marketplace/');
 const routesWithId = () =>
   routes.filter(({ path, access }) => path.includes('{') && isOfProgram(access) && !isOfRegistry(path));
-/** Replies to browsers are pages, and have a test of their own. */
-const isOfProgram = (access: string) => access !== 'anyone' && access !== 'browser';
+/** Replies to browsers are pages, and have a test of their own; so have those to directories (worker/scim/scim.test.ts). */
+const isOfProgram = (access: string) => !['anyone', 'browser', 'scim'].includes(access);
 
 /** A call by another tenant's user or sidecar to a resource of the first tenant. */
 function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSidecar): Promise<Response> {

@@ -43,6 +43,7 @@ async function listGroups(call: Call): Promise<undefined> {
     { title: 'ID', cell: ({ id }) => id },
     { title: 'NAME', cell: ({ name }) => name },
     { title: 'PEOPLE', cell: ({ members }) => String(members) },
+    { title: 'MANAGED BY', cell: ({ managed_by: by }) => by ?? 'admins' },
   ];
   call.print.rows(groups, groups, columns, 'no groups: an admin creates one with "svc group create NAME"');
 }

@@ -58,7 +58,7 @@ const changes = ({ calls }: Awaited<ReturnType<typeof run>>) =>
 
 describe('svc group', () => {
   test('lists groups and their people', async () => {
-    expect((await run('group', 'list')).stdout).toBe(`grp_${ID}\tData team\t2\n`);
+    expect((await run('group', 'list')).stdout).toBe(`grp_${ID}\tData team\t2\tadmins\n`);
     expect((await run('group', 'members', 'data team')).stdout).toBe(`usr_${ID}\tPat\n`);
   });
 

@@ -28,6 +28,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/mcp-rules', 'svc mcp rules'],
   ['GET /v1/mcp-servers', 'svc mcp list'],
   ['GET /v1/members', 'svc members list'],
+  ['GET /v1/scim-tokens', 'svc scim list'],
   ['GET /v1/secrets', 'svc secret list'],
   ['GET /v1/service-accounts', 'svc service-account list'],
   ['GET /v1/shares', 'svc share list'],
@@ -47,6 +48,7 @@ const LISTS: Readonly<Record<string, string>> = {
   grp: 'svc group list',
   inv: 'svc members invitations',
   mcc: 'svc mcp clients',
+  sct: 'svc scim list',
   shr: 'svc share list',
   tok: 'svc token list',
 };

@@ -130,7 +130,10 @@ beforeAll(async () => {
     mcp_server_id: fc.constant(await registerServer()),
     registryId: fc.constantFrom(...[1, 2, 3, 4, 5].map((index) => registry.entry(index).server.name), 'no/such'),
   };
-  operations = readDocument(await (await fetch(`${control.url}/openapi.json`)).text(), hints);
+  // Directories have errors of another form; worker/scim/scim.test.ts fuzzes their endpoints.
+  operations = readDocument(await (await fetch(`${control.url}/openapi.json`)).text(), hints).filter(
+    ({ path }) => !path.startsWith('/scim/'),
+  );
 });
 afterAll(async () => {
   await control.stop();

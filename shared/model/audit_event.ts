@@ -59,6 +59,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.identity.unlinked',
   'control.token.created',
   'control.token.revoked',
+  'control.scim_token.created',
+  'control.scim_token.revoked',
   'control.session.began',
   'control.session.revoked',
   'control.device.decided',
@@ -219,6 +221,8 @@ export interface AuditEventData {
   readonly 'svc.control.group'?: string;
   readonly 'svc.control.shared'?: string;
   readonly 'svc.control.shared_by'?: string;
+  /** The SCIM token with which a directory made a change. */
+  readonly 'svc.control.scim_token'?: string;
   /** Events received before this time were removed; this is their number. */
   readonly 'svc.audit.before'?: string;
   readonly 'svc.audit.removed'?: number;

@@ -94,10 +94,14 @@ export const ERROR_STATUS = {
   identity_taken: 409,
   /** The domain belongs to another enterprise. */
   domain_taken: 409,
+  /** The directory of the enterprise manages the group, or has deactivated the member. */
+  managed_by_directory: 409,
   conflict: 409,
   link_expired: 410,
   /** The invitation was used or revoked, or has expired. */
   invitation_over: 410,
+  /** The If-Match of a directory names another version. */
+  version_changed: 412,
   body_too_large: 413,
   unsupported_media_type: 415,
   misdirected_host: 421,

@@ -34,6 +34,8 @@ const ID_PREFIXES = [
   'snk',
   /** A personal token. */
   'tok',
+  /** A token with which a directory calls the SCIM endpoints. */
+  'sct',
   /** A program's sign-in: its access and refresh tokens. */
   'fam',
   /** An MCP client that a person connected: its access and refresh tokens. */

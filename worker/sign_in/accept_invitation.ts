@@ -9,9 +9,12 @@ import { freshId, nowSeconds, nowText } from '../kernel/service_context.ts';
 import { type Account, findAccount, insertUserOf } from '../store/accounts.ts';
 import { forgetDeparted } from '../store/people/account_deletion.ts';
 import { endInvitation, findInvitationByToken, type InvitationRow } from '../store/invitations.ts';
+import type { Statement } from '../store/database.ts';
+import type { MemberRow } from '../store/members.ts';
 import { takeBack } from '../store/people/departures.ts';
+import { adoptUser, findAdoptable } from '../store/people/scim_users.ts';
 import { hasProven, listAccountsOfPerson } from '../store/identities.ts';
-import { domainNotAllowed } from './admission.ts';
+import { accountUnavailable, domainNotAllowed } from './admission.ts';
 import { departedAddress } from './departed_addresses.ts';
 import { invitationOver, isAllowedDomain, mayInvite, toRecord } from './invitations.ts';
 import type { SignInContext } from './sign_in_context.ts';
@@ -87,14 +90,14 @@ async function decide(
   const { email, role, enterpriseId } = row;
   const { displayName } = user;
   const left = (await listAccountsOfPerson(context.database, person.id)).find(isOf(enterpriseId))?.user;
-  const id = left?.id ?? freshId(context, 'usr');
+  const waiting = left === undefined ? await findAdoptable(context.database, enterpriseId, email) : null;
+  if (waiting !== null && waiting.suspendedAt !== null) return err(accountUnavailable());
+  const id = left?.id ?? waiting?.id ?? freshId(context, 'usr');
   const joined = { id, enterpriseId, email, displayName, role, createdAt: nowText(context) };
   return ok({
     statements: [
       ...endInvitation(context.database, row.id, { outcome: 'accepted', nowSeconds: nowSeconds(context) }),
-      left === undefined
-        ? insertUserOf(context.database, person.id, joined)
-        : takeBack(context.database, id, { role, email, displayName }),
+      ...joinStatements(context, person.id, joined, { left, waiting }),
       forgetDeparted(context.database, await departedAddress(enterpriseId, email)),
     ],
     // Somebody who left is nobody who acts until this write is done.
@@ -104,6 +107,20 @@ async function decide(
     ],
     value: { userId: id, enterpriseId },
   });
+}
+
+/** The user that the directory of the enterprise made for the address becomes the person's, so that it ends with it. */
+function joinStatements(
+  { database }: SignInContext,
+  personId: string,
+  joined: Parameters<typeof insertUserOf>[2],
+  { left, waiting }: { readonly left: MemberRow | undefined; readonly waiting: MemberRow | null },
+): Statement[] {
+  const { role, email = null, displayName } = joined;
+  if (left !== undefined) return [takeBack(database, left.id, { role, email, displayName })];
+  return waiting === null
+    ? [insertUserOf(database, personId, joined)]
+    : adoptUser(database, waiting, { personId, role });
 }
 
 function isOf(enterpriseId: string) {

@@ -14,6 +14,7 @@ import {
   insertUserOf,
 } from '../store/accounts.ts';
 import { hasDeparted } from '../store/people/account_deletion.ts';
+import { findWaitingAccount, guardWaiting } from '../store/people/scim_users.ts';
 import { deleteBrowserSession, insertBrowserSession } from '../store/browser_sessions.ts';
 import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/enterprise_settings.ts';
 import type { Statement } from '../store/database.ts';
@@ -59,11 +60,11 @@ export interface SignedIn {
 
 /**
  * Where an identity belongs: to an account of the person it signed in as before, to one of the person with its verified
- * address, as a new member to the enterprise with its domain, or to a new enterprise. The person may have left all
+ * address, to the one that a directory created for the address (decision 0108), as a new member to the enterprise with its domain, or to a new enterprise. The person may have left all
  * enterprises: then a new one, because only an invitation takes the person back.
  */
 type Destination =
-  | { readonly kind: 'known' | 'joins'; readonly account: Account }
+  | { readonly kind: 'known' | 'joins' | 'provisioned'; readonly account: Account }
   | { readonly kind: 'member'; readonly enterprise: EnterpriseRow }
   | { readonly kind: 'left'; readonly account: Account; readonly isKnown: boolean; readonly enterpriseId: string }
   | { readonly kind: 'new'; readonly enterpriseId: string };
@@ -100,13 +101,27 @@ async function findDestination(context: ServiceContext, identity: Identity, how:
   if (known !== null) return { kind: 'known', account: known };
   const [left] = ofIdentity;
   if (left !== undefined) return leftBehind(context, left, true);
+  const own = voucherOfProvider(how.provider);
+  const waiting = own === null ? null : await findProvisioned(context, identity, own);
+  if (waiting !== null) return { kind: 'provisioned', account: waiting };
   const ofAddress = identity.emailVerified ? await listAccountsByVerifiedEmail(context.database, identity.email) : [];
   const owner = chooseAccount(ofAddress.filter(isPresent), identity, how);
   if (owner !== null) return { kind: 'joins', account: owner };
   const [leftAddress] = ofAddress;
   if (leftAddress !== undefined) return leftBehind(context, leftAddress, false);
   const enterprise = await enterpriseFor(context, identity, how);
-  return enterprise === null ? { kind: 'new', enterpriseId: freshId(context, 'ent') } : { kind: 'member', enterprise };
+  if (enterprise === null) return { kind: 'new', enterpriseId: freshId(context, 'ent') };
+  const provisioned = await findProvisioned(context, identity, enterprise.id);
+  return provisioned === null ? { kind: 'member', enterprise } : { kind: 'provisioned', account: provisioned };
+}
+
+/** The account that the directory of an enterprise created for a verified address, and that nobody has signed in to. */
+async function findProvisioned(
+  { database }: ServiceContext,
+  { email, emailVerified }: Identity,
+  enterpriseId: string,
+): Promise<Account | null> {
+  return emailVerified ? findWaitingAccount(database, enterpriseId, email.toLowerCase()) : null;
 }
 
 function isPresent({ user }: Account): boolean {
@@ -169,8 +184,11 @@ async function decide(
   const problem = admissionProblem(destination.account, identity, how);
   if (problem !== null) return err(problem);
   const { account } = destination;
-  const change = destination.kind === 'known' ? signInKnown : join;
-  return ok(await change(context, identity, how, account));
+  if (destination.kind === 'known') return ok(await signInKnown(context, identity, how, account));
+  const { id } = account.user;
+  const address = identity.email.toLowerCase();
+  const isJoinable = destination.kind === 'joins' ? guardJoinable(id, identity.email) : guardWaiting(id, address);
+  return ok(await join(context, identity, how, { account, isJoinable }));
 }
 
 function signInKnown(
@@ -196,10 +214,10 @@ function join(
   context: ServiceContext,
   identity: Identity,
   how: SignInMethod,
-  { user, person }: Account,
+  { account: { user, person }, isJoinable }: { readonly account: Account; readonly isJoinable: readonly Statement[] },
 ): Promise<Change<SignedIn>> {
   const statements = [
-    ...guardJoinable(user.id, identity.email),
+    ...isJoinable,
     insertIdentity(context.database, newIdentity(context, identity, how, ownedBy(user, person, how))),
   ];
   return planSignIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });

@@ -756,4 +756,32 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN UPDATE users SET role = 'member' WHERE id = NEW.id; END`,
     ],
   },
+  {
+    number: 45,
+    name: 'directories of enterprises (SCIM)',
+    statements: [
+      `CREATE TABLE scim_tokens (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), name TEXT NOT NULL,
+        token_hash TEXT NOT NULL UNIQUE, created_by TEXT NOT NULL REFERENCES users (id), created_at TEXT NOT NULL,
+        expires_at TEXT NOT NULL, last_used_at TEXT, revoked_at TEXT) STRICT`,
+      `CREATE INDEX scim_tokens_by_enterprise ON scim_tokens (enterprise_id, id)`,
+      `CREATE TABLE scim_users (
+        user_id TEXT PRIMARY KEY REFERENCES users (id), enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        user_name TEXT NOT NULL COLLATE NOCASE, external_id TEXT, email TEXT NOT NULL, attributes TEXT NOT NULL,
+        deactivated_at TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT`,
+      `CREATE UNIQUE INDEX scim_users_by_name ON scim_users (enterprise_id, user_name)`,
+      `CREATE UNIQUE INDEX scim_users_by_email ON scim_users (enterprise_id, email)`,
+      `CREATE INDEX scim_users_by_external_id ON scim_users (enterprise_id, external_id)`,
+      `CREATE INDEX scim_users_by_id ON scim_users (enterprise_id, user_id)`,
+      `CREATE TABLE scim_groups (
+        group_id TEXT PRIMARY KEY REFERENCES groups (id), enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        external_id TEXT, updated_at TEXT NOT NULL) STRICT`,
+      `CREATE INDEX scim_groups_by_enterprise ON scim_groups (enterprise_id, group_id)`,
+      // A worker of an earlier version that still runs removes members and groups too.
+      `CREATE TRIGGER scim_user_ends_with_member AFTER UPDATE OF left_at ON users WHEN NEW.left_at IS NOT NULL
+        BEGIN DELETE FROM scim_users WHERE user_id = NEW.id; END`,
+      `CREATE TRIGGER scim_group_ends_with_group BEFORE DELETE ON groups
+        BEGIN DELETE FROM scim_groups WHERE group_id = OLD.id; END`,
+    ],
+  },
 ];

@@ -306,6 +306,44 @@ export const shareAcceptances = sqliteTable(
   (table) => [primaryKey({ columns: [table.shareId, table.userId] })],
 );
 
+/** Tokens with which directories call the SCIM endpoints of an enterprise. */
+export const scimTokens = sqliteTable('scim_tokens', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  name: text('name').notNull(),
+  tokenHash: text('token_hash').notNull(),
+  createdBy: text('created_by').notNull(),
+  createdAt: text('created_at').notNull(),
+  expiresAt: text('expires_at').notNull(),
+  lastUsedAt: text('last_used_at'),
+  revokedAt: text('revoked_at'),
+});
+
+/** What a directory says about a user. A trigger deletes it when the user leaves. */
+export const scimUsers = sqliteTable('scim_users', {
+  userId: text('user_id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  /** Unique in the enterprise, in whatever case. */
+  userName: text('user_name').notNull(),
+  externalId: text('external_id'),
+  /** The address that counts, lower-case; unique in the enterprise. */
+  email: text('email').notNull(),
+  /** JSON: display name, name and addresses. */
+  attributes: text('attributes').notNull(),
+  /** The suspension that the directory made: the user's `suspended_at` at that time. */
+  deactivatedAt: text('deactivated_at'),
+  createdAt: text('created_at').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+/** Groups that a directory manages. A trigger deletes the row with the group. */
+export const scimGroups = sqliteTable('scim_groups', {
+  groupId: text('group_id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  externalId: text('external_id'),
+  updatedAt: text('updated_at').notNull(),
+});
+
 /** Addresses of people who left an enterprise and then deleted their account: neither a domain nor a provider takes them back. */
 export const departedAddresses = sqliteTable(
   'departed_addresses',

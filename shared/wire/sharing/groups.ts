@@ -7,7 +7,14 @@ export const MAX_GROUP_NAME = 100;
 
 /** A group of an enterprise's people. */
 export const groupRecord = z
-  .object({ id: id('grp'), name: z.string(), members: z.number().int(), created_at: time })
+  .object({
+    id: id('grp'),
+    name: z.string(),
+    members: z.number().int(),
+    created_at: time,
+    /** `scim`: the directory of the enterprise manages it, and nobody changes it by hand. */
+    managed_by: z.enum(['scim']).nullable().default(null),
+  })
   .meta({ id: 'Group' });
 export type GroupRecord = z.infer<typeof groupRecord>;
 

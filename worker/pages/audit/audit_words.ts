@@ -85,6 +85,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.identity.unlinked': { kind: 'plain', word: 'Sign-in removed' },
   'control.token.created': { kind: 'plain', word: 'Token created' },
   'control.token.revoked': { kind: 'plain', word: 'Token revoked' },
+  'control.scim_token.created': { kind: 'plain', word: 'SCIM token created' },
+  'control.scim_token.revoked': { kind: 'plain', word: 'SCIM token revoked' },
   'control.session.began': { kind: 'plain', word: 'Session began' },
   'control.session.revoked': { kind: 'plain', word: 'Session ended' },
   'control.device.decided': { kind: 'plain', word: 'Program decided' },

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { type GroupMember, type GroupRecord, MAX_GROUP_NAME } from '../../../shared/wire/sharing/groups.ts';
-import { flash } from '../components/alert.ts';
+import { alert, flash } from '../components/alert.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
@@ -40,6 +40,10 @@ export function groupsPage({ groups, mayManage, form, cursor, done, nowMs }: Gro
               rows: groups.items,
               columns: [
                 { title: 'Group', cell: ({ id, name }) => html`<a href="/groups/${id}">${foreignText(name)}</a>` },
+                {
+                  title: 'Managed by',
+                  cell: ({ managed_by: by }) => (by === null ? 'admins' : 'your directory (SCIM)'),
+                },
                 { title: 'People', cell: ({ members }) => String(members) },
                 { title: 'Created', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
               ],
@@ -70,14 +74,15 @@ interface GroupView {
 }
 
 /** One group: its people, and for admins what changes it. */
-export function groupPage({ group, people, others, mayManage, form, cursor, done }: GroupView): Page {
-  const { id, name } = group;
+export function groupPage({ group, people, others, mayManage: isManager, form, cursor, done }: GroupView): Page {
+  const { id, name, managed_by: by } = group;
+  const mayManage = isManager && by === null;
   const content = html`${pageHeader({
       title: foreignText(name),
       above: ABOVE,
       actions: mayManage ? html`<a class="button danger" href="/groups/${id}/delete">Delete</a>` : '',
     })}
-    ${flash(done)}
+    ${flash(done)} ${by === null ? '' : alert('info', 'Your directory manages this group by SCIM: change it there.')}
     <div class="panel flush">
       ${
         people.items.length === 0

@@ -5,6 +5,7 @@ import { formatQuantity } from '../../../shared/model/limit_settings.ts';
 import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } from '../../../shared/wire/errors.ts';
 import { isKeyChange, isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import type { AppContext, Log } from './app_env.ts';
+import { isScimPath, SCIM_MEDIA_TYPE, scimErrorBody } from './scim_error.ts';
 
 const DISK_FULL = 'the disk of the database is full, so nothing can be stored: free some space there, then try again';
 const KEY_CHANGED =
@@ -15,6 +16,9 @@ export function errorReply(c: AppContext, error: ApiError): Response {
   const body: ErrorBody = { error: { ...error, details: error.details, request_id: c.get('requestId') } };
   const status: ContentfulStatusCode = ERROR_STATUS[error.code];
   if (status === 401) c.header('WWW-Authenticate', 'Bearer realm="svc"');
+  if (isScimPath(c.req.path)) {
+    return c.body(JSON.stringify(scimErrorBody(error)), status, { 'content-type': SCIM_MEDIA_TYPE });
+  }
   return c.json(body, status);
 }
 

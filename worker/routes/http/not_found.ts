@@ -3,6 +3,7 @@ import { unknownAddressPage } from '../../pages/frame/unknown_address.ts';
 import { ownPage } from '../console/pages.ts';
 import type { AppContext } from './app_env.ts';
 import { errorReply } from './error_reply.ts';
+import { isScimPath } from './scim_error.ts';
 
 /** A method and a path of the route table. */
 export type RouteName = readonly [method: string, path: string];
@@ -35,5 +36,10 @@ function pathPattern(path: string): RegExp {
 /** Whether a person follows an address, not a program. Paths of the API answer everybody in its format. */
 function isForPage({ req }: AppContext): boolean {
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  return isRead && !req.path.startsWith('/v1/') && (req.header('accept') ?? '').includes('text/html');
+  return (
+    isRead &&
+    !req.path.startsWith('/v1/') &&
+    !isScimPath(req.path) &&
+    (req.header('accept') ?? '').includes('text/html')
+  );
 }

@@ -10,6 +10,8 @@ import {
   type MemberRow,
   signOutEverywhere,
 } from '../../store/members.ts';
+import { countLiveScimTokens } from '../../store/people/scim_tokens.ts';
+import { findDirectoryUser } from '../../store/people/scim_users.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
@@ -31,7 +33,7 @@ export async function listMemberPage(
 
 /**
  * Sets a member's role and whether it is suspended. Suspending a user also ends its sessions and revokes its sidecars,
- * in the same write. Refuses with `not_found`, `admin_required`, `last_owner`.
+ * in the same write. Refuses with `not_found`, `admin_required`, `last_owner`, `managed_by_directory`.
  */
 export async function putMember(
   context: ServiceContext,
@@ -82,10 +84,23 @@ async function refusalOf(
   if (isAboutAdmins && !mayActAs(caller, 'owner')) {
     return apiError('admin_required', 'only an owner can appoint or change admins and owners: ask an owner');
   }
+  if (member.suspendedAt !== null && !input.suspended) {
+    const scim = await findDirectoryUser(context.database, member.enterpriseId, member.id);
+    const isDeactivated = scim !== null && scim.scim.deactivatedAt !== null;
+    const now = nowText(context);
+    if (isDeactivated && (await countLiveScimTokens(context.database, member.enterpriseId, now)) > 0) {
+      return deactivated();
+    }
+  }
   const stays = input.role === 'owner' && !input.suspended;
   if (member.role !== 'owner' || stays) return null;
   if (await hasOtherOwner(context.database, caller.enterpriseId, member.id)) return null;
   return apiError('last_owner', 'this is the only owner who can sign in: make another person an owner first');
+}
+
+function deactivated(): ApiError {
+  const message = 'the directory of your enterprise has deactivated this member: activate it there';
+  return apiError('managed_by_directory', message);
 }
 
 function adminsOnly(): ApiError {

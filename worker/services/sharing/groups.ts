@@ -36,7 +36,7 @@ export async function listGroupPage(
   query: PageQuery,
 ): Promise<Result<Page<GroupRecord>, ApiError>> {
   return readPageById(query, 'grp', {
-    read: (from) => listGroups(context.database, { enterpriseId, ...from }),
+    read: (from) => listGroups(context.database, { enterpriseId, now: nowText(context), ...from }),
     toItem: toRecord,
   });
 }
@@ -47,7 +47,7 @@ export async function getGroup(
   caller: Caller,
   id: string,
 ): Promise<Result<GroupRecord, ApiError>> {
-  const group = await findGroup(context.database, caller.enterpriseId, id);
+  const group = await findGroup(context.database, caller.enterpriseId, { id, now: nowText(context) });
   return group === null ? err(notFound(id)) : ok(toRecord(group));
 }
 
@@ -58,7 +58,7 @@ export async function listGroupMemberPage(
   id: string,
   query: PageQuery,
 ): Promise<Result<Page<GroupMember>, ApiError>> {
-  const group = await findGroup(context.database, caller.enterpriseId, id);
+  const group = await findGroup(context.database, caller.enterpriseId, { id, now: nowText(context) });
   if (group === null) return err(notFound(id));
   return readPageById(query, 'usr', {
     read: (from) => listGroupMembers(context.database, { groupId: id, ...from }),
@@ -80,11 +80,11 @@ export async function createGroup(
     if ((await countGroups(context.database, enterpriseId)) >= MAX_GROUPS) return err(tooManyGroups());
     const row = { id: freshId(context, 'grp'), enterpriseId, name, createdAt: nowText(context) };
     const write = insertGroup(context.database, row);
-    return ok(change(caller, 'control.group.created', row.id, write, toRecord({ ...row, members: 0 })));
+    return ok(change(caller, 'control.group.created', row.id, write, toRecord({ ...row, members: 0, isManaged: 0 })));
   });
 }
 
-/** Gives a group another name. Refuses with `not_found`, `admin_required`, `name_taken`. */
+/** Gives a group another name. Refuses with `not_found`, `admin_required`, `managed_by_directory`, `name_taken`. */
 export async function putGroup(
   context: ServiceContext,
   caller: Caller,
@@ -101,7 +101,7 @@ export async function putGroup(
   });
 }
 
-/** Deletes a group, with what is shared with it. Refuses with `not_found`, `admin_required`. */
+/** Deletes a group, with what is shared with it. Refuses with `not_found`, `admin_required`, `managed_by_directory`. */
 export async function removeGroup(
   context: ServiceContext,
   caller: Caller,
@@ -164,9 +164,10 @@ async function findManaged(
   caller: Caller,
   id: string,
 ): Promise<Result<CountedGroup, ApiError>> {
-  const group = await findGroup(context.database, caller.enterpriseId, id);
+  const group = await findGroup(context.database, caller.enterpriseId, { id, now: nowText(context) });
   if (group === null) return err(notFound(id));
-  return mayManageGroups(caller) ? ok(group) : err(adminsOnly());
+  if (!mayManageGroups(caller)) return err(adminsOnly());
+  return group.isManaged === 1 ? err(managedByDirectory()) : ok(group);
 }
 
 function change<T>(
@@ -181,8 +182,8 @@ function change<T>(
   return { statements, events: [{ type, actor: caller.userId, data }], value };
 }
 
-function toRecord({ id, name, members, createdAt }: CountedGroup): GroupRecord {
-  return { id, name, members, created_at: createdAt };
+function toRecord({ id, name, members, createdAt, isManaged }: CountedGroup): GroupRecord {
+  return { id, name, members, created_at: createdAt, managed_by: isManaged === 1 ? 'scim' : null };
 }
 
 function notFound(id: string): ApiError {
@@ -191,6 +192,11 @@ function notFound(id: string): ApiError {
 
 function adminsOnly(): ApiError {
   return apiError('admin_required', 'changing groups needs the role admin or owner: ask an admin');
+}
+
+function managedByDirectory(): ApiError {
+  const message = 'the directory of your enterprise manages this group: change it there';
+  return apiError('managed_by_directory', message);
 }
 
 function nameTaken(id: string): ApiError {

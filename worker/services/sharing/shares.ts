@@ -145,12 +145,13 @@ async function findReceived(context: ServiceContext, caller: Caller, id: string)
 type Receiver = Pick<ShownShare, 'receiver' | 'group'>;
 
 async function findReceiver(
-  { database }: ServiceContext,
+  context: ServiceContext,
   { enterpriseId, userId }: Caller,
   { group_id: groupId, user_id: id, email }: ShareInput,
 ): Promise<Result<Receiver, ApiError>> {
+  const { database } = context;
   if (groupId !== undefined) {
-    const group = await findGroup(database, enterpriseId, groupId);
+    const group = await findGroup(database, enterpriseId, { id: groupId, now: nowText(context) });
     return group === null ? err(noReceiver('group_id', 'a group', 'GET /v1/groups')) : ok({ receiver: null, group });
   }
   const user =

@@ -101,16 +101,20 @@ export function depart(database: Database, member: MemberRow, now: string): Stat
 
 /** Deletes what the owners have and what the users were allowed, and ends the users' sign-ins, tokens and sidecars. */
 export function takeAlong(database: Database, leaving: Leaving, now: string): Statement[] {
+  return [...deleteOwned(database, leaving), ...endAccess(database, leaving, now)];
+}
+
+/** Ends what the users were allowed, their sign-ins, personal tokens and sidecars; what is theirs stays. */
+export function endAccess(database: Database, { users: userIds }: Pick<Leaving, 'users'>, now: string): Statement[] {
   return [
-    ...deleteOwned(database, leaving),
-    database.read.delete(approvalGrants).where(inArray(approvalGrants.userId, leaving.users)),
-    database.read.delete(approvalViews).where(inArray(approvalViews.userId, leaving.users)),
-    database.read.delete(signInLinks).where(inArray(signInLinks.userId, leaving.users)),
+    database.read.delete(approvalGrants).where(inArray(approvalGrants.userId, userIds)),
+    database.read.delete(approvalViews).where(inArray(approvalViews.userId, userIds)),
+    database.read.delete(signInLinks).where(inArray(signInLinks.userId, userIds)),
     database.read
       .update(personalTokens)
       .set({ revokedAt: now })
-      .where(and(inArray(personalTokens.userId, leaving.users), isNull(personalTokens.revokedAt))),
-    ...signOutUsers(database, leaving.users, now),
+      .where(and(inArray(personalTokens.userId, userIds), isNull(personalTokens.revokedAt))),
+    ...signOutUsers(database, userIds, now),
   ];
 }
 

@@ -16,6 +16,7 @@ import {
   mcpRules,
   people,
   samlAnswers,
+  scimTokens,
   serviceAccounts,
   users,
 } from '../tables.ts';
@@ -52,6 +53,10 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
     read.delete(auditDeadLetters).where(inArray(auditDeadLetters.sinkId, sinks)),
     read.delete(auditSinks).where(eq(auditSinks.enterpriseId, id)),
     read.delete(serviceAccounts).where(eq(serviceAccounts.enterpriseId, id)),
+    read
+      .update(scimTokens)
+      .set({ revokedAt: now })
+      .where(and(eq(scimTokens.enterpriseId, id), isNull(scimTokens.revokedAt))),
     read.delete(invitations).where(eq(invitations.enterpriseId, id)),
     read.delete(departedAddresses).where(eq(departedAddresses.enterpriseId, id)),
     read.delete(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, id)),

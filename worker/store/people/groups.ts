@@ -5,20 +5,29 @@ import { groupMembers, groups, users } from '../tables.ts';
 export type GroupRow = typeof groups.$inferSelect;
 export interface CountedGroup extends GroupRow {
   readonly members: number;
+  /** 1 if a directory manages it. */
+  readonly isManaged: number;
 }
 
-const COUNTED = {
+/** A directory manages a group as long as a token of it works. */
+const counted = (now: string) => ({
   id: groups.id,
   enterpriseId: groups.enterpriseId,
   name: groups.name,
   createdAt: groups.createdAt,
   members: sql<number>`(SELECT count(*) FROM group_members WHERE group_id = ${groups.id})`,
-};
+  isManaged: sql<number>`EXISTS (SELECT 1 FROM scim_groups JOIN scim_tokens USING (enterprise_id)
+    WHERE scim_groups.group_id = groups.id AND revoked_at IS NULL AND expires_at > ${now})`,
+});
 
 /** A group of this enterprise. */
-export async function findGroup(database: Database, enterpriseId: string, id: string): Promise<CountedGroup | null> {
+export async function findGroup(
+  database: Database,
+  enterpriseId: string,
+  { id, now }: { readonly id: string; readonly now: string },
+): Promise<CountedGroup | null> {
   const isOne = and(eq(groups.id, id), eq(groups.enterpriseId, enterpriseId));
-  return (await database.read.select(COUNTED).from(groups).where(isOne))[0] ?? null;
+  return (await database.read.select(counted(now)).from(groups).where(isOne))[0] ?? null;
 }
 
 /** The group of this enterprise with this name, in whatever case. */
@@ -35,11 +44,11 @@ interface IdPage {
 /** The groups of an enterprise, oldest first. */
 export async function listGroups(
   database: Database,
-  { enterpriseId, after, limit }: IdPage & { readonly enterpriseId: string },
+  { enterpriseId, after, limit, now }: IdPage & { readonly enterpriseId: string; readonly now: string },
 ): Promise<CountedGroup[]> {
   const later = after === null ? undefined : gt(groups.id, after);
   return database.read
-    .select(COUNTED)
+    .select(counted(now))
     .from(groups)
     .where(and(eq(groups.enterpriseId, enterpriseId), later))
     .orderBy(asc(groups.id))
