@@ -232,7 +232,8 @@ function paramsOf(
     ...(tool === undefined ? {} : { name: tool.name }),
     ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),
     ...(held?.state === undefined ? {} : { requestState: held.state }),
-    ...(held === undefined || request.inputResponses === undefined ? {} : { inputResponses: request.inputResponses }),
+    // A client may answer before it is asked: a server without a state of its own cannot tell the difference.
+    ...(isModern && request.inputResponses !== undefined ? { inputResponses: request.inputResponses } : {}),
   };
 }
 
