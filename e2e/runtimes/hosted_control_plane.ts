@@ -82,8 +82,11 @@ export async function startHostedControlPlane(publicUrl?: string): Promise<Hoste
 const status = z.object({ sidecar: z.object({ channel: z.object({ state: z.string() }) }) });
 
 /** Starts the sidecar of a machine, whose command `svc` starts, and waits until its channel is up. */
-export async function startSidecar(svc: (...args: string[]) => Running): Promise<Running> {
-  const sidecar = svc('sidecar', '--proxy-port', '0');
+export async function startSidecar(
+  svc: (...args: string[]) => Running,
+  flags: readonly string[] = [],
+): Promise<Running> {
+  const sidecar = svc('sidecar', '--proxy-port', '0', ...flags);
   await until(sidecar, async () => (sidecar.output().includes('the sidecar listens on') ? true : null));
   await until(sidecar, async () => {
     const read = status.safeParse(JSON.parse(await waitForEnd(svc('--json', 'status'))));

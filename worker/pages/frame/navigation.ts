@@ -101,6 +101,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
           { path: '/identities', title: 'Ways to sign in', hostedOnly: true },
           { path: '/members', title: 'Members', role: 'admin', hostedOnly: true },
           { path: '/groups', title: 'Groups', hostedOnly: true },
+          { path: '/directory', title: 'Directory', role: 'admin', hostedOnly: true },
           { path: '/enterprise', title: 'Enterprise', hostedOnly: true },
           { path: '/docs', title: 'API reference' },
         ],

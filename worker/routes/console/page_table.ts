@@ -47,6 +47,7 @@ import { getMcpRulesPage, submitMcpRules } from './console_mcp_rules.ts';
 import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './console_mcp_tools.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { DEPARTURE_PAGES } from './console_departure.ts';
+import { DIRECTORY_PAGES } from './people/console_directory.ts';
 import { GROUP_PAGES } from './console_groups.ts';
 import { getService, getServices, submitService, submitServiceTest } from './console_services.ts';
 import { SHARE_PAGES } from './console_shares.ts';
@@ -192,6 +193,7 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ...INVITATION_PAGES,
     ...DEPARTURE_PAGES,
     ...GROUP_PAGES,
+    ...DIRECTORY_PAGES,
     ...SHARE_PAGES,
     ...CONSOLE_ACCESS_PAGES,
     ...SIGN_IN_PAGES,
