@@ -30,7 +30,8 @@ async function findingsOf(env: Record<string, string>, used?: string | null): Pr
   };
   const answer: Answer = ({ url }) =>
     url.port === '7421' && url.pathname === '/v1/health' ? { status: 200, body: health } : { status: 404, body: {} };
-  const { stdout } = await runCli(home, ['doctor', '--json'], { answer, env });
+  // Without programs to check, which the other findings are about.
+  const { stdout } = await runCli(home, ['doctor', '--json'], { answer, env: { PATH: home.path, ...env } });
   expect(stdout).not.toContain('planted');
   const { findings }: { findings: { check: string }[] } = JSON.parse(stdout);
   return findings.filter(({ check }) => check === 'upstream proxy' || check === 'settings');
