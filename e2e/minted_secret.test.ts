@@ -38,7 +38,7 @@ beforeAll(async () => {
       },
     ],
     features: { clientCredentials: { enabled: true } },
-    scopes: ['repo:read'],
+    scopes: ['repo:read', 'repo:write'],
   });
   minted = 0;
   const answer = provider.callback();
@@ -97,6 +97,33 @@ it('a minted secret is in the requests of its binding, in the audit log by its p
   for (const secret of [token, KEY]) {
     expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
     expect(JSON.stringify(events)).not.toContain(secret);
+  }
+});
+
+it('a session uses less of a minted secret, which only that session is given', async () => {
+  world.upstream.reset();
+  const set = ['client_id=build', `token_url=${origin}/token`, 'scopes=repo:read repo:write'];
+  const fields = set.flatMap((field) => ['--set', field]);
+  await cli(['secret', 'source', 'add', 'ci/build', 'client_credentials', '--stdin', ...fields], KEY);
+  const ask = ['--', 'curl', '-sS', '-o', '/dev/null', `https://${HOST}/`];
+  const scope = ['--scope', 'ci/build:scopes=repo:read'];
+  expect((await world.svc.cli(['run', ...ask])).code).toBe(0);
+  const before = minted;
+  expect(await world.svc.cli(['run', ...scope, ...ask])).toMatchObject({ code: 0, stderr: '' });
+  expect((await world.svc.cli(['run', ...scope, ...ask])).code).toBe(0);
+  expect((await world.svc.cli(['run', ...ask])).code).toBe(0);
+  expect(minted - before).toBe(2);
+  const [wide, first, second, again] = world.upstream.requests.map((request) => request.header('authorization'));
+  expect([new Set([wide, first, second]).size, again]).toEqual([3, wide]);
+  const refused = await world.svc.cli(['run', '--scope', 'ci/build:scopes=admin', ...ask]);
+  expect([refused.code, refused.stderr]).toEqual([125, expect.stringMatching(/--scope: .*"admin" is not one of/)]);
+  expect(world.upstream.requests).toHaveLength(4);
+  const purposes = (await world.svc.events())
+    .filter(({ type }) => type === 'control.secret.minted')
+    .map(({ data }) => String(data['svc.control.minted_for']));
+  expect(purposes.filter((purpose) => purpose.startsWith('the scope repo:read at'))).toHaveLength(2 + 2);
+  for (const value of [first, second].map((header) => String(header).slice('Bearer '.length))) {
+    expect(searchFiles(world.svc.home, value).holding).toEqual([]);
   }
 });
 

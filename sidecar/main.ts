@@ -102,6 +102,7 @@ async function main(): Promise<void> {
   const own: OwnAddress = { origin: '', port: config.value.port };
   const refusals = new SessionRefusals(control.value.audit);
   const sessions = openSessions(config.value, control.value, own, refusals);
+  control.value.scopes.useSessions((id) => sessions.get(id));
   const restored = await sessions.start();
   const requestCounts = openRequestCounts({ path: join(home, 'sidecar', 'request_counts.json'), clock, warn });
   const parts = { requestCounts, control: control.value, sessions, refusals, hostToken: hostToken.value, own };
@@ -283,6 +284,7 @@ function apiParts(
     hostNames: config.listen,
     policy: control.policy,
     credentials: control.credentials,
+    scopes: control.scopes,
     borrow: control.borrow,
     audit: control.audit,
     upstreamProxy: config.proxy === null ? null : proxyOrigin(config.proxy),
@@ -343,6 +345,7 @@ function tunnelPortsOf(
     exchange: {
       policy: control.policy,
       credentials: control.credentials,
+      scopes: control.scopes,
       approvals,
       audit: control.audit,
       clock,

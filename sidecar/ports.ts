@@ -34,6 +34,8 @@ export interface ReleasedCredential {
   readonly expiresAt?: number;
   /** The rest of a key set of AWS, of which `secret` is the secret access key. All three are of one mint. */
   readonly signedAs?: { readonly accessKeyId: string; readonly sessionToken: Secret };
+  /** It was minted for the narrowing that was asked for. */
+  readonly narrowed?: boolean;
 }
 
 /**
@@ -49,6 +51,11 @@ export interface CredentialSource {
   ): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
   /** Whether the current policy lists a stored value for it. */
   isStored(ref: CredentialRef): boolean;
+}
+
+/** Where the requests of a session get their credentials, by its id; null: a call of the host token. */
+export interface SessionScopes {
+  of(sessionId: string | null): CredentialSource;
 }
 
 /** A request that waits, with its credential masked. */

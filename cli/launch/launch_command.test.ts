@@ -263,6 +263,20 @@ describe('a launch with the proxy', () => {
     ]);
   });
 
+  test('asks for less of the secrets that --scope names, and refuses one that is none', async () => {
+    const run = await launch(['--scope', 'ci/github:repositories=website', '--', 'tool']);
+    expect(Reflect.get(Object(run.calls[1]?.body), 'scopes')).toEqual([
+      { reference: 'vault://ci/github', narrowing: { repositories: ['website'] } },
+    ]);
+    const refused = await launch(['--scope', 'ci/github:branches=main', '--', 'tool']);
+    expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('"branches"')]);
+  });
+
+  test.each(['--sandbox=none', '--sandbox-proxy=off'])('refuses --scope with %s', async (off) => {
+    const run = await launch([off, '--scope', 'ci/github:repositories=website', '--', 'tool']);
+    expect([run.code, run.stderr]).toEqual([2, expect.stringContaining('--scope needs the proxy')]);
+  });
+
   test.each(['--sandbox=none', '--sandbox-proxy=off'])('refuses --use with %s, which uses no account', async (off) => {
     const run = await launch([off, '--use', 'user/work', '--', 'tool']);
     expect([run.code, run.stderr]).toEqual([2, expect.stringContaining('--use needs the proxy')]);

@@ -6,7 +6,7 @@ import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
 import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './hosts/plain_http_option.ts';
-import { USE_OPTION, USE_TEXT } from './use_option.ts';
+import { SCOPE_OPTION, SCOPE_TEXT, USE_OPTION, USE_TEXT } from './use_option.ts';
 import type { LaunchOptions } from './launch_options.ts';
 
 /** `svc launch -- COMMAND`. */
@@ -55,12 +55,12 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
       collectValue,
     )
     .option('--mcp <server>', 'let the agent use this MCP server (repeatable)', collectValue)
-    .option(USE_OPTION, USE_TEXT, collectValue)
     .option('--workdir <path>', 'working directory of the command, in the container')
     .option('--name <text>', 'a name for the session and its container')
     .option('--detach', 'start the container and return; see svc sessions')
     .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium')
     .option('--ttl <length>', 'end the session after this long, such as 8h');
+  addSecretOptions(launch);
   addAgentOptions(launch);
   // Loaded on use, so that other commands start faster.
   handle<LaunchOptions>(line, launch, async (call) => {
@@ -69,6 +69,10 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     const { launchAgent } = await import('../agents/agent_launch.ts');
     return launchAgent({ ...call, args: call.args.slice(1) }, signals, agent);
   });
+}
+
+function addSecretOptions(launch: Command): void {
+  launch.option(USE_OPTION, USE_TEXT, collectValue).option(SCOPE_OPTION, SCOPE_TEXT, collectValue);
 }
 
 function addAgentOptions(launch: Command): void {

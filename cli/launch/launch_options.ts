@@ -20,10 +20,11 @@ import { parseSessionLength } from '../terminal/relative_time.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
 import type { UseOptions } from './chosen_secrets.ts';
+import type { ScopeOptions } from './scope_option.ts';
 import { valueOrUsageError } from '../command_options.ts';
 
 /** The options of `svc launch` as typed. */
-export interface LaunchOptions extends UseOptions {
+export interface LaunchOptions extends UseOptions, ScopeOptions {
   readonly sandbox?: string;
   readonly sandboxProxy?: string;
   readonly egress?: string;
@@ -161,7 +162,7 @@ function refuseUselessAllow({ allow: typed, egress }: LaunchRequest): void {
 }
 
 /** Refuses options that need the proxy. */
-function refuseWithoutProxy(request: LaunchRequest, options: UseOptions): void {
+function refuseWithoutProxy(request: LaunchRequest, options: UseOptions & ScopeOptions): void {
   if (request.proxy !== 'off' && request.sandbox !== 'none') return;
   const off = request.proxy === 'off' ? '--sandbox-proxy=off' : `--sandbox=${request.sandbox}`;
   const asked = [
@@ -172,6 +173,7 @@ function refuseWithoutProxy(request: LaunchRequest, options: UseOptions): void {
     ...(request.relay ? ['--relay'] : []),
     ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
     ...(options.use === undefined ? [] : ['--use']),
+    ...(options.scope === undefined ? [] : ['--scope']),
     ...(request.ttlSeconds !== null ? ['--ttl'] : []),
   ];
   if (asked.length > 0 && request.proxy !== 'on') {

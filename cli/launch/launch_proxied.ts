@@ -12,6 +12,8 @@ import { homeOf } from '../up/home.ts';
 import { keptNoProxy } from './hosts/kept_no_proxy.ts';
 import { checkLaunchImage } from './image/launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
+import { readScopes } from './scope_option.ts';
 import { chooseSecrets } from './chosen_secrets.ts';
 import type { LaunchOptions, LaunchRequest } from './launch_options.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
@@ -54,7 +56,8 @@ export async function launchProxied(
 ): Promise<LaunchEnd> {
   const secrets = given.secrets ?? (await chooseSecrets(call));
   const found = await preflight(call, request, sessions);
-  const launch = await containerLaunch(call, request, { ...found, hosts, secrets });
+  const scopes = readScopes(call.options);
+  const launch = await containerLaunch(call, request, { ...found, hosts, secrets, scopes });
   const changed = { ...launch, ...(await changes?.(launch, found)) };
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
   if (end.exitCode === null) tellDetached(call, request, end);
@@ -92,7 +95,13 @@ async function preflightFailed(
 async function containerLaunch(
   call: Call,
   request: LaunchRequest,
-  { runtime, image, hosts, secrets }: Preflight & Required<Pick<ProxiedLaunch, 'hosts' | 'secrets'>>,
+  {
+    runtime,
+    image,
+    hosts,
+    secrets,
+    scopes,
+  }: Preflight & Required<Pick<ProxiedLaunch, 'hosts' | 'secrets'>> & { readonly scopes: readonly SecretScope[] },
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
@@ -109,6 +118,7 @@ async function containerLaunch(
       plainHttp: plainHttpFor(place, plainHttp),
       otherPorts: egress === 'sealed' ? undefined : otherPortsFor(place, allow),
       secrets,
+      scopes,
       unsealed,
       mcpServers,
       owner: identify(process.pid),

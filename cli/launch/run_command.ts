@@ -3,7 +3,7 @@ import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
 import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './hosts/plain_http_option.ts';
-import { USE_OPTION, USE_TEXT } from './use_option.ts';
+import { SCOPE_OPTION, SCOPE_TEXT, USE_OPTION, USE_TEXT } from './use_option.ts';
 import { runInSession, type RunOptions } from './run_in_session.ts';
 
 /** `svc run -- COMMAND`. */
@@ -52,6 +52,7 @@ export function withSessionOptions(command: Command): Command {
     )
     .option(PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT, collectValue)
     .option(USE_OPTION, USE_TEXT, collectValue)
+    .option(SCOPE_OPTION, SCOPE_TEXT, collectValue)
     .option(
       '--sandbox',
       'run it in a sandbox: its folder, its programs, and no network but the proxy (Linux, bubblewrap)',

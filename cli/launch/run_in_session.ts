@@ -25,12 +25,13 @@ import {
   type ScreenedEnvironment,
 } from './screen_environment.ts';
 import { warnOfServersOutside } from './servers_outside.ts';
+import { readScopes, type ScopeOptions } from './scope_option.ts';
 import type { MetadataEndpoint } from './metadata_endpoint.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 import { AGENT_TITLES } from '../agents/agent_names.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 
-export interface RunOptions extends UseOptions {
+export interface RunOptions extends UseOptions, ScopeOptions {
   readonly name?: string;
   readonly ttl?: string;
   readonly relay?: boolean;
@@ -349,6 +350,7 @@ async function open(
       ...(plainHttp !== undefined && { plainHttp }),
       ...(otherPorts !== undefined && { otherPorts }),
       secrets,
+      scopes: readScopes(call.options),
       ...(login !== undefined && { login }),
       ...(box !== null && { hostSandbox: box.field }),
     });

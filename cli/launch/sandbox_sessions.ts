@@ -6,6 +6,7 @@ import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
 import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
+import { scopesField } from './scope_option.ts';
 import { policyVersion, useSecretsField } from './session_access.ts';
 
 const BASE = '/v1/sandbox-proxy';
@@ -75,6 +76,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     unsealed,
     mcpServers,
     secrets = [],
+    scopes,
   } = wanted;
   return {
     ...(name !== null && { name }),
@@ -85,6 +87,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     ...plainHttpFields(plainHttp),
     ...otherPortsFields(otherPorts),
     ...useSecretsField(secrets),
+    ...scopesField(scopes),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: runtime.program, image, image_id: imageId, runtime, detached, egress, unsealed },
   };

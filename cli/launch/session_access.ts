@@ -10,6 +10,8 @@ import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
 import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
+import { scopesField } from './scope_option.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HostSandboxField } from '../sandbox/host_sandbox.ts';
 
@@ -49,6 +51,8 @@ interface WantedSession {
   readonly selfTest?: boolean;
   /** The secrets to use where a host is bound to several. */
   readonly secrets?: readonly ChosenSecret[];
+  /** What it does less with minted secrets. */
+  readonly scopes?: readonly SecretScope[];
   /** The login that the session captures. */
   readonly login?: { readonly id: string; readonly placeholder: string };
   /** Its command has a sandbox of its own. */
@@ -73,6 +77,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     ...otherPortsFields(wanted.otherPorts),
     ...(wanted.selfTest === true && { self_test: true }),
     ...useSecretsField(wanted.secrets ?? []),
+    ...scopesField(wanted.scopes),
     ...(wanted.login !== undefined && { login: wanted.login }),
     ...(wanted.hostSandbox !== undefined && { host_sandbox: wanted.hostSandbox }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),

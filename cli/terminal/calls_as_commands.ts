@@ -62,6 +62,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   other_port_named: '--allow',
   plain_http_hosts: '--plain-http',
   plain_http_named: '--plain-http',
+  scopes: '--scope',
   ttl_seconds: '--ttl',
   use_secrets: '--use',
 };

@@ -1,3 +1,4 @@
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { SdkEndpoint } from '../../shared/net/sdk_endpoints.ts';
 import type { AllowList, Egress } from '../../shared/model/egress.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
@@ -32,6 +33,8 @@ export interface NewSandboxSession {
   readonly otherPorts?: AllowList | undefined;
   /** Used where a host is bound to several secrets. */
   readonly secrets?: readonly ChosenSecret[];
+  /** What it does less with minted secrets. */
+  readonly scopes?: readonly SecretScope[];
   readonly unsealed: readonly UnsealedCredential[];
   /** Names or ids of the MCP servers that the agent may use. */
   readonly mcpServers: readonly string[];

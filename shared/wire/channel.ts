@@ -1,3 +1,4 @@
+import { narrowing } from './sources/narrowing.ts';
 import { z } from 'zod';
 import { MAX_VAULT_PATH_LENGTH } from '../model/vault_path.ts';
 import { acknowledgedHead } from './audit_heads.ts';
@@ -121,9 +122,18 @@ export const revocationProof = z.object({ sidecar_id: id('sdc'), nonce: z.string
 
 const credentialRef = z.strictObject({ owner, path: z.string().min(1).max(MAX_VAULT_PATH_LENGTH) });
 
-/** `POST /v1/sidecar/credentials`: returns only credentials in this sidecar's snapshot. */
+/**
+ * `POST /v1/sidecar/credentials`: returns only credentials in this sidecar's snapshot. With a narrowing, the value is minted for
+ * this call and stored nowhere. An earlier control plane refuses such a call.
+ */
 export const credentialsRequest = z
-  .strictObject({ request_id: z.string().min(16).max(64), credentials: z.array(credentialRef).min(1).max(100) })
+  .strictObject({
+    request_id: z.string().min(16).max(64),
+    credentials: z
+      .array(credentialRef.extend({ narrowing: narrowing.optional() }))
+      .min(1)
+      .max(100),
+  })
   .meta({ id: 'CredentialsRequest' });
 export type CredentialsRequest = z.infer<typeof credentialsRequest>;
 
@@ -159,6 +169,8 @@ export const credentialsPayload = z.object({
       sealed: z.string(),
       /** For an access token or another minted value: it must not be used from this time on. */
       expires_at: time.optional(),
+      /** The value was minted for the narrowing of the call. */
+      narrowed: z.literal(true).optional(),
     }),
   ),
   /** Not stored, or not in this sidecar's snapshot; the reply does not tell which. */

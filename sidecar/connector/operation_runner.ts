@@ -9,6 +9,7 @@ import type { RunReply, RunRequest } from '../../shared/wire/connectors/connecto
 import { askApproval } from '../exchange/ask_approval.ts';
 import { checkConnectorAccount } from '../exchange/chosen_account.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
+import { credentialsFor } from '../exchange/exchange_ports.ts';
 import { connectorInForce, type InForce } from '../exchange/in_force.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import { resolveMaterial } from '../exchange/material.ts';
@@ -101,12 +102,18 @@ async function attempt(
 ): Promise<RunOutcome> {
   if (!request.ok) return { approvalId: null, result: request };
   const parts = request.value;
-  const approval = await askApproval(match, approvalRequestOf(parts, caller), ports.exchange, caller.signal);
+  const { approvals, materials } = ports.exchange;
+  const credentials = credentialsFor(ports.exchange, caller.sessionId);
+  const approval = await askApproval(
+    match,
+    approvalRequestOf(parts, caller),
+    { approvals, credentials, materials },
+    caller.signal,
+  );
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
   if (!approval.ok) return { approvalId, result: err(toRunRefusal(match, approval.error.refusal, approvalId, ports)) };
   const binding = connectorBinding(match.connector, parts.host);
-  const { credentials, materials, masked } = ports.exchange;
-  const paused = masked.refuse(caller.sessionId, binding.id);
+  const paused = ports.exchange.masked.refuse(caller.sessionId, binding.id);
   if (paused !== null) return { approvalId, result: err(paused) };
   const material = await resolveMaterial(binding, parts.host, credentials, materials);
   if (!material.ok) return { approvalId, result: err(toRunRefusal(match, material.error, null, ports)) };

@@ -182,6 +182,27 @@ describe('the credentials call', () => {
   });
 });
 
+describe('a call for a narrowed value', () => {
+  it('names the narrowing, and takes no value that does not say it was narrowed', async () => {
+    plane.secrets = [{ ...DEMO, value: 'the-wide-value', version: '7' }];
+    const narrowing = { repositories: ['website'] };
+    const reply = await channel.credentials([{ ...DEMO, narrowing }]);
+    expect(reply).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    expect(inspect(reply, { depth: 9 })).not.toContain('the-wide-value');
+    const sent = plane.calls.find(({ target }) => target.endsWith('/credentials'));
+    expect(JSON.parse(sent?.body ?? '')).toMatchObject({ credentials: [{ ...DEMO, narrowing }] });
+  });
+
+  it('that an earlier control plane refuses is no failure of the link', async () => {
+    await channel.credentials([DEMO]);
+    plane.tamperReply = () => errorReply(400, 'invalid_input');
+    const narrowed = await channel.credentials([{ ...DEMO, narrowing: { repositories: ['website'] } }]);
+    expect([narrowed.ok, link.state]).toEqual([false, 'up']);
+    await channel.credentials([DEMO]);
+    expect(link.state).toBe('down');
+  });
+});
+
 describe('connectors over the channel', () => {
   const RECORD = {
     id: 'con_00000000000000000000000001',

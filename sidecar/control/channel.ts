@@ -23,6 +23,7 @@ import type {
   ApprovalAnswer,
   ApprovalCall,
   ApprovalWait,
+  AskedCredential,
   SealedView,
   AuditHeads,
   CapturedTokens,
@@ -107,9 +108,11 @@ async function reportTo<T>(
 }
 
 /** A slow provider, or an agent that asks for too much, is not a failure of the link to the control plane. */
-function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelFailure) => boolean {
-  return ({ reason, code }) => {
-    if (reason === 'timeout') return !refs.some(mayAskProvider);
+function isFaultOfLink(refs: readonly AskedCredential[]): (error: ChannelFailure) => boolean {
+  return ({ reason, code, status }) => {
+    // An earlier control plane does not know the narrowing.
+    if (status === 400 && refs.some(({ narrowing }) => narrowing !== undefined)) return false;
+    if (reason === 'timeout') return !refs.some(mayTakeLong);
     return reason !== 'aborted' && code !== 'too_many_approvals';
   };
 }
@@ -142,15 +145,28 @@ async function confirmationReply(
 
 async function credentialsCall(
   options: ControlChannelOptions,
-  refs: readonly CredentialRef[],
+  refs: readonly AskedCredential[],
 ): Promise<Result<CredentialsReply, ChannelFailure>> {
   const requestId = randomBytes(16).toString('base64url');
-  const credentials = refs.map(({ owner, path }) => ({ owner, path }));
+  const credentials = refs.map(({ owner, path, narrowing }) => ({ owner, path, ...(narrowing && { narrowing }) }));
   const body = JSON.stringify({ request_id: requestId, credentials });
-  const timeoutMs = refs.some(mayAskProvider) ? ACCESS_TOKEN_TIMEOUT_MS : undefined;
+  const timeoutMs = refs.some(mayTakeLong) ? ACCESS_TOKEN_TIMEOUT_MS : undefined;
   const answer = await post(options, '/v1/sidecar/credentials', body, timeoutMs);
   if (!answer.ok) return answer;
-  return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
+  const opened = await openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
+  if (!opened.ok) return opened;
+  const isWide = opened.value.released.some(
+    ({ ref, credential }) => isNarrowed(refs, ref) && credential.narrowed !== true,
+  );
+  return isWide ? err(channelFailure('invalid_reply', 'it has a value that is not narrowed as asked')) : opened;
+}
+
+function mayTakeLong(ref: AskedCredential): boolean {
+  return ref.narrowing !== undefined || mayAskProvider(ref);
+}
+
+function isNarrowed(asked: readonly AskedCredential[], { owner, path }: CredentialRef): boolean {
+  return asked.some((each) => each.owner === owner && each.path === path && each.narrowing !== undefined);
 }
 
 async function callForUnsealed(

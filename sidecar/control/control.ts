@@ -7,6 +7,7 @@ import { AuditSpool } from '../spool/audit_spool.ts';
 import { AuditWitness } from './audit_witness.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
+import { CredentialScopes } from './credential_scopes.ts';
 import { CredentialCache } from './credentials.ts';
 import { type Borrow, openBorrow } from '../borrow/open_borrow.ts';
 import { enrol } from './enrolment.ts';
@@ -43,6 +44,8 @@ export interface Control {
   readonly channel: ControlChannel;
   readonly policy: SnapshotSource;
   readonly credentials: CredentialCache;
+  /** What sessions get that narrow their secrets. It knows no session before `useSessions`. */
+  readonly scopes: CredentialScopes;
   readonly borrow: Borrow;
   readonly audit: AuditSpool;
   readonly witness: AuditWitness;
@@ -108,8 +111,11 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     credentialCacheSeconds: limits.credentialCacheSeconds,
     record: (event) => audit.record(event),
   });
-  const credentials = openCredentials(limits, { borrowed: borrow.credentials, channel, link, clock });
-  policy.onCredentials((versions) => credentials.useVersions(versions));
+  const { credentials, scopes } = openCredentials(limits, { borrowed: borrow.credentials, channel, link, clock });
+  policy.onCredentials((versions) => {
+    credentials.useVersions(versions);
+    scopes.useVersions(versions);
+  });
   const audit: AuditSpool = new AuditSpool({
     channel,
     link,
@@ -143,15 +149,18 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     await Promise.all([policy.stop(), audit.stop(), witness.stop()]);
     await file.waitForWrites();
     credentials.dropAll();
+    scopes.useVersions([]);
   };
-  return { identity, link, channel, policy, credentials, borrow, audit, witness, start, stop };
+  return { identity, link, channel, policy, credentials, scopes, borrow, audit, witness, start, stop };
 }
 
 function openCredentials(
   { credentialCacheSeconds }: Pick<Limits, 'credentialCacheSeconds'>,
   parts: Omit<ConstructorParameters<typeof CredentialCache>[0], 'credentialCacheSeconds'>,
-): CredentialCache {
-  return new CredentialCache({ ...parts, monotonicNow: () => performance.now(), credentialCacheSeconds });
+): Pick<Control, 'credentials' | 'scopes'> {
+  const timed = { ...parts, monotonicNow: () => performance.now(), credentialCacheSeconds };
+  const credentials = new CredentialCache(timed);
+  return { credentials, scopes: new CredentialScopes({ ...timed, shared: credentials }) };
 }
 
 /** The local key enrols only with a control plane on this machine: whoever reads it can sign in there. */

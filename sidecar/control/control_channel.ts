@@ -7,6 +7,7 @@ import type { CredentialRef, HostBinding } from '../../shared/model/host_binding
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
+import type { Narrowing } from '../../shared/wire/sources/narrowing.ts';
 import type { AcknowledgedHead, AuditHead, StoodHead } from '../../shared/wire/audit_heads.ts';
 import type { McpHealthReport, SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { McpToolsReport } from '../../shared/wire/mcp/mcp_tools.ts';
@@ -59,6 +60,11 @@ export interface SnapshotRequest {
   readonly waitSeconds: number;
   readonly heldVersion: number | null;
   readonly signal: AbortSignal;
+}
+
+/** A reference whose value is to be minted for less than its source allows, for this call alone. */
+export interface AskedCredential extends CredentialRef {
+  readonly narrowing?: Narrowing | undefined;
 }
 
 export interface CredentialsReply {
@@ -153,7 +159,7 @@ export type CapturedTokens = Omit<LoginReply, 'reply'>;
 /** The authenticated calls of a sidecar to its control plane. It returns only verified data. */
 export interface ControlChannel {
   snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelFailure>>;
-  credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelFailure>>;
+  credentials(refs: readonly AskedCredential[]): Promise<Result<CredentialsReply, ChannelFailure>>;
   fetchUnsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelFailure>>;
   requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelFailure>>;
   awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelFailure>>;

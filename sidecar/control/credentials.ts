@@ -13,8 +13,8 @@ import type { ControlChannel, CredentialsReply, CredentialVersion } from './cont
 import type { Link } from './link.ts';
 
 interface CredentialCacheOptions {
-  readonly channel: ControlChannel;
-  readonly link: Link;
+  readonly channel: Pick<ControlChannel, 'credentials'>;
+  readonly link: Pick<Link, 'onUp' | 'onRevoked'>;
   readonly clock: Clock;
   readonly credentialCacheSeconds: number;
   /** Milliseconds by a clock that nobody sets. It may stand still while the machine sleeps, as the other one does not. */

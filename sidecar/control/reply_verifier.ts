@@ -207,11 +207,11 @@ async function openReply<T extends z.ZodType>(
  */
 async function openReleased(
   identity: Identity,
-  { version, sealed, expires_at: end }: CredentialsPayload['credentials'][number],
+  { version, sealed, expires_at: end, narrowed }: CredentialsPayload['credentials'][number],
   reply: Pick<CredentialsPayload, 'expires_at'>,
   now: number,
 ): Promise<ReleasedCredential> {
-  const opened = { ...(await unseal(identity, sealed)), version };
+  const opened = { ...(await unseal(identity, sealed)), version, ...(narrowed && { narrowed }) };
   if (end === undefined) return opened;
   const answeredAt = Date.parse(reply.expires_at) - CREDENTIALS_REPLY_SECONDS * 1000;
   return { ...opened, expiresAt: Math.min(Date.parse(end), now + Date.parse(end) - answeredAt) };

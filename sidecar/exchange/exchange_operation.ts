@@ -8,7 +8,7 @@ import type { NotApproved } from '../ports.ts';
 import { askApproval } from './ask_approval.ts';
 import { connectorBinding } from './connector_binding.ts';
 import { prepareCredentialedRequest } from './prepare_request.ts';
-import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { type ExchangePorts, type ExchangeTunnel, credentialsFor } from './exchange_ports.ts';
 import { listGivenInputs, readsBody } from './given_inputs.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
@@ -95,7 +95,9 @@ async function approve(
   try {
     const contentType = fieldValues(fields, 'content-type').join(', ');
     const asked = { method, host, target, contentType, body: body.buffered?.chunks ?? [], sessionId };
-    return await askApproval(match, asked, ports, gone.signal);
+    const { approvals, materials } = ports;
+    const credentials = credentialsFor(ports, sessionId);
+    return await askApproval(match, asked, { approvals, credentials, materials }, gone.signal);
   } finally {
     client.onFinished(null);
     stopWatching();

@@ -10,6 +10,7 @@ import type {
   CredentialSource,
   PolicySource,
   SessionLogin,
+  SessionScopes,
   UpstreamLanes,
 } from '../ports.ts';
 import type { BodyBudget } from './body.ts';
@@ -30,6 +31,16 @@ export interface ExchangePorts {
   readonly masked: MaskedReplies;
   readonly counts: Pick<RequestCounts, 'take'>;
   readonly hash: HashPort;
+  /** What a session gets that narrows its secrets; absent: `credentials` serves every session. */
+  readonly scopes?: SessionScopes;
+}
+
+/** Where a request of this session gets its credential; null: a call of the host token. */
+export function credentialsFor(
+  { scopes, credentials }: Pick<ExchangePorts, 'scopes' | 'credentials'>,
+  sessionId: string | null,
+): CredentialSource {
+  return scopes?.of(sessionId) ?? credentials;
 }
 
 /** The tunnel of a request. The host it was opened for is the request's authority. */

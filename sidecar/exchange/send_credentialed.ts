@@ -9,7 +9,7 @@ import { ok } from '../../shared/model/result.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { BufferedBody } from './body.ts';
 import { isWebSocketUpgrade, reframe } from './prepare_request.ts';
-import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { type ExchangePorts, type ExchangeTunnel, credentialsFor } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
 import type { InForce } from './in_force.ts';
@@ -50,7 +50,8 @@ export async function sendCredentialed(
   if (paused !== null) return refuse(facts, paused, incoming, wasRead);
   const overLimit = ports.counts.take(admitted.binding);
   if (overLimit !== null) return refuse(facts, overLimit, incoming, wasRead);
-  const resolved = resolveMaterial(admitted.binding, tunnel.host, ports.credentials, ports.materials);
+  const credentials = credentialsFor(ports, tunnel.sessionId);
+  const resolved = resolveMaterial(admitted.binding, tunnel.host, credentials, ports.materials);
   const material = resolved instanceof Promise ? await resolved : resolved;
   if (!material.ok) return refuse(facts, material.error, incoming, wasRead);
   const lapsed = admitted.inForce();

@@ -92,6 +92,11 @@ function options(): LocalApiOptions {
     version: '4.0.0',
     borrow: borrowSample(),
     credentials: { isStored: () => true },
+    scopes: {
+      of: () => {
+        throw new Error('unused');
+      },
+    },
     hostToken: HOST_TOKEN,
     limits: DEFAULT_LIMITS,
     proxyOrigin: () => 'http://127.0.0.1:9100',

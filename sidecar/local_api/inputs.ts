@@ -9,6 +9,7 @@ import {
   credentialRefText,
   hostPatternText,
 } from '../../shared/wire/host_binding_fields.ts';
+import { narrowing } from '../../shared/wire/sources/narrowing.ts';
 import { planLockContent } from '../../shared/wire/plan/plan_lock.ts';
 import { id, imageId, line } from '../../shared/wire/primitives.ts';
 import { hostSandbox } from '../session/sandbox.ts';
@@ -51,6 +52,9 @@ const sandboxInput = z.strictObject({
 });
 
 /** `POST /v1/sandbox-proxy/sessions`. */
+/** The most secrets that a session narrows: each is minted when it starts. */
+const MAX_SCOPES = 20;
+
 export const sessionInput = z.strictObject({
   name: z.string().trim().min(1).max(100).optional(),
   /** Where it was started; shown to whoever approves its requests. */
@@ -80,6 +84,11 @@ export const sessionInput = z.strictObject({
   self_test: z.literal(true).optional(),
   /** In order: the secrets to use where a host is bound to several, with who chose each. */
   use_secrets: chosenSecrets.default([]),
+  /** What the session does less with minted secrets. */
+  scopes: z
+    .array(z.strictObject({ reference: credentialRefText, narrowing }))
+    .max(MAX_SCOPES)
+    .default([]),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
   /** A person gave the agent in the sandbox svc's MCP gateway: the session's token may use every server. */

@@ -1,4 +1,5 @@
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
+import { isScoped } from '../../shared/wire/sources/narrowing.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { AuditAcceptInput, DisabledInput, UnsealedInput } from './inputs.ts';
 import { FLUSH_MS, type LocalApiOptions } from './local_api_options.ts';
@@ -55,6 +56,11 @@ export async function releaseUnsealed(
   }
   const path = parseVaultReference(reference);
   if (!path.ok) return err(localError('invalid_input', `reference: ${path.error.message}`));
+  if (isScoped(session.scopes, reference)) {
+    return err(
+      localError('invalid_input', `reference: the session narrows ${reference}, so no program gets its value`),
+    );
+  }
   if (!audit.accepting) return err(auditUnavailableError());
   const released = await options.releaseUnsealed({ path: path.value, host, reason });
   if (!released.ok) return err(localError(released.error.reason, released.error.message));

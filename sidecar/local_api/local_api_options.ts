@@ -11,7 +11,7 @@ import type { MaskedReplies } from '../exchange/masked_replies.ts';
 import type { Borrow } from '../borrow/open_borrow.ts';
 import type { PlanLocks } from '../control/plan_locks.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
-import type { CredentialSource } from '../ports.ts';
+import type { CredentialSource, SessionScopes } from '../ports.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { SessionListeners } from '../reach/session_listeners.ts';
 import type { Sessions } from '../session/sessions.ts';
@@ -35,6 +35,8 @@ export interface LocalApiOptions {
     'current' | 'bindings' | 'status' | 'waitForVersion' | 'waitForChange' | 'mcpServers'
   >;
   readonly credentials: Pick<CredentialSource, 'isStored'>;
+  /** What a session gets that narrows its secrets. */
+  readonly scopes: SessionScopes;
   readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
   /** The remembered heads of the control plane's audit log. */
   readonly witness: Pick<AuditWitness, 'heads' | 'mismatches' | 'isKept' | 'accept'>;

@@ -335,6 +335,7 @@ describe('a session with a sandbox', () => {
       plain_http_hosts: [],
       other_port_hosts: [],
       used_secrets: [],
+      scopes: [],
       masked_replies: [],
     });
     expect(shown.text).not.toContain(token);

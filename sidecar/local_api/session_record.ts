@@ -45,6 +45,8 @@ export function sessionRecord(
       by,
       from,
     })),
+    /** What it does less with minted secrets. */
+    scopes: session.scopes.map(({ path, narrowing }) => ({ reference: formatVaultReference(path), narrowing })),
     /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
       .countsOfSession(id)

@@ -5,7 +5,9 @@ import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode, SYSTEM_REASONS } from '../../shared/model/error_code.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { allowedHosts, allowsHost, listAdmitted } from '../../shared/resolve/admitted_host.ts';
-import { parseVaultReference } from '../../shared/model/vault_path.ts';
+import { OWNERS } from '../../shared/model/host_binding.ts';
+import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
+import { isScoped, type SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { AccountChoice, ChosenSecret } from '../../shared/model/account_choice.ts';
 import { chooseAccounts } from '../../shared/resolve/account_choice.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
@@ -47,6 +49,11 @@ export async function createSession(
     if (!opened.ok) {
       await sessions.end(created.session.id);
       return err(localError(opened.error.reason, opened.error.message));
+    }
+    const scoped = await mintScopes(options, created.session);
+    if (!scoped.ok) {
+      await sessions.end(created.session.id);
+      return scoped;
     }
     for (const kept of input.kept_env) options.audit.record(keptEvent(created.session.id, kept));
     recordReach(options, created.session);
@@ -141,6 +148,8 @@ async function checkSession(
   if (!mcpServers.ok) return mcpServers;
   const choice = choiceOf(options, input);
   if (!choice.ok) return choice;
+  const scopes = scopesOf(input);
+  if (!scopes.ok) return scopes;
   const login = await loginOf(options, input);
   if (!login.ok) return login;
   const served = servedServerOf(options, input);
@@ -158,6 +167,7 @@ async function checkSession(
   const parts = {
     ...lists,
     folder: input.folder ?? null,
+    scopes: scopes.value,
     hostSandbox: input.host_sandbox ?? null,
     mcpServer: served.value?.mcpServer ?? null,
     mcpServers: mcpServers.value,
@@ -249,10 +259,11 @@ function reachesSomething({
   every_mcp_server,
   kept_env,
   use_secrets,
+  scopes,
 }: SessionInput): boolean {
   const lists = [allowed_hosts, named_hosts, plain_http_hosts, plain_http_named, other_port_hosts, other_port_named];
   const given = [sandbox, host_sandbox, plan, every_mcp_server, ...lists].some((each) => each !== undefined);
-  return given || [mcp_servers, kept_env, use_secrets].some((each) => each.length > 0);
+  return given || [mcp_servers, kept_env, use_secrets, scopes].some((each) => each.length > 0);
 }
 
 /**
@@ -354,6 +365,42 @@ function choiceOf(
   }
   const choice = chooseAccounts(secrets, policy.bindings());
   return choice.ok ? choice : err(localError('invalid_input', `use_secrets: ${choice.error}`));
+}
+
+/** What the session does less with some secrets. A program that has the plaintext of one could do all that its source allows. */
+function scopesOf({ scopes, plan, sandbox }: SessionInput): Result<readonly SecretScope[], LocalError> {
+  if (scopes.length > 0 && plan !== undefined) {
+    return err(localError('invalid_input', 'scopes: the steps of a plan have none'));
+  }
+  const known = new Map<string, SecretScope>();
+  for (const { reference, narrowing } of scopes) {
+    const path = parseVaultReference(reference);
+    if (!path.ok) return err(localError('invalid_input', `scopes: ${path.error.message}`));
+    if (known.has(path.value)) return err(localError('invalid_input', `scopes: ${reference} is there twice`));
+    known.set(path.value, { path: path.value, narrowing });
+  }
+  const plain = (sandbox?.unsealed ?? []).find(({ reference }) => isScoped([...known.values()], reference));
+  if (plain === undefined) return ok([...known.values()]);
+  return err(localError('invalid_input', `scopes: ${plain.reference} is narrowed, so no program gets its value`));
+}
+
+/** Mints what the session narrows, before its command starts: so it is told at once what cannot be narrowed. */
+async function mintScopes(
+  { scopes, credentials }: LocalApiOptions,
+  session: Session,
+): Promise<Result<void, LocalError>> {
+  for (const { path } of session.scopes) {
+    const refs = OWNERS.map((owner) => ({ owner, path })).filter((ref) => credentials.isStored(ref));
+    const reference = formatVaultReference(path);
+    if (refs.length === 0) {
+      const message = `scopes: no binding and no connector of yours uses ${reference}: compare it with svc binding list`;
+      return err(localError('invalid_input', message));
+    }
+    const minted = await Promise.all(refs.map(async (ref) => scopes.of(session.id).resolve(ref)));
+    const refused = minted.find((each) => !each.ok);
+    if (refused?.ok === false) return err(localError('invalid_input', `scopes: ${refused.error.message}`));
+  }
+  return ok(undefined);
 }
 
 async function verifyLock(

@@ -8,6 +8,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
 import { OWNERS } from '../../shared/model/host_binding.ts';
+import { narrowing } from '../../shared/wire/sources/narrowing.ts';
 import { id } from '../../shared/wire/primitives.ts';
 import { hostSandbox } from './sandbox.ts';
 import type { Session } from './session.ts';
@@ -89,6 +90,8 @@ export const savedSession = z.strictObject({
     })
     .nullable()
     .default(null),
+  /** Absent in files of earlier versions. An earlier version restores no session that has some. */
+  scopes: z.array(z.strictObject({ path: text, narrowing })).optional(),
   container: container.nullable(),
   unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),
   mcpServers: z.array(text).nullable(),
@@ -133,6 +136,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     plainHttp: session.plainHttpList,
     otherPorts: session.otherPortsList,
     choice: session.choice,
+    ...(session.scopes.length > 0 && { scopes: session.scopes }),
     container: inContainer,
     unsealed: session.unsealed,
     mcpServers: session.mcpServers,

@@ -5,6 +5,7 @@ import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { allowedHosts, type AllowedHosts } from '../../shared/resolve/admitted_host.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { AllowList, Egress } from '../../shared/model/egress.ts';
 import type { LiveSession, PlainHttp, ServedServer } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
@@ -45,6 +46,8 @@ interface SessionFacts {
   readonly selfTest: boolean;
   /** Null: it has chosen no account. */
   readonly choice: AccountChoice | null;
+  /** What it does less with some secrets; absent: nothing. */
+  readonly scopes?: readonly SecretScope[];
   readonly unsealed: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use; null: every one. */
   readonly mcpServers: readonly string[] | null;
@@ -88,6 +91,7 @@ export class Session implements LiveSession {
   readonly plainHttp: PlainHttp | null;
   readonly selfTest: boolean;
   readonly choice: AccountChoice | null;
+  readonly scopes: readonly SecretScope[];
   readonly mcpServers: readonly string[] | null;
   readonly lock: PlanLockPayload | null;
   readonly login: CapturedLogin | null;
@@ -139,6 +143,7 @@ export class Session implements LiveSession {
           };
     this.selfTest = facts.selfTest;
     this.choice = facts.choice;
+    this.scopes = facts.scopes ?? [];
     this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
     this.login = facts.login ?? null;

@@ -105,6 +105,12 @@ async function expectDead(session: Session, token: string, reason: string, chang
   expect(existsSync(join(session.directory, 'ca.key'))).toBe(false);
 }
 
+/** The facts of a session as this sidecar signs them. */
+const signFacts = (facts: object): Promise<string> =>
+  new CompactSign(new TextEncoder().encode(JSON.stringify(facts)))
+    .setProtectedHeader({ alg: 'EdDSA', typ: 'svc-session+jws' })
+    .sign(identity.signingKey);
+
 /** Changes the signed text, and leaves its signature. */
 function changeSigned(session: Session, edit: (facts: Record<string, unknown>) => object): void {
   const [head = '', payload = '', signature = ''] = readFileSync(fileOf(session), 'utf8').split('.');
@@ -198,6 +204,13 @@ describe('a session that is restored', () => {
     const { session, token } = await openSession(runOf(), { choice });
     const { sessions } = await nextRun();
     expect(sessions.authenticate(session.id, token)?.choice).toEqual(choice);
+  });
+
+  it('does not do more with a secret that it narrows', async () => {
+    const scopes = [{ path: 'ci/github', narrowing: { repositories: ['website'] } }];
+    const { session } = await openSession(runOf(), { scopes });
+    const { sessions } = await nextRun();
+    expect(sessions.get(session.id)?.scopes).toEqual(scopes);
   });
 
   it('is restored again and again, and its file has no token', async () => {
@@ -314,6 +327,15 @@ describe('stays dead:', () => {
     const payload = Buffer.from(readFileSync(fileOf(session), 'utf8').split('.')[1] ?? '', 'base64url');
     const signer = new CompactSign(payload).setProtectedHeader({ alg: 'EdDSA', typ: 'svc-plan-lock+jws' });
     writeFileSync(fileOf(session), await signer.sign(identity.signingKey));
+    await expectDead(session, token, 'session_file_foreign');
+  });
+
+  it('a session whose narrowed secrets this version cannot read: without them, it would be given more', async () => {
+    const { session, token } = await openSession(runOf());
+    const [, payload = ''] = readFileSync(fileOf(session), 'utf8').split('.');
+    const facts = anyRecord.parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+    const scopes = [{ path: 'ci/github', narrowing: { branches: ['main'] } }];
+    writeFileSync(fileOf(session), await signFacts({ ...facts, scopes }));
     await expectDead(session, token, 'session_file_foreign');
   });
 

@@ -137,6 +137,7 @@ export class SessionKeeper {
     if (ca === null) return err('session_ca_unusable');
     const session = new Session({
       ...saved,
+      scopes: saved.scopes ?? [],
       id: sessionId,
       directory,
       ca,

@@ -3,6 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '../../shared/wire/ids.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import type { Clock } from '../../shared/model/clock.ts';
@@ -56,6 +57,7 @@ export interface NewSession {
   readonly selfTest?: boolean;
   /** Which account it uses where a host has several; null: the request alone decides. */
   readonly choice?: AccountChoice | null;
+  readonly scopes?: readonly SecretScope[];
   readonly unsealed?: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use; null: every one. */
   readonly mcpServers?: readonly string[] | null;
@@ -158,7 +160,7 @@ export class Sessions {
     const id = newId('ses', randomBytes(16), now);
     const { name, owner = null, sandbox = null, allowList = null } = wanted;
     const { plainHttp = null, otherPorts = null } = wanted;
-    const { unsealed = [], mcpServers = [], lock = null, selfTest = false, choice = null } = wanted;
+    const { unsealed = [], mcpServers = [], lock = null, selfTest = false, choice = null, scopes = [] } = wanted;
     const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -182,6 +184,7 @@ export class Sessions {
         otherPorts,
         selfTest,
         choice,
+        scopes,
         unsealed,
         mcpServers,
         lock,

@@ -11,6 +11,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy } from '../../shared/resolve/resolve.ts';
 import type { OperationRunner, RunResult } from '../connector/operation_runner.ts';
+import type { SessionScopes } from '../ports.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
 import type { AuditMismatch } from '../control/audit_witness.ts';
 import { channelFailure, type ChannelFailure } from '../control/channel_failure.ts';
@@ -77,6 +78,11 @@ export class LocalApiBench {
   bindings: readonly HostBinding[] = [];
   policyVersion = 7;
   isStored = true;
+  /** What a session that narrows its secrets is given. */
+  scopedSources: SessionScopes['of'] = () => ({
+    resolve: () => err(refusal('credential_unavailable', 'it cannot be narrowed')),
+    isStored: () => this.isStored,
+  });
   /** No chain was rolled back, unless a test sets it. */
   readonly witness: LocalApiOptions['witness'] & { mismatches: AuditMismatch[] } = {
     heads: [],
@@ -187,6 +193,7 @@ export class LocalApiBench {
         waitForChange: (version, _timeoutMs, signal) => this.#waitForChange(version, signal),
       },
       credentials: { isStored: () => this.isStored },
+      scopes: { of: (sessionId) => this.scopedSources(sessionId) },
       audit: {
         get accepting() {
           return sink.accepting;

@@ -13,6 +13,8 @@ const current = channelSchemas();
 
 /** What a neighbour of the previous version refuses, and why it may. Another difference breaks it. */
 const NEW_TO_AN_OLDER_CONTROL_PLANE: Readonly<Record<string, readonly RegExp[]>> = {
+  // It refuses the call, which is for one session alone: that session does not start (decision 0119).
+  credentialsRequest: [/^\.credentials\[\]\.narrowing: is a field that is not read$/],
   // It refuses such an event by itself, and takes the others of the call; the sidecar keeps it in rejected.jsonl.
   auditEvent: [/^\.type: the value "[a-z_.]+" is not read$/, /^\.data\.svc\.[a-z_.]+: is a field that is not read$/],
 };

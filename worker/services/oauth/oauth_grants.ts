@@ -36,6 +36,8 @@ export interface Tokens {
   readonly expiresIn: number | null;
   /** Of an exchange (RFC 8693 section 2.2.1). */
   readonly issuedTokenType?: string;
+  /** What the provider says that the token is for, if it does (RFC 6749 section 5.1). */
+  readonly scopes?: readonly string[];
 }
 
 /**
@@ -260,6 +262,7 @@ function tokensOf(
       refreshToken: tokens.refresh_token === undefined ? null : new Secret(tokens.refresh_token),
       expiresIn: tokens.expires_in ?? null,
       ...(typeof issuedTokenType === 'string' && { issuedTokenType }),
+      ...(tokens.scope !== undefined && { scopes: tokens.scope.split(' ').filter((each) => each !== '') }),
     };
   });
 }

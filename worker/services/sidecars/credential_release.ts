@@ -27,16 +27,23 @@ import type { SidecarCaller } from './sidecar_calls.ts';
 import { importReceivingKey, sealTo } from './sidecar_keys.ts';
 import { findSharedSecret } from '../sharing/shared_bindings.ts';
 import { type CurrentValue, currentCredential, currentValue } from '../sources/minted_value.ts';
+import { narrowedCredential } from '../sources/narrowed_value.ts';
 import { credentialVersion } from './snapshot.ts';
 import { errorCode } from '../../../shared/model/error_code.ts';
 
 type Released = CredentialsPayload['credentials'][number];
-type CredentialRef = CredentialsRequest['credentials'][number];
+type AskedCredential = CredentialsRequest['credentials'][number];
+type CredentialRef = Pick<AskedCredential, 'owner' | 'path'>;
 
 /** A reference with its result: a value encrypted to the sidecar, nothing, or an error. */
 interface Found {
   readonly ref: CredentialRef;
-  readonly stored: { readonly row: Place; readonly sealed: string; readonly expiresAt: string | null } | null;
+  readonly stored: {
+    readonly row: Place;
+    readonly sealed: string;
+    readonly expiresAt: string | null;
+    readonly narrowed?: true;
+  } | null;
   readonly unavailable?: Unavailable;
 }
 /** Where a value is to the sidecar. A shared one is another person's. */
@@ -57,8 +64,11 @@ export async function releaseCredentials(
   return answer(context, caller, { requestId: request.request_id, found, about: {} });
 }
 
-async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
+async function find(context: ServiceContext, caller: SidecarCaller, asked: AskedCredential): Promise<Found> {
+  const ref: CredentialRef = { owner: asked.owner, path: asked.path };
   if (isOutOfReach(caller, ref)) return { ref, stored: null };
+  if (asked.narrowing !== undefined && isNeverNarrowed(ref))
+    return { ref, stored: null, unavailable: notNarrowed(ref) };
   const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
   if (parseSharedPath(ref.path) !== null) return findOfShare(context, caller, place, ref);
   const connector = isReservedVaultPath(ref.path) ? (await listConnectorsAt(context.database, place))[0] : undefined;
@@ -68,7 +78,10 @@ async function find(context: ServiceContext, caller: SidecarCaller, ref: Credent
   // What is stored there is the connector's whole bundle, with its refresh token.
   const row = connectorOfVaultPath(ref.path) !== null ? null : await findReferredSecret(context.database, place);
   if (row === null) return { ref, stored: null };
-  return encryptValue(caller, row, ref, await currentCredential(context, row));
+  const { narrowing } = asked;
+  if (narrowing === undefined) return encryptValue(caller, row, ref, await currentCredential(context, row));
+  const found = await encryptValue(caller, row, ref, await narrowedCredential(context, row, narrowing));
+  return found.stored === null ? found : { ...found, stored: { ...found.stored, narrowed: true } };
 }
 
 /** The credential of a binding that a colleague shares. A failure names neither the colleague's path nor the provider. */
@@ -86,6 +99,16 @@ async function findOfShare(
   return encryptValue(caller, { ...row, ...place, sharedBy: row.ownerId }, ref, told);
 }
 
+/** What no source mints: the credential of a connector or a server, and what a colleague shares. */
+function isNeverNarrowed({ path }: CredentialRef): boolean {
+  return parseSharedPath(path) !== null || isReservedVaultPath(path);
+}
+
+function notNarrowed(ref: CredentialRef): Unavailable {
+  const message = `${formatVaultReference(ref.path)} cannot be narrowed: no source of yours mints it`;
+  return { ...ref, reason: 'credential_unavailable', message };
+}
+
 /** The sidecar of a service account may be given nothing of the enterprise's. */
 function isOutOfReach({ ownOnly }: SidecarCaller, { owner }: CredentialRef): boolean {
   return ownOnly && owner === 'enterprise';
@@ -95,7 +118,12 @@ function isOutOfReach({ ownOnly }: SidecarCaller, { owner }: CredentialRef): boo
  * A problem with one credential does not block the others. A database failure concerns no single one and fails the
  * call.
  */
-async function isolateFailure(context: ServiceContext, ref: CredentialRef, finding: Promise<Found>): Promise<Found> {
+async function isolateFailure(
+  context: ServiceContext,
+  { owner, path }: AskedCredential,
+  finding: Promise<Found>,
+): Promise<Found> {
+  const ref: CredentialRef = { owner, path };
   try {
     return await finding;
   } catch (error) {
@@ -195,7 +223,10 @@ async function answer(
     sidecar_id: caller.sidecarId,
     request_id: requestId,
     expires_at: new Date(context.clock.now() + CREDENTIALS_REPLY_SECONDS * 1000).toISOString(),
-    credentials: released.map(({ row, sealed, expiresAt }) => toReleased(row, sealed, expiresAt)),
+    credentials: released.map(({ row, sealed, expiresAt, narrowed }) => ({
+      ...toReleased(row, sealed, expiresAt),
+      ...(narrowed && { narrowed }),
+    })),
     missing: found
       .filter(({ stored, unavailable }) => stored === null && unavailable === undefined)
       .map(({ ref }) => ref),
@@ -204,7 +235,8 @@ async function answer(
   return ok(await context.controlPlane.sign(CREDENTIALS_TYP, payload));
 }
 
-function withoutRepeats(refs: readonly CredentialRef[]): CredentialRef[] {
+/** One value for each reference in a reply: the last one that was asked for. */
+function withoutRepeats(refs: readonly AskedCredential[]): AskedCredential[] {
   return [...new Map(refs.map((ref) => [`${ref.owner} ${ref.path}`, ref])).values()];
 }
 

@@ -105,8 +105,8 @@ async function renew(
     : await recordFailure(context, read, minted.error);
   if (!stored) return 'wait';
   if (!minted.ok) return usable === null ? err(unavailable(read, minted.error.message)) : ok(usable);
-  const { value: secret, expiresAtMs, ...more } = minted.value;
-  return ok({ secret, ...more, expiresAt: new Date(expiresAtMs).toISOString() });
+  const { value: secret, expiresAtMs, signedAs } = minted.value;
+  return ok({ secret, ...(signedAs && { signedAs }), expiresAt: new Date(expiresAtMs).toISOString() });
 }
 
 /** The longest life of a minted value. A provider that says more is asked again. */
@@ -115,8 +115,11 @@ export const LONGEST_MS = 24 * 3_600_000;
 const SHORTEST_MS = 5_000;
 
 /** Mints a value now, whatever is held. */
-export async function mint(context: ServiceContext, read: SourcedSecret): Promise<Result<Minted, MintFailure>> {
-  const source = sourceOf(read.source);
+export async function mint(
+  context: ServiceContext,
+  read: SourcedSecret,
+  source = sourceOf(read.source),
+): Promise<Result<Minted, MintFailure>> {
   const key = await openSourceKey(context, read);
   const nowMs = context.clock.now();
   const minted = await configured(source).mint({ key, outbound: context.outbound, nowMs });
@@ -187,8 +190,7 @@ async function change(context: ServiceContext, read: SourcedSecret, { set, event
 /** The longest description in the audit log. */
 const MAX_DESCRIPTION = 500;
 
-export function mintedForOf({ source: row }: SourcedSecret): string {
-  const source = sourceOf(row);
+export function mintedForOf({ source: row }: SourcedSecret, source = sourceOf(row)): string {
   const text = configured(source).describe();
   return text.length <= MAX_DESCRIPTION ? text : `${text.slice(0, MAX_DESCRIPTION)}…`;
 }
@@ -239,7 +241,7 @@ async function openSealed(context: ServiceContext, place: SealPlace, sealed: str
   throw Object.assign(new Error(`the vault cannot open ${place.path}`), { code: 'vault_entry_damaged' });
 }
 
-function unavailable({ secret: { path } }: SourcedSecret, why: string): ApiError {
+export function unavailable({ secret: { path } }: SourcedSecret, why: string): ApiError {
   const reference = formatVaultReference(path);
   const message = `the source of ${reference} gives no value: ${why}; try it with "svc secret source test ${path}"`;
   return apiError('credential_unavailable', message, { ref: reference });
@@ -256,7 +258,7 @@ function isEmpty(secret: Secret): boolean {
   return secret.reveal() === '';
 }
 
-function changedError({ path }: Pick<SecretRow, 'path'>): ApiError {
+export function changedError({ path }: Pick<SecretRow, 'path'>): ApiError {
   const reference = formatVaultReference(path);
   return apiError('credential_unavailable', `${reference} was changed or deleted just now: try again`, {
     ref: reference,

@@ -19,6 +19,8 @@ export interface Minted {
   readonly signedAs?: SignedAs;
   /** Milliseconds since the epoch, by this machine's clock. */
   readonly expiresAtMs: number;
+  /** Of an OAuth token, if the provider says it. */
+  readonly grantedScopes?: readonly string[];
 }
 
 /** Why there is none. The message never contains a key, an assertion or a value, and no text of the provider but a code. */

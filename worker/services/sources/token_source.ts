@@ -11,8 +11,9 @@ export const ASSERTION_SECONDS = 300;
 /** Turns the reply of a token endpoint into a value. Its end counts from before the request, so that it is never too late. */
 export function mintedOf(granted: Result<Tokens, GrantFailure>, askedAtMs: number): Result<Minted, MintFailure> {
   if (!granted.ok) return err({ reason: 'failed', message: withAdvice(granted.error) });
-  const { accessToken, expiresIn } = granted.value;
-  return ok({ value: accessToken, expiresAtMs: askedAtMs + (expiresIn ?? UNTOLD_SECONDS) * 1000 });
+  const { accessToken, expiresIn, scopes } = granted.value;
+  const expiresAtMs = askedAtMs + (expiresIn ?? UNTOLD_SECONDS) * 1000;
+  return ok({ value: accessToken, expiresAtMs, ...(scopes && { grantedScopes: scopes }) });
 }
 
 const ADVICE: Readonly<Record<string, string>> = {
