@@ -1,4 +1,4 @@
-import { and, count, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, count, eq, gt, inArray, isNull, or, type SQL, sql } from 'drizzle-orm';
 import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core';
 import type { Database, Statement } from '../database.ts';
 import { type MemberRow, changeMember, signOutUsers } from '../members.ts';
@@ -75,12 +75,18 @@ export async function countDeparting(
     connectors: await owned(connectors),
     mcp_servers: await owned(mcpServers),
     tokens: await live(personalTokens),
-    sidecars: await live(sidecars),
+    sidecars: await counted(sidecars, and(inArray(sidecars.userId, userIds), hasNotEnded(nowSeconds))),
     sign_ins: (await counted(browserSessions, browsers)) + (await live(tokenFamilies)),
     mcp_clients: await live(mcpConnections),
     shares: await owned(shares),
     groups: await counted(groupMembers, inArray(groupMembers.userId, userIds)),
   };
+}
+
+/** The sidecar of a job ends by itself. */
+function hasNotEnded(nowSeconds: number): SQL | undefined {
+  const now = new Date(nowSeconds * 1000).toISOString();
+  return and(isNull(sidecars.revokedAt), or(isNull(sidecars.expiresAt), gt(sidecars.expiresAt, now)));
 }
 
 type Revocable = SQLiteTable & { readonly userId: SQLiteColumn; readonly revokedAt: SQLiteColumn };

@@ -7,6 +7,7 @@ import { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import { err, ok } from '../../../shared/model/result.ts';
 import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../../../shared/wire/channel.ts';
+import { deletionReply } from '../../../shared/wire/enterprise.ts';
 import { errorBody } from '../../../shared/wire/errors.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { joinReply, serviceAccountRecord, serviceAccountsPage } from '../../../shared/wire/service_accounts.ts';
@@ -108,6 +109,8 @@ async function events(type: string) {
   return (await parseReply(auditEventsPage, owner.call('GET', `/v1/audit-events?type=${type}`))).items;
 }
 
+const sidecarsThatLeave = async () =>
+  (await parseReply(deletionReply, owner.call('GET', '/v1/enterprise/deletion'))).sidecars;
 const endOf = async (minutes: number) => (await parseReply(joinReply, join(await signed(), { minutes }))).expires_at;
 
 function sharedSecret(secret: string): string {
@@ -152,6 +155,14 @@ describe('a job with a token of the issuer', () => {
     expect([bytes.includes(token), bytes.includes(token.split('.')[2] ?? '')]).toEqual([false, false]);
     control.clock.ms = Date.parse(reply.expires_at);
     expect(await outcome(sidecar.call('GET', '/v1/sidecar/snapshot'))).toBe('sidecar_revoked');
+  });
+
+  it('is counted as what goes with the enterprise only until it ends', async () => {
+    const before = await sidecarsThatLeave();
+    const end = await endOf(5);
+    expect(await sidecarsThatLeave()).toBe(before + 1);
+    control.clock.ms = Date.parse(end);
+    expect(await sidecarsThatLeave()).toBe(before);
   });
 
   it('ends its sidecar itself', async () => {
