@@ -65,7 +65,9 @@ type Hints = Readonly<Record<string, fc.Arbitrary<unknown>>>;
 export function readDocument(text: string, hints: Hints): readonly DescribedOperation[] {
   const document = documentObject.parse(JSON.parse(text));
   const reader = new SchemaReader(document.components.schemas, hints);
-  return Object.entries(document.paths).flatMap(([path, methods]) =>
+  // Directories send and get another media type; worker/scim/scim.test.ts fuzzes their endpoints.
+  const described = Object.entries(document.paths).filter(([path]) => !path.startsWith('/scim/'));
+  return described.flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       method: method.toUpperCase(),
       path,
