@@ -1,5 +1,6 @@
 import type { Mutation } from './mutation.ts';
 import { ACCOUNT_MUTATIONS } from './mutations/accounts.ts';
+import { ACTIVITY_MUTATIONS } from './mutations/activity.ts';
 import { AGENT_MUTATIONS } from './mutations/agents.ts';
 import { VIEW_MUTATIONS } from './mutations/approval_views.ts';
 import { AUDIT_MUTATIONS } from './mutations/audit.ts';
@@ -1247,6 +1248,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...MCP_CLIENT_MUTATIONS,
   ...MCP_RULE_MUTATIONS,
   ...MARKETPLACE_MUTATIONS,
+  ...ACTIVITY_MUTATIONS,
   ...AGENT_MUTATIONS,
   ...LOGIN_MUTATIONS,
   ...AUDIT_MUTATIONS,

@@ -36,7 +36,8 @@ export function start(element) {
     setTimeout(() => void refresh(), SETTLE_MS);
   });
   const ticking = setInterval(() => {
-    if (!state.isPaused()) refreshTimes(element);
+    if (state.isPaused()) return;
+    for (const part of parts) refreshTimes(document.getElementById(part) ?? element);
   }, TICK_MS);
   addEventListener(
     'pagehide',

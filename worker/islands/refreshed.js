@@ -19,14 +19,14 @@ export function fetchDocument(url) {
 
 /**
  * Replaces the part with this id with that of another document. If the new part has a row with the `data-key` of the focused
- * row, the focused row itself is kept, so that nothing moves under the user's hand. The event `svc:shown` starts its islands.
+ * row, the focused row itself is kept, so that nothing moves under the user's hand. An equal part stays as it is. The event `svc:shown` starts its islands.
  * @param {Document} fresh
  * @param {string} id
  */
 export function replacePart(fresh, id) {
   const ours = document.getElementById(id);
   const theirs = fresh.getElementById(id);
-  if (ours === null || theirs === null) return;
+  if (ours === null || theirs === null || ours.isEqualNode(theirs)) return;
   for (const row of theirs.querySelectorAll('[data-key]')) {
     const same = ours.querySelector(rowSelector(row));
     if (same !== null && same.contains(document.activeElement)) keepFocus(same, row);

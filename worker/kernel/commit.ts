@@ -2,6 +2,7 @@ import { type ChainedEvent, chainEvents, type ChainHead, EMPTY_CHAIN } from '../
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { countMinutes } from '../../shared/report/request_minutes.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import {
   appendEvents,
@@ -13,6 +14,7 @@ import {
   findLast,
   type NewAuditEventRow,
 } from '../store/audit/audit_events.ts';
+import { addRequestMinutes } from '../store/audit/request_minutes.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { hasSuspended, whileActive } from '../store/active_users.ts';
 import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
@@ -158,7 +160,10 @@ async function auditStatements(
   const moved = { ...begun.head, ...after };
   const seal = state === 'intact' ? await sealHead(context.vault, moved) : BROKEN_SEAL;
   const appended = appendEvents(context.database, { ...chain, receivedAt, rows }, { ...moved, seal });
-  return { statements: [...begun.statements, ...appended], after };
+  const nowMs = Date.parse(receivedAt);
+  const minutes = countMinutes(complete, nowMs);
+  const counted = addRequestMinutes(context.database, chain.enterpriseId, minutes, Math.floor(nowMs / 60_000));
+  return { statements: [...begun.statements, ...appended, ...counted], after };
 }
 
 function brokenHeadEvent({ writer, sequence, hash }: AuditHeadRow): AuditDraft {

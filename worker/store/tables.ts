@@ -180,6 +180,18 @@ export const auditEvents = sqliteTable('audit_events', {
   hash: text('hash').notNull(),
 });
 
+/** The requests of each minute of the last day. Derived from events, so that a page need not count them. */
+export const requestMinutes = sqliteTable(
+  'request_minutes',
+  {
+    enterpriseId: text('enterprise_id').notNull(),
+    minute: integer('minute').notNull(),
+    decision: text('decision', { enum: ['added', 'connector', 'passed', 'refused'] }).notNull(),
+    requests: integer('requests').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.enterpriseId, table.minute, table.decision] })],
+);
+
 export const auditHeads = sqliteTable('audit_heads', {
   writer: text('writer').primaryKey(),
   enterpriseId: text('enterprise_id').notNull(),

@@ -9,6 +9,7 @@ import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
+import { activeAgentsPanel, activityChart, newestWay, topHostsPanel } from './activity.ts';
 import { eventTable } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
@@ -18,36 +19,52 @@ const AWAY_MS = 3 * 60_000;
 
 /** The first page: next steps, recent decisions and connected sidecars. */
 export function overviewPage(overview: Overview, nowMs: number): Page {
-  const { user, enterprise, pendingApprovals, handedOut, recent } = overview;
+  const { user, enterprise, pendingApprovals, handedOut, recent, activity, nameOf } = overview;
   const content = html`${pageHeader({
       title: 'Overview',
       lead: html`Signed in as ${user.display_name}, ${user.role} of ${enterprise.name}`,
-      actions: html`<a class="button" href="/report">What is sealed</a>
-        <a class="button" href="/bindings">Explain a request</a>
-        <a class="button primary" href="/secrets/new">Store a secret</a>`,
+      actions: html`<a class="button" href="/bindings">Explain a request</a>
+        <a class="button" href="/secrets/new">Store a secret</a>
+        <a class="button primary" href="/services">Connect a service</a>`,
     })}
     <div class="stack page-part" id="standing">
       ${tiles(overview)} ${isSetUp(overview) ? '' : firstSteps(overview)}
       ${pendingApprovals > 0 ? approvalsHint(pendingApprovals) : ''} ${handedOut > 0 ? unsealedHint(handedOut) : ''}
     </div>
+    <section class="panel flush" aria-labelledby="activity-title">
+      <div class="panel-head">
+        <h2 id="activity-title">Activity</h2>
+        <span class="live"><span data-live-of="recent" role="status">As of now</span></span>
+      </div>
+      <div id="way">${newestWay(activity.newest, nameOf)}</div>
+      <div id="activity">${activityChart(activity)}</div>
+    </section>
+    <div class="columns page-part" id="busy">
+      ${activity.newest === null ? '' : html`${activeAgentsPanel(activity, nameOf, nowMs)} ${topHostsPanel(activity)}`}
+    </div>
     <section class="panel flush" aria-labelledby="recent-title">
       <div class="panel-head">
         <h2 id="recent-title">Recent decisions</h2>
-        <span class="live"><span data-live-of="recent" role="status">As of now</span></span>
         <a href="/audit">All of the audit log</a>
       </div>
-      <div id="recent" data-island="live-list" data-stream="/v1/audit-events/stream" data-also="standing sidecars">
-        ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs, overview.nameOf)}
+      <div
+        id="recent"
+        data-island="live-list"
+        data-stream="/v1/audit-events/stream"
+        data-also="standing way activity busy sidecars"
+      >
+        ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs, nameOf)}
       </div>
     </section>
     ${sidecarPanel(overview.sidecarList, nowMs)}`;
   return layout('Overview', content);
 }
 
-function tiles({ secrets, bindings, sidecars, pendingApprovals }: Overview): Html {
+function tiles({ secrets, bindings, sidecars, pendingApprovals, handedOut }: Overview): Html {
   const all = [
     { count: secrets, words: secrets === 1 ? 'secret' : 'secrets', path: '/secrets' },
     { count: bindings, words: bindings === 1 ? 'host binding' : 'host bindings', path: '/bindings' },
+    { count: handedOut, words: handedOut === 1 ? 'credential exposed' : 'credentials exposed', path: '/report' },
     { count: pendingApprovals, words: 'waiting for approval', path: '/approvals' },
     { count: sidecars, words: sidecars === 1 ? 'sidecar' : 'sidecars', path: '#sidecars' },
   ];

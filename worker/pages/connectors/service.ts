@@ -91,7 +91,7 @@ function connectedPanel(view: ServiceView): Html {
 
 function tryCommand(command: string): Html {
   return html`<div class="stack">
-    <p>Or let a program call it:</p>
+    <p>Let a program call it:</p>
     ${codeBlock(`svc run -- ${command}`)}
   </div>`;
 }

@@ -2,6 +2,7 @@ import { countHostBindings } from '../../store/host_bindings.ts';
 import { countSecrets } from '../../store/secrets.ts';
 import { countLiveSidecars } from '../../store/sidecars.ts';
 import { describeEnterprise, describeUser } from '../people/account.ts';
+import { describeActivity, idsOfActivity } from './activity.ts';
 import { countWaiting } from '../approvals/approvals.ts';
 import { describeNames, idsIn } from './names.ts';
 import { listAuditPage } from './audit_log.ts';
@@ -17,11 +18,11 @@ const MOST_SIDECARS = 100;
 export async function describeOverview(context: ServiceContext, caller: Caller) {
   const owners = visibleOwners(caller);
   const recent = await listAuditPage(context, caller, { limit: RECENT });
-  const requests = await listAuditPage(context, caller, { limit: 1, type: 'sandbox.proxy.,connector.proxy.' });
+  const activity = await describeActivity(context, caller);
   const sidecars = await listSidecarPage(context, caller, { limit: MOST_SIDECARS });
   const events = recent.ok ? recent.value.items : [];
   return {
-    nameOf: await describeNames(context, caller, events.flatMap(idsIn)),
+    nameOf: await describeNames(context, caller, [...events.flatMap(idsIn), ...idsOfActivity(activity)]),
     user: await describeUser(context, caller),
     enterprise: await describeEnterprise(context, caller),
     secrets: await countSecrets(context.database, owners),
@@ -30,7 +31,8 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
     sidecarList: sidecars.ok ? sidecars.value.items.filter((sidecar) => sidecar.revoked_at === null) : [],
     pendingApprovals: await countWaiting(context, caller),
     handedOut: await countHandedOut(context, caller),
-    hasRequests: requests.ok && requests.value.items.length > 0,
+    activity,
+    hasRequests: activity.newest !== null,
     recent: events,
   };
 }

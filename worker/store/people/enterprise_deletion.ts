@@ -15,6 +15,7 @@ import {
   invitations,
   mcpRules,
   people,
+  requestMinutes,
   samlAnswers,
   scimTokens,
   serviceAccounts,
@@ -63,6 +64,7 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
     read.delete(enterpriseSaml).where(eq(enterpriseSaml.enterpriseId, id)),
     read.delete(samlAnswers).where(eq(samlAnswers.enterpriseId, id)),
     read.delete(mcpRules).where(eq(mcpRules.enterpriseId, id)),
+    read.delete(requestMinutes).where(eq(requestMinutes.enterpriseId, id)),
     read.delete(enterpriseDomains).where(eq(enterpriseDomains.enterpriseId, id)),
     read.delete(identities).where(eq(identities.vouchedBy, id)),
     read
