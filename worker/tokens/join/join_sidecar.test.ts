@@ -161,7 +161,7 @@ describe('a job with a token of the issuer', () => {
     const before = await sidecarsThatLeave();
     const end = await endOf(5);
     expect(await sidecarsThatLeave()).toBe(before + 1);
-    control.clock.ms = Date.parse(end);
+    control.clock.ms = Date.parse(end) + 1000;
     expect(await sidecarsThatLeave()).toBe(before);
   });
 
