@@ -46,6 +46,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'cli/connectors/openapi_operations.ts': [1, 'a text is cut between characters'],
   'sandbox/image/mcp/event_stream.ts': [1, 'a byte order mark is no part of a stream'],
   'sandbox/launch/mount_policy.ts': [1, 'what a path can hold'],
+  'sandbox/seatbelt/profile_text.ts': [1, 'what the name of a path in a profile can hold'],
   'worker/services/connectors/connector_call.ts': [1, 'what can be written into a header'],
   'worker/services/audit/event_intake.ts': [1, 'a text is cut between characters'],
   'worker/services/mcp/served/open_server.ts': [1, 'what can be written into a header'],

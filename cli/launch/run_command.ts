@@ -55,7 +55,7 @@ export function withSessionOptions(command: Command): Command {
     .option(SCOPE_OPTION, SCOPE_TEXT, collectValue)
     .option(
       '--sandbox',
-      'run it in a sandbox: its folder, its programs, and no network but the proxy (Linux, bubblewrap)',
+      'run it in a sandbox: its folder, its programs, and no network but the proxy (Linux: bubblewrap; macOS: not tried)',
     )
     .option('--sandbox-read <path>', 'also show this path in the sandbox, read-only (repeatable)', collectValue)
     .option('--sandbox-write <path>', 'also show this path in the sandbox, writable (repeatable)', collectValue)

@@ -198,13 +198,18 @@ async function openBox(call: Call<RunOptions>, wanted: RunInSession, egress: Egr
     ]);
   }
   // Loaded on use, so that a run without a sandbox starts faster.
-  const { openHostSandbox } = await import('../sandbox/host_sandbox.ts');
   const typed = (paths: readonly string[] = []): readonly string[] =>
     paths.map((path) => requirePath(resolve(context.workingDirectory, path)));
   const readable = [...typed(options.sandboxRead), ...(wanted.sandbox?.readable ?? [])];
   const writable = [...typed(options.sandboxWrite), ...(wanted.sandbox?.writable ?? [])];
   const agent = wanted.sandbox?.agent ?? null;
-  return openHostSandbox(call, { egress, readable, writable, agent }, wanted);
+  const visible = { egress, readable, writable, agent };
+  if (process.platform === 'darwin') {
+    const { openMacSandbox } = await import('../sandbox/mac_sandbox.ts');
+    return openMacSandbox(call, visible, wanted);
+  }
+  const { openHostSandbox } = await import('../sandbox/host_sandbox.ts');
+  return openHostSandbox(call, visible, wanted);
 }
 
 function isBoxed({ options }: Call<RunOptions>, { sandbox }: RunInSession): boolean {
@@ -230,7 +235,7 @@ function egressOf(call: Call<RunOptions>, wanted: RunInSession): Egress {
   }
   if (egress === 'open') return egress;
   throw new CliError(EXIT.notStarted, `--egress=${egress} needs a sandbox`, [
-    `On Linux: svc run --sandbox --egress=${egress} -- COMMAND`,
+    `Use: svc run --sandbox --egress=${egress} -- COMMAND`,
     'In a container: svc launch --egress=sealed -- COMMAND',
     'A rule for programs that use the proxy, which others can bypass: svc run --allow-only HOST -- COMMAND',
   ]);

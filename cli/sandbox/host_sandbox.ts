@@ -1,12 +1,12 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { identify, isRunning } from '../../machine/process_identity.ts';
+import { identify } from '../../machine/process_identity.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { planSandbox, type SandboxPlan, type SandboxRequest } from '../../sandbox/bubblewrap/plan_sandbox.ts';
 import { readGitIdentity } from '../../sandbox/bubblewrap/git_identity.ts';
 import { ownFiles, SANDBOX_CA, SANDBOX_PORT, startSandbox } from '../../sandbox/bubblewrap/run_sandbox.ts';
-import { CA_FILE, launcherOf, SANDBOXES, sandboxFolderName } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { CA_FILE, isLeft, SANDBOXES, sandboxFolderName } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
 import type { ChildEnd, SignalSource } from '../../sandbox/engine/run_child.ts';
 import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';
@@ -30,7 +30,7 @@ export interface WantedSandbox {
 
 /** The field of `POST /v1/sandbox-proxy/sessions`. */
 export interface HostSandboxField {
-  readonly mode: 'bubblewrap';
+  readonly mode: 'bubblewrap' | 'sandbox-exec';
   readonly egress: Egress;
   readonly folder: string;
 }
@@ -150,12 +150,11 @@ function packageFolderOf(file: string): readonly string[] {
 }
 
 /** The folder that this sandbox alone sees. Those of launchers that have ended are removed. */
-function makeFolder(home: string): { readonly name: string; readonly path: string } {
+export function makeFolder(home: string): { readonly name: string; readonly path: string } {
   const all = join(home, SANDBOXES);
   mkdirSync(all, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(all)) {
-    const launcher = launcherOf(name);
-    if (launcher !== null && !isRunning(launcher)) rmSync(join(all, name), { recursive: true, force: true });
+    if (isLeft(name, identify)) rmSync(join(all, name), { recursive: true, force: true });
   }
   const name = sandboxFolderName(identify(process.pid) ?? { pid: process.pid, started: null });
   const path = join(all, name);
@@ -165,9 +164,9 @@ function makeFolder(home: string): { readonly name: string; readonly path: strin
 }
 
 /** The proxy's URL in the sandbox's own network. */
-function insideUrl(proxyUrl: string): string {
+export function insideUrl(proxyUrl: string, port = SANDBOX_PORT): string {
   const url = new URL(proxyUrl);
-  url.host = `127.0.0.1:${SANDBOX_PORT}`;
+  url.host = `127.0.0.1:${port}`;
   return url.href.replace(/\/$/, '');
 }
 
@@ -176,12 +175,12 @@ const LEADS_OUT =
   /^(SSH_AUTH_SOCK|SSH_AGENT_PID|SSH_ASKPASS|GIT_ASKPASS|GPG_AGENT_INFO|DBUS_.*|XDG_RUNTIME_DIR|DOCKER_.*|CONTAINER_HOST|BUILDKIT_HOST|KUBECONFIG|KRB5CCNAME|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|SESSION_MANAGER|GNOME_KEYRING_.*|VSCODE_.*(IPC|SOCK).*|TMUX|TMUX_PANE|STY|LISTEN_.*|NOTIFY_SOCKET|JOURNAL_STREAM)$/;
 const TEMPORARY = /^(TMPDIR|TMP|TEMP)$/;
 
-export function insideEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
+export function insideEnvironment(env: Readonly<Record<string, string>>, temporary = '/tmp'): Record<string, string> {
   const kept = Object.entries(env).filter(([name]) => !LEADS_OUT.test(name));
-  return Object.fromEntries(kept.map(([name, value]) => [name, TEMPORARY.test(name) ? '/tmp' : value]));
+  return Object.fromEntries(kept.map(([name, value]) => [name, TEMPORARY.test(name) ? temporary : value]));
 }
 
-function valueOrNotStarted<T>(result: Result<T, LaunchProblem>): T {
+export function valueOrNotStarted<T>(result: Result<T, LaunchProblem>): T {
   if (result.ok) return result.value;
   throw new CliError(EXIT.notStarted, result.error.message, result.error.fixes);
 }

@@ -12,6 +12,7 @@ const KERNEL: KernelFacts = {
   apparmorRestricts: '0',
   unprivilegedClone: '1',
   mostUserNamespaces: '15000',
+  release: '6.6.87.2-microsoft-standard-WSL2',
   said: '',
 };
 
@@ -30,13 +31,14 @@ describe('bubblewrap', () => {
   });
 
   it.each([
-    ['another system', { platform: 'darwin' }, 'needs Linux, and this is darwin'],
-    ['another machine', { arch: 'riscv64' }, 'this machine is riscv64'],
-    ['no bubblewrap', { isProgram: () => false }, 'bubblewrap is not installed'],
-  ])('is refused with the nearest way: %s', (_what, change, message) => {
+    ['macOS', { platform: 'darwin' }, 'needs Linux, and this is darwin', 'svc run --sandbox AGENT'],
+    ['another system', { platform: 'freebsd' }, 'needs Linux, and this is freebsd', 'svc launch'],
+    ['another machine', { arch: 'riscv64' }, 'this machine is riscv64', 'svc launch'],
+    ['no bubblewrap', { isProgram: () => false }, 'bubblewrap is not installed', 'svc launch'],
+  ])('is refused with the nearest way: %s', (_what, change, message, fix) => {
     const found = findBubblewrap({ ...MACHINE, ...change });
     expect(found.ok ? '' : found.error.message).toContain(message);
-    expect(found.ok ? [] : found.error.fixes.at(-1)).toContain('svc launch');
+    expect(found.ok ? [] : found.error.fixes.at(-1)).toContain(fix);
   });
 });
 
@@ -44,6 +46,7 @@ describe('why the kernel allows no sandbox', () => {
   it.each([
     ['AppArmor', { apparmorRestricts: '1' }, 'AppArmor', 'docs/guides/sandbox.md'],
     ['root alone may', { unprivilegedClone: '0' }, 'to root alone', 'unprivileged_userns_clone=1'],
+    ['WSL 1', { release: '4.4.0-19041-Microsoft' }, 'WSL 1, which has no namespaces', '--set-version'],
     ['none at all', { mostUserNamespaces: '0' }, 'no user namespaces', 'max_user_namespaces'],
     ['a container', { said: "bwrap: Can't mount proc: Operation not permitted\n" }, ": Can't mount proc", 'seccomp'],
   ])('%s', (_what, change, message, fix) => {

@@ -23,6 +23,7 @@ export interface MachineFacts {
 /** Folders besides those of PATH, which a service's environment may lack. */
 const ALSO = ['/usr/bin', '/usr/local/bin', '/bin'];
 const CONTAINER_INSTEAD = 'In a container instead: svc launch AGENT';
+const MAC_INSTEAD = 'By sandbox-exec instead, which was not tried on a Mac: svc run --sandbox AGENT';
 
 export function machineFacts(path: string): MachineFacts {
   return { platform: process.platform, arch: process.arch, path, isProgram: isExecutable };
@@ -36,10 +37,8 @@ export function findBubblewrap({
   isProgram: may,
 }: MachineFacts): Result<Bubblewrap, LaunchProblem> {
   if (platform !== 'linux') {
-    return err({
-      message: `a sandbox without a container needs Linux, and this is ${platform}`,
-      fixes: [CONTAINER_INSTEAD],
-    });
+    const nearest = platform === 'darwin' ? MAC_INSTEAD : CONTAINER_INSTEAD;
+    return err({ message: `a sandbox of bubblewrap needs Linux, and this is ${platform}`, fixes: [nearest] });
   }
   const machine = FILTERED_MACHINES.find((each) => each === arch);
   if (machine === undefined) {
@@ -64,6 +63,8 @@ export interface KernelFacts {
   readonly apparmorRestricts: string;
   readonly unprivilegedClone: string;
   readonly mostUserNamespaces: string;
+  /** The kernel's release, such as `6.1.0-18-amd64`. */
+  readonly release: string;
   /** What bubblewrap said. */
   readonly said: string;
 }
@@ -74,6 +75,7 @@ export function kernelFacts(said: string): KernelFacts {
     apparmorRestricts: readKernelFile('/proc/sys/kernel/apparmor_restrict_unprivileged_userns'),
     unprivilegedClone: readKernelFile('/proc/sys/kernel/unprivileged_userns_clone'),
     mostUserNamespaces: readKernelFile('/proc/sys/user/max_user_namespaces'),
+    release: readKernelFile('/proc/sys/kernel/osrelease'),
     said,
   };
 }
@@ -81,6 +83,12 @@ export function kernelFacts(said: string): KernelFacts {
 /** Why bubblewrap could make no sandbox, and the nearest way to one. */
 export function whyNoSandbox(facts: KernelFacts): LaunchProblem {
   const isRoot = facts.uid === 0;
+  // `4.4.0-19041-Microsoft`; that of WSL 2 is a Linux kernel, `...-microsoft-standard-WSL2`.
+  if (facts.release.endsWith('-Microsoft')) {
+    return forbidden('this is WSL 1, which has no namespaces', [
+      'Change the distribution to WSL 2: wsl --set-version NAME 2',
+    ]);
+  }
   if (facts.mostUserNamespaces === '0') {
     return forbidden('the kernel allows no user namespaces (user.max_user_namespaces is 0)', [
       'Allow them: sudo sysctl user.max_user_namespaces=15000',

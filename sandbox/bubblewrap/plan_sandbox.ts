@@ -16,7 +16,7 @@ import {
 } from './visible_paths.ts';
 
 /** A path that no sandbox shows, and what it is. */
-interface Guarded {
+export interface Guarded {
   readonly path: string;
   readonly name: string;
 }
@@ -61,7 +61,7 @@ export const ACCESS_FOLDER = `${OWN_FOLDER}/access`;
 
 const NAMESPACES = ['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`);
 
-interface Shown {
+export interface Shown {
   readonly path: string;
   readonly mayWrite: boolean;
 }
@@ -72,19 +72,10 @@ interface Shown {
  * what is hidden.
  */
 export function planSandbox(request: SandboxRequest, files: FileView): Result<SandboxPlan, LaunchProblem> {
-  const project = files.realPath(request.workingDirectory);
-  if (project === null) return err(problem(`the folder ${request.workingDirectory} does not exist`));
-  const home = files.realPath(request.home) ?? request.home;
-  const guarded = listGuarded(request, home, files);
-  const refused = whyNoProject(project, home, guarded);
-  if (refused !== null) return err(refused);
-  const shown = listShown(request, { project, home, guarded }, files);
-  if (!shown.ok) return shown;
-  const exposed = findExposed(shown.value, guarded, request.mountTable);
-  if (exposed !== null) return err(exposed);
-  const writable = shown.value.filter(({ mayWrite }) => mayWrite).map(({ path }) => path);
-  const parts = protectWritable(project, writable, files);
-  const protection = listProtection(parts, shown.value);
+  const visible = chooseVisible(request, files, LINUX_PLACES);
+  if (!visible.ok) return visible;
+  const { project, home, guarded, shown, parts } = visible.value;
+  const protection = listProtection(parts, shown);
   return ok({
     args: [
       ...NAMESPACES,
@@ -95,9 +86,9 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       ...systemArgs(files),
       ...freshArgs(files),
       ...(home === '/' ? [] : ['--tmpfs', home]),
-      ...shown.value.flatMap(bindArgs),
+      ...shown.flatMap(bindArgs),
       ...protection.flatMap(bindArgs),
-      ...hidingArgs(shown.value, guarded, files),
+      ...hidingArgs(shown, guarded, files),
       ...request.own.flatMap(({ source, target }) => ['--ro-bind', source, target]),
       // The root is a file system in memory: writing there would look as if something was kept.
       '--remount-ro',
@@ -105,12 +96,56 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       '--chdir',
       project,
     ],
-    shown: shown.value,
-    mounted: [...new Set([...shown.value, ...protection].map(({ path }) => path))],
-    gitConfig: gitConfigOf(home, shown.value),
+    shown,
+    mounted: [...new Set([...shown, ...protection].map(({ path }) => path))],
+    gitConfig: gitConfigOf(home, shown),
     placeholders: parts.placeholders,
     warnings: parts.warnings,
   });
+}
+
+/** Folders of the system that a sandbox shows, makes anew, and has of its own; absolute, without links. */
+export interface SystemPlaces {
+  readonly system: readonly string[];
+  readonly replaced: readonly string[];
+  readonly shared: readonly string[];
+  /** Secrets of the system; those of the home are the same everywhere. */
+  readonly secrets: readonly string[];
+}
+
+const LINUX_PLACES: SystemPlaces = {
+  system: SYSTEM_FOLDERS,
+  replaced: REPLACED_FOLDERS,
+  shared: SHARED_FOLDERS,
+  secrets: SYSTEM_SECRETS,
+};
+
+/** What of a person's files a sandbox shows, whatever makes it. */
+export interface VisibleFiles extends Ground {
+  /** A parent before what is in it. */
+  readonly shown: readonly Shown[];
+  /** What of it is read-only. */
+  readonly parts: ProtectedProject;
+}
+
+/** Decides what is visible besides the system (decision 0123); refuses a folder that would show what is guarded. */
+export function chooseVisible(
+  request: SandboxRequest,
+  files: FileView,
+  places: SystemPlaces,
+): Result<VisibleFiles, LaunchProblem> {
+  const project = files.realPath(request.workingDirectory);
+  if (project === null) return err(problem(`the folder ${request.workingDirectory} does not exist`));
+  const home = files.realPath(request.home) ?? request.home;
+  const guarded = listGuarded(request, home, files, places.secrets);
+  const refused = whyNoProject(project, { home, guarded, places });
+  if (refused !== null) return err(refused);
+  const shown = listShown(request, { project, home, guarded }, files, places);
+  if (!shown.ok) return shown;
+  const exposed = findExposed(shown.value, guarded, request.mountTable);
+  if (exposed !== null) return err(exposed);
+  const writable = shown.value.filter(({ mayWrite }) => mayWrite).map(({ path }) => path);
+  return ok({ project, home, guarded, shown: shown.value, parts: protectWritable(project, writable, files) });
 }
 
 function gitConfigOf(home: string, shown: readonly Shown[]): string | null {
@@ -139,11 +174,12 @@ export function listGuarded(
   { guarded, agent }: Pick<SandboxRequest, 'guarded' | 'agent'>,
   home: string,
   files: FileView,
+  systemSecrets: readonly string[] = SYSTEM_SECRETS,
 ): readonly Guarded[] {
   const all = [
     ...guarded,
     ...homeSecrets(home, agent).map((path) => ({ path, name: 'keys and logins of other programs' })),
-    ...SYSTEM_SECRETS.map((path) => ({ path, name: 'secrets of the system' })),
+    ...systemSecrets.map((path) => ({ path, name: 'secrets of the system' })),
   ];
   return all.flatMap(({ path, name }) => {
     const real = files.realPath(path);
@@ -158,15 +194,18 @@ export function listGuarded(
 }
 
 /** Why nobody should work in this folder with a sandbox; null if it is a project's. */
-function whyNoProject(project: string, home: string, guarded: readonly Guarded[]): LaunchProblem | null {
+function whyNoProject(
+  project: string,
+  { home, guarded, places }: Pick<Ground, 'home' | 'guarded'> & { readonly places: SystemPlaces },
+): LaunchProblem | null {
   const inside = guarded.find(({ path }) => isAtOrBelow(project, path));
   if (inside !== undefined) return problem(`the working directory ${project} lies in ${inside.name} (${inside.path})`);
   if (project === '/' || isAtOrBelow(home, project)) {
     const what = project === home ? 'your home' : 'a folder above your home';
     return problem(`the working directory ${project} is ${what}, all of which the sandbox would show`);
   }
-  const closed = [...SYSTEM_FOLDERS, ...REPLACED_FOLDERS, ...SHARED_FOLDERS].find((path) => isAtOrBelow(path, project));
-  const closedInside = ['/etc', ...REPLACED_FOLDERS].find((path) => isAtOrBelow(project, path));
+  const closed = [...places.system, ...places.replaced, ...places.shared].find((path) => isAtOrBelow(path, project));
+  const closedInside = ['/etc', ...places.replaced].find((path) => isAtOrBelow(project, path));
   const folder = closed ?? closedInside;
   return folder === undefined ? null : problem(`the working directory ${project} is part of the system (${folder})`);
 }
@@ -186,6 +225,7 @@ function listShown(
   request: SandboxRequest,
   { project, home, guarded }: Ground,
   files: FileView,
+  places: SystemPlaces,
 ): Result<readonly Shown[], LaunchProblem> {
   const shown: Shown[] = [{ path: project, mayWrite: true }];
   const asked = [
@@ -195,29 +235,30 @@ function listShown(
   for (const { path, mayWrite } of asked) {
     const real = files.realPath(path);
     if (real === null) continue;
-    const why = whyNotShown(real, { home, guarded });
+    const why = whyNotShown(real, { home, guarded }, places);
     if (why !== null) return err({ message: `the sandbox cannot show ${path}: it ${why}`, fixes: [] });
     if (!shown.some((each) => each.path === real)) shown.push({ path: real, mayWrite });
   }
   for (const path of [...programFolders(home), ...request.programs]) {
     const real = files.realPath(path);
     const isKnown = real === null || shown.some((each) => isAtOrBelow(real, each.path));
-    if (isKnown || isOfSystem(real) || whyNotShown(real, { home, guarded }) !== null) continue;
+    const isOfSystem = real !== null && places.system.some((folder) => isAtOrBelow(real, folder));
+    if (isKnown || isOfSystem || whyNotShown(real, { home, guarded }, places) !== null) continue;
     shown.push({ path: real, mayWrite: false });
   }
   return ok(shown.toSorted((a, b) => a.path.length - b.path.length));
 }
 
-function isOfSystem(path: string): boolean {
-  return SYSTEM_FOLDERS.some((folder) => isAtOrBelow(path, folder));
-}
-
 /** Why a path is not shown; null if it may be. A guarded path inside is hidden instead. */
-function whyNotShown(path: string, { home, guarded }: Pick<Ground, 'home' | 'guarded'>): string | null {
+function whyNotShown(
+  path: string,
+  { home, guarded }: Pick<Ground, 'home' | 'guarded'>,
+  places: SystemPlaces,
+): string | null {
   if (path === '/' || isAtOrBelow(home, path)) return 'is or contains your home';
-  const replaced = REPLACED_FOLDERS.find((folder) => isAtOrBelow(path, folder) || isAtOrBelow(folder, path));
+  const replaced = places.replaced.find((folder) => isAtOrBelow(path, folder) || isAtOrBelow(folder, path));
   if (replaced !== undefined) return `is part of ${replaced}`;
-  if ([...SYSTEM_FOLDERS, ...SHARED_FOLDERS].some((folder) => isAtOrBelow(folder, path))) {
+  if ([...places.system, ...places.shared].some((folder) => isAtOrBelow(folder, path))) {
     return 'is a folder of the system';
   }
   const inside = guarded.find((each) => isAtOrBelow(path, each.path));

@@ -11,11 +11,20 @@ export const CA_FILE = 'ca.pem';
 export const SANDBOX_FOLDER_NAME = /^(\d{1,10})-(\d{1,20})$/;
 
 export function sandboxFolderName({ pid, started }: ProcessIdentity): string {
-  return `${pid}-${started ?? '0'}`;
+  return `${pid}-${started === null ? '0' : startNumber(started)}`;
 }
 
-/** The launcher that a folder's name tells; null if it is not the name of one. */
-export function launcherOf(name: string): ProcessIdentity | null {
-  const [, pid, started] = SANDBOX_FOLDER_NAME.exec(name) ?? [];
-  return pid === undefined || started === undefined ? null : { pid: Number(pid), started };
+/** Ticks since the start of the machine as they are; what `ps` prints on macOS, a date without its zone, in milliseconds. */
+function startNumber(started: string): string {
+  if (/^\d{1,20}$/.test(started)) return started;
+  const time = Date.parse(`${started} UTC`);
+  return Number.isNaN(time) ? '0' : String(time);
+}
+
+/** True if a folder has the name of one and its launcher, which `identify` looks for, does not run any more. */
+export function isLeft(name: string, identify: (pid: number) => ProcessIdentity | null): boolean {
+  const [, pid] = SANDBOX_FOLDER_NAME.exec(name) ?? [];
+  if (pid === undefined) return false;
+  const running = identify(Number(pid));
+  return running === null || sandboxFolderName(running) !== name;
 }

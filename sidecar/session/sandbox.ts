@@ -41,7 +41,7 @@ export interface PausedUse {
  * is the session's own socket.
  */
 export const hostSandbox = z.strictObject({
-  mode: z.literal('bubblewrap'),
+  mode: z.enum(['bubblewrap', 'sandbox-exec']),
   egress: z.enum(EGRESS_MODES),
   /** The name of its folder in `$SVC_HOME/sandboxes`, which the launcher has made; the socket is in it. */
   folder: z.string().regex(SANDBOX_FOLDER_NAME, 'is not the name of a folder of a sandbox'),

@@ -11,6 +11,9 @@ const OF_INIT = 'sandbox/bubblewrap/sandbox_init.test.ts';
 const SESSIONS = 'sidecar/session/sessions.ts';
 const OF_LISTENERS = 'sidecar/reach/session_listeners.test.ts';
 
+const PROFILE = 'sandbox/seatbelt/profile_text.ts';
+const OF_PROFILE = 'sandbox/seatbelt/profile_text.test.ts';
+
 /** Checks of sandboxes without a container engine (decisions 0122 and 0123). */
 export const SANDBOX_MUTATIONS: readonly Mutation[] = [
   {
@@ -212,5 +215,61 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     text: "filter((folder) => folder.startsWith('/'))",
     replacement: 'filter(() => true)',
     tests: ['sandbox/bubblewrap/find_bubblewrap.test.ts'],
+  },
+  {
+    row: 'Sandboxes: macOS',
+    holds: 'what is not named is not allowed',
+    file: PROFILE,
+    text: "  '(deny default)',",
+    replacement: "  '(allow default)',",
+    tests: [OF_PROFILE],
+  },
+  {
+    row: 'Sandboxes: macOS',
+    holds: 'a path cannot end its string in the profile',
+    file: PROFILE,
+    text: String.raw`path.replaceAll(/[\\"]/g, String.raw`,
+    replacement: String.raw`path.replaceAll(/[\u0000]/g, String.raw`,
+    tests: [OF_PROFILE],
+  },
+  {
+    row: 'Sandboxes: macOS',
+    holds: 'a path with a control character is refused',
+    file: PROFILE,
+    text: "path.startsWith('/') && !",
+    replacement: "path.startsWith('/') || !",
+    tests: [OF_PROFILE],
+  },
+  {
+    row: 'Sandboxes: macOS',
+    holds: 'secrets inside something visible are hidden',
+    file: PROFILE,
+    text: "    deny('file-read* file-write* file-map-executable', hidden.map(subpath)),\n",
+    replacement: '',
+    tests: [OF_PROFILE],
+  },
+  {
+    row: 'Sandboxes: macOS',
+    holds: 'what runs outside later is read-only in every spelling',
+    file: PROFILE,
+    text: '(letter) => `[${letter}${letter.toUpperCase()}]`',
+    replacement: '(letter) => letter',
+    tests: [OF_PROFILE],
+  },
+  {
+    row: 'Sandboxes: macOS',
+    holds: 'what holds protected files cannot be moved away',
+    file: PROFILE,
+    text: "    deny('file-write-unlink', [...writable, ...parts.writable].map(literal)),\n",
+    replacement: '',
+    tests: [OF_PROFILE],
+  },
+  {
+    row: 'Sandboxes: macOS',
+    holds: 'only the port of the session is reached',
+    file: PROFILE,
+    text: '(remote ip "localhost:${port}")',
+    replacement: '(remote ip "localhost:*")',
+    tests: [OF_PROFILE, 'cli/sandbox/mac_sandbox.test.ts'],
   },
 ];
