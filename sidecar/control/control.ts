@@ -112,10 +112,7 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     record: (event) => audit.record(event),
   });
   const { credentials, scopes } = openCredentials(limits, { borrowed: borrow.credentials, channel, link, clock });
-  policy.onCredentials((versions) => {
-    credentials.useVersions(versions);
-    scopes.useVersions(versions);
-  });
+  policy.onCredentials((versions) => [credentials, scopes].forEach((each) => each.useVersions(versions)));
   const audit: AuditSpool = new AuditSpool({
     channel,
     link,
