@@ -118,9 +118,8 @@ describe('a hostile text is refused before it is parsed', () => {
     ['closing brackets', ']'.repeat(SIZE)],
     ['many tags', '!a '.repeat(SIZE / 3)],
   ])('%s', (_, text) => {
-    const began = performance.now();
-    expect(problemsOf(text)).toHaveLength(1);
-    expect(performance.now() - began).toBeLessThan(5_000);
+    const refused = expect.stringMatching(/nested more than|too large: as YAML|closed that was not opened/);
+    expect(problemsOf(text)).toEqual([[expect.any(Number), '', refused]]);
   });
 
   test('what is just allowed is parsed', () => {
