@@ -85,6 +85,7 @@ import {
   putMcpServer,
 } from './routes/api/mcp_servers.ts';
 import {
+  getMarketplaceReadme,
   getMarketplaceServer,
   getMarketplaceServers,
   getMcpUpgrade,
@@ -320,6 +321,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
 
   ['get', '/v1/marketplace/servers', getMarketplaceServers],
   ['get', '/v1/marketplace/servers/{registryId+}', getMarketplaceServer],
+  ['get', '/v1/marketplace/readmes/{registryId+}', getMarketplaceReadme],
   ['post', '/v1/marketplace/servers/{registryId+}/preview', postMarketplacePreview],
   ['post', '/v1/marketplace/servers/{registryId+}/install', postMarketplaceInstall],
 

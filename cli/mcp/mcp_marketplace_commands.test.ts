@@ -162,6 +162,30 @@ const writes = (calls: readonly SeenCall[]) =>
 /** Hidden characters, direction characters and terminal escapes. */
 const UNSEEN = /[\u202a-\u202e\u200b]|\p{Cc}\[31m/u;
 
+describe('svc mcp view --readme', () => {
+  const readme = { text: '# Weather\n\na\u001b[31mb\u202e', cut: true, of: 'the npm package a', host: 'r.test' };
+  const answer: Answer = ({ url }) => {
+    const path = decodeURIComponent(url.pathname);
+    if (path === `/v1/marketplace/readmes/${NAME}`) return { status: 200, body: readme };
+    return { status: 404, body: { error: { code: 'not_found', message: 'no README of this entry can be had' } } };
+  };
+
+  test('shows the text and whose it is, and nothing in it reaches the terminal', async () => {
+    const done = await run(['view', NAME, '--readme'], { answer });
+    expect([done.code, done.stdout]).toEqual([0, expect.stringContaining('# Weather\n\na')]);
+    expect(done.stdout).not.toMatch(UNSEEN);
+    expect(done.stderr).toContain('README of the npm package a, sent by r.test');
+    expect(done.stderr).toContain('The rest is left out');
+    const json = await run(['view', NAME, '--readme', '--json'], { answer });
+    expect(JSON.parse(json.stdout)).toEqual(readme);
+  });
+
+  test('says that there is none', async () => {
+    const done = await run(['view', 'io.b/other', '--readme'], { answer });
+    expect([done.code, done.stderr]).toEqual([1, expect.stringContaining('no README of this entry can be had')]);
+  });
+});
+
 describe('svc mcp search and view', () => {
   test('page through the results and say how complete they are', async () => {
     const { code, stdout, stderr, calls } = await run([

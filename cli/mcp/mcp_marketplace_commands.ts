@@ -47,7 +47,8 @@ function addSearch(line: CommandLine, mcp: Command): void {
     .command('view')
     .description('show a registry entry: its versions, and what an install would start and ask for')
     .argument(...ENTRY_ARGUMENT)
-    .option('--release <version>', 'the version (default: the newest)');
+    .option('--release <version>', 'the version (default: the newest)')
+    .option('--readme', 'show the README of its package or its repository instead');
   handle<McpViewOptions>(line, view, async (call) => (await import('./mcp_search.ts')).viewEntry(call));
 }
 

@@ -3,6 +3,7 @@ import {
   type MarketplaceItem,
   marketplacePage,
   type MarketplacePage,
+  marketplaceReadme,
 } from '../../shared/wire/marketplace.ts';
 import { publisherCommand } from '../../shared/mcp/publisher_command.ts';
 import { controlClient } from '../clients.ts';
@@ -23,6 +24,7 @@ export interface McpSearchOptions {
 }
 export interface McpViewOptions {
   readonly release?: string;
+  readonly readme?: boolean;
 }
 
 const MAX_SHOWN = 1_000;
@@ -99,6 +101,26 @@ function risksOf({ risks }: Pick<MarketplaceItem, 'risks'>): string {
 /** `svc mcp view ENTRY`. */
 export async function viewEntry({ context, args, options, print }: Call<McpViewOptions>): Promise<undefined> {
   const client = controlClient(context, options);
+  if (options.readme === true) {
+    const query = { version: options.release };
+    const path = `/v1/marketplace/readmes/${encodeURIComponent(args[0] ?? '')}`;
+    const readme = await client.call('GET', path, marketplaceReadme, { query });
+    const { of, host, text, cut } = readme;
+    print.data(
+      readme,
+      () =>
+        `${text
+          .split('\n')
+          .map((line) => formatPublished(line))
+          .join('\n')}\n`,
+    );
+    if (print.json) return;
+    print.note(
+      formatPublished(`README of ${of}, sent by ${host}. Its publisher wrote it: svc has checked nothing in it.`),
+    );
+    if (cut) print.note('The rest is left out, because it is too long.');
+    return;
+  }
   const detail = await registryEntry(client, args[0] ?? '', options.release);
   print.data(detail, () => `${entryLines(detail, print.paint).join('\n')}\n`);
   if (detail.stale && !print.json) {

@@ -1,3 +1,4 @@
+import { isOfPublicRegistry } from './public_registry.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { commandDangers, refusalOf } from './command_dangers.ts';
 import { quoteWord } from './dangers/danger.ts';
@@ -165,22 +166,6 @@ function packageProblem(item: RegistryPackage, runtime: PackageRuntime, builder:
     `it asks to be started with ${quoteWord(hint)}, and is started with ${runtime.program}`,
   );
   return null;
-}
-
-/**
- * Whether a package is in the registry where its runner will look for it. A runner is never told another one: a name that
- * belongs to one publisher in one registry can belong to anybody in another.
- */
-function isOfPublicRegistry(baseUrl: string | null, label: string | null): boolean {
-  if (baseUrl === null || baseUrl === '' || label === null) return true;
-  if (!URL.canParse(baseUrl)) return false;
-  const { protocol, hostname } = new URL(baseUrl);
-  const labels = hostname.split('.');
-  return (
-    protocol === 'https:' &&
-    (labels.at(-2) ?? '').startsWith(label) &&
-    !labels.slice(0, -2).some((one) => /^(?:test|staging|int)/.test(one))
-  );
 }
 
 function warnOfSecretArguments(builder: PlanBuilder): void {

@@ -122,6 +122,21 @@ export const marketplaceDetailQuery = z.strictObject({
   version: z.string().min(1).max(255).optional(),
 });
 
+/** `GET /v1/marketplace/readmes/{registryId}`. */
+export const marketplaceReadme = z
+  .object({
+    /** Plain text, at most 15,000 characters. Its publisher's, so it is untrusted for people and for models. */
+    text: z.string(),
+    /** The end is missing. */
+    cut: z.boolean(),
+    /** What it is the README of, such as `the npm package @acme/files`. The entry names it. */
+    of: z.string(),
+    /** The host that sent it. */
+    host: z.string(),
+  })
+  .meta({ id: 'MarketplaceReadme' });
+export type MarketplaceReadme = z.output<typeof marketplaceReadme>;
+
 /** One way to install an entry: the index of one of its packages or remotes. */
 const choice = z.object({ kind: z.enum(['package', 'remote']), index: z.number().int() });
 

@@ -3,6 +3,8 @@ import type { Mutation } from '../mutation.ts';
 const INDEX = 'worker/marketplace/server_index.test.ts';
 const PUBLISHER = 'shared/mcp/publisher.test.ts';
 const ICONS = 'worker/marketplace/icons.test.ts';
+const READMES = 'worker/marketplace/readmes.test.ts';
+const README_TEXT = 'shared/mcp/readme_text.test.ts';
 const row = 'MCP: marketplace';
 
 /** Checks against entries of a registry that want to look like others ([decision 0072](../docs/decisions/0072-marketplace-ranking.md)). */
@@ -102,5 +104,45 @@ export const MARKETPLACE_MUTATIONS: readonly Mutation[] = [
     text: 'caller === null ? null : await findIcon(',
     replacement: 'await findIcon(',
     tests: [ICONS],
+  },
+  {
+    row,
+    holds: "a README's address is called as a stranger's",
+    file: 'worker/marketplace/find_readme.ts',
+    text: ', isStrangers: true }',
+    replacement: ' }',
+    tests: [READMES],
+  },
+  {
+    row,
+    holds: 'a README comes only from the public registry of its kind',
+    file: 'worker/marketplace/readmes.ts',
+    text: 'registryBaseUrl === null || !isOfPublicRegistry(registryBaseUrl, registryType)',
+    replacement: 'registryBaseUrl === null',
+    tests: [READMES],
+  },
+  {
+    row,
+    holds: 'no visitor causes the call for a README',
+    file: 'worker/routes/console/console_marketplace.ts',
+    text: "if (caller === null || c.req.query('readme') !== '1') return null;",
+    replacement: "if (c.req.query('readme') !== '1') return null;",
+    tests: [READMES],
+  },
+  {
+    row,
+    holds: 'comments of a README, which a person would not see, are left out',
+    file: 'shared/mcp/readme_text.ts',
+    text: "    .replaceAll(COMMENT, '')\n",
+    replacement: '',
+    tests: [README_TEXT],
+  },
+  {
+    row,
+    holds: 'hidden characters of a README are shown',
+    file: 'shared/mcp/readme_text.ts',
+    text: 'showHidden(plain)',
+    replacement: 'plain',
+    tests: [README_TEXT],
   },
 ];

@@ -24,7 +24,7 @@ export async function findIcon(context: MarketplaceContext, name: string): Promi
   const look = () => registry.icons.find(url, clock.now());
   const work = () => fetchIcon(context, url);
   const found = await registry.flights.join(context, { key: `icon ${url}`, patienceMs: TIMEOUT_MS, look, work });
-  return found?.icon ?? BLANK;
+  return found?.value ?? BLANK;
 }
 
 async function findIconUrl({ database, registry }: MarketplaceContext, name: string): Promise<string | null> {

@@ -7,7 +7,7 @@ import { nodeOutbound } from '../entries/node_outbound.ts';
 import { fetchOutbound } from '../kernel/fetch_outbound.ts';
 import { ProgramLifetime } from '../kernel/lifetime.ts';
 import type { OutboundRequest } from '../kernel/outbound.ts';
-import { Icons, readIcon } from './icons.ts';
+import { openIcons, readIcon } from './icons.ts';
 
 const bytesOf = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 const PNG = '\u0089PNG\r\n\u001a\nrest';
@@ -34,13 +34,13 @@ describe('an image', () => {
   });
 
   test('the images in memory are limited, and a missing one is asked for again', () => {
-    const icons = new Icons();
+    const icons = openIcons();
     const icon = readIcon(new Uint8Array([...bytesOf(PNG), ...new Uint8Array(64 * 1024)]));
     for (let number = 0; number < 100; number += 1) icons.note(`u${number}`, icon, 0);
-    expect([icons.find('u0', 1), icons.find('u99', 1)?.icon]).toEqual([null, icon]);
+    expect([icons.find('u0', 1), icons.find('u99', 1)?.value]).toEqual([null, icon]);
     icons.note('missing', null, 0);
     expect([icons.find('missing', 1), icons.find('missing', 3600_000)]).toEqual([
-      expect.objectContaining({ icon: null }),
+      expect.objectContaining({ value: null }),
       null,
     ]);
     const calls = Array.from({ length: 121 }, () => icons.mayCall(0));

@@ -1,7 +1,9 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { Flights } from './flights.ts';
-import { Icons } from './icons.ts';
+import { type Icon, openIcons } from './icons.ts';
+import type { KeptReplies } from './kept_replies.ts';
+import { openReadmes, type Readme } from './readmes.ts';
 import type { RegistryPage, RegistryFailure } from './registry_client.ts';
 import { ServerIndex } from './server_index.ts';
 
@@ -18,7 +20,8 @@ export interface Registry {
   readonly index: ServerIndex;
   readonly syncs: Syncs;
   readonly known: KnownMirror;
-  readonly icons: Icons;
+  readonly icons: KeptReplies<Icon>;
+  readonly readmes: KeptReplies<Readme>;
 }
 
 export function openRegistry(url: string, syncMs: number | null): Registry {
@@ -31,7 +34,8 @@ export function openRegistry(url: string, syncMs: number | null): Registry {
     index: new ServerIndex(),
     syncs: new Syncs(),
     known: new KnownMirror(),
-    icons: new Icons(),
+    icons: openIcons(),
+    readmes: openReadmes(),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MarketplaceItem, MarketplacePage } from '../../../shared/wire/marketplace.ts';
 import { marketplacePage } from './marketplace.ts';
-import { marketplaceEntryPage } from './marketplace_entry.ts';
+import { type EntryView, marketplaceEntryPage } from './marketplace_entry.ts';
 import { entryPath } from './marketplace_words.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.000Z');
@@ -75,11 +75,15 @@ describe('the list of the marketplace', () => {
   });
 });
 
-async function textOfEntry(packages: MarketplaceItem['packages']): Promise<string> {
+const entryWith = (packages: MarketplaceItem['packages']) => {
   const { installed: _, ...fields } = item;
   const rest = { installed_servers: [], versions: [], options: [], preview: null, stale: false };
-  const entry = { ...fields, ...rest, installed: false, packages, fetched_at: found.fetched_at };
-  const page = marketplaceEntryPage({ entry, isSignedIn: false, nowMs: NOW });
+  return { ...fields, ...rest, installed: false, packages, fetched_at: found.fetched_at };
+};
+
+async function textOfEntry(packages: MarketplaceItem['packages']): Promise<string> {
+  const entry = entryWith(packages);
+  const page = marketplaceEntryPage({ entry, readme: null, isSignedIn: false, nowMs: NOW });
   return String(await page.content)
     .replaceAll(/<[^>]+>/g, ' ')
     .replaceAll(/\s+/g, ' ');
@@ -96,6 +100,31 @@ const npm = {
   package_arguments: [],
   environment_variables: [],
 };
+
+const pageWith = async (readme: EntryView['readme'], isSignedIn = true) =>
+  String(await marketplaceEntryPage({ entry: entryWith([]), readme, isSignedIn, nowMs: NOW }).content);
+
+describe('the README of an entry', () => {
+  test('is asked for by a link, and only by a person who is signed in', async () => {
+    expect(await pageWith(null)).toMatch(/href="[^"]*&amp;readme=1#readme">Show its README</);
+    expect(await pageWith(null, false)).not.toContain('README');
+  });
+
+  test('is text in which nothing is markup, and says whose it is', async () => {
+    const text = '<img src=x onerror=alert(1)> <script>alert(1)</script> "quoted" a\u202eb </pre></section>';
+    const html = await pageWith({ text, cut: true, of: 'the npm package <b>', host: 'registry.test' });
+    expect(html).toContain('&lt;img src=x onerror=alert(1)&gt; &lt;script&gt;');
+    expect(html).toContain('&lt;/pre&gt;&lt;/section&gt;');
+    expect(html).not.toMatch(/<script|<img src=x|<b>/);
+    expect(html).toContain('&lt;U+202E&gt;');
+    expect(html).toContain('sent by registry.test');
+    expect(html).toContain('The rest is left out');
+  });
+
+  test('that cannot be had is explained', async () => {
+    expect(await pageWith({ problem: 'No README <of> it.' })).toContain('No README &lt;of&gt; it.');
+  });
+});
 
 describe('the page of an entry', () => {
   test('shows how its publisher starts it, with invisible characters', async () => {

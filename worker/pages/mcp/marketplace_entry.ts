@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { MarketplaceDetail } from '../../../shared/wire/marketplace.ts';
+import type { MarketplaceDetail, MarketplaceReadme } from '../../../shared/wire/marketplace.ts';
 import { alert } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { codeBlock } from '../components/code_block.ts';
@@ -30,8 +30,10 @@ import { replaceHidden, showHidden } from '../../../shared/model/shown_text.ts';
 const ABOVE = { path: '/marketplace', title: 'Marketplace' };
 const MAX_VERSIONS_SHOWN = 30;
 
-interface EntryView {
+export interface EntryView {
   readonly entry: MarketplaceDetail;
+  /** Null: nobody asked for it. */
+  readonly readme: MarketplaceReadme | { readonly problem: string } | null;
   /** Whether a user is signed in. */
   readonly isSignedIn: boolean;
   readonly nowMs: number;
@@ -55,7 +57,7 @@ export function marketplaceEntryPage(view: EntryView): Page {
       <h2 id="preview-title">What an install starts</h2>
       ${entry.preview === null ? notInstallable() : installPreview(entry.preview)}
     </section>
-    ${inputs(entry)} ${facts(view)} ${options(view)} ${versions(view)}`;
+    ${inputs(entry)} ${facts(view)} ${readmeSection(view)} ${options(view)} ${versions(view)}`;
   return layout(showHidden(title), content);
 }
 
@@ -127,6 +129,27 @@ function facts({ entry, nowMs }: EntryView): Html {
     <p class="quiet small">Or in a terminal, with the same questions:</p>
     ${codeBlock(`svc mcp install ${shellWord(name)}`)}
   </section>`;
+}
+
+/** It is asked for by a link, because the control plane then calls a host that the publisher names. */
+function readmeSection({ entry, readme, isSignedIn }: EntryView): Html | string {
+  if (!isSignedIn) return '';
+  const path = pathWith(entryPath(entry.name), { version: entry.version ?? '', readme: '1' });
+  return html`<section class="panel" id="readme" aria-labelledby="readme-title">
+    <h2 id="readme-title">README</h2>
+    ${readme === null ? html`<p><a class="button compact" href="${path}#readme">Show its README</a></p>` : readmeWords(readme)}
+  </section>`;
+}
+
+function readmeWords(readme: NonNullable<EntryView['readme']>): Html {
+  if ('problem' in readme) return html`<p>${readme.problem}</p>`;
+  const { text, cut, of, host } = readme;
+  return html`<p class="quiet small">
+      Of ${foreignText(of)}, as the entry names it, sent by ${host}. Its publisher wrote it: svc has checked nothing in
+      it.
+    </p>
+    <div class="code"><pre>${foreignText(text)}</pre></div>
+    ${cut ? html`<p class="quiet small">The rest is left out, because it is too long.</p>` : ''}`;
 }
 
 /** The proven namespace, which lists everything that is published in it. */

@@ -10,6 +10,7 @@ import {
   marketplacePreviewInput,
   marketplacePreviewReply,
   marketplaceQuery,
+  marketplaceReadme,
   upgradeInput,
   upgradeQuery,
   upgradeReply,
@@ -18,6 +19,7 @@ import type { Result } from '../../../shared/model/result.ts';
 import { forVisitors } from '../../marketplace/registry.ts';
 import { browse } from '../../marketplace/browse.ts';
 import { install } from '../../marketplace/install.ts';
+import { findReadme } from '../../marketplace/find_readme.ts';
 import { previewInstall } from '../../marketplace/install_plan.ts';
 import { showUpgrade, upgrade } from '../../marketplace/upgrade.ts';
 import { mcpServerParams } from '../../../shared/wire/mcp/mcp_servers.ts';
@@ -65,6 +67,18 @@ export const getMarketplaceServer = forVisitor({
     const visit = await browsingContext(context, who, clientAddress);
     if (!visit.ok) return visit;
     return jsonReply(await showEntry(visit.value, who, { name: params.registryId, version: query.version ?? null }));
+  },
+});
+
+export const getMarketplaceReadme = forUser({
+  summary: 'Show the README of an entry of the MCP registry',
+  description:
+    'As plain text, from the package or the repository that the entry names. What a reader of the page would not see (comments, hidden characters) is left out or shown.',
+  params: marketplaceParams,
+  query: marketplaceDetailQuery,
+  replies: { 200: marketplaceReadme },
+  async handle({ context, params, query }) {
+    return jsonReply(await findReadme(context, { name: params.registryId, version: query.version ?? null }));
   },
 });
 

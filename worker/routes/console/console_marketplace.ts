@@ -2,9 +2,10 @@ import { apiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { marketplaceDetailQuery, marketplaceQuery } from '../../../shared/wire/marketplace.ts';
 import { browse } from '../../marketplace/browse.ts';
 import { BLANK, findIcon } from '../../marketplace/find_icon.ts';
+import { findReadme } from '../../marketplace/find_readme.ts';
 import { showEntry } from '../../marketplace/show_entry.ts';
 import { type MarketplaceView, marketplacePage } from '../../pages/mcp/marketplace.ts';
-import { marketplaceEntryPage } from '../../pages/mcp/marketplace_entry.ts';
+import { type EntryView, marketplaceEntryPage } from '../../pages/mcp/marketplace_entry.ts';
 import type { Page } from '../../pages/frame/layout.ts';
 import { problemPage } from '../../pages/frame/problem.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
@@ -54,18 +55,31 @@ async function search(
   return context.ok ? browse(context.value, caller, parsed.data) : context;
 }
 
-/** `GET /marketplace/{registryId}?version=`, with the slash of the name encoded or not. */
+/** `GET /marketplace/{registryId}?version=&readme=1`, with the slash of the name encoded or not. */
 export const getMarketplaceEntry = forVisitor(async (c, caller) => {
   const name = c.req.param('registryId') ?? '';
-  const parsed = marketplaceDetailQuery.safeParse(c.req.query('version') ? { version: c.req.query('version') } : {});
+  const version = c.req.query('version') ?? '';
+  const parsed = marketplaceDetailQuery.safeParse(version === '' ? {} : { version });
   if (!parsed.success) return answerRefusal(c, invalidInput('query', parsed.error));
   const context = await browsingContext(c.get('context'), caller, c.get('clientAddress'));
   if (!context.ok) return answerRefusal(c, context.error);
   const entry = await showEntry(context.value, caller, { name, version: parsed.data.version ?? null });
   if (!entry.ok) return answerRefusal(c, entry.error);
-  const view = { entry: entry.value, isSignedIn: caller !== null, nowMs: context.value.clock.now() };
+  const readme = await readmeOf(c, caller, { name, version: parsed.data.version ?? null });
+  const view = { entry: entry.value, readme, isSignedIn: caller !== null, nowMs: context.value.clock.now() };
   return { view: marketplaceEntryPage(view), error: null };
 });
+
+/** Only if a signed-in person asks for it, because it calls hosts that the publisher names. */
+async function readmeOf(
+  c: AppContext,
+  caller: Caller | null,
+  wanted: { readonly name: string; readonly version: string | null },
+): Promise<EntryView['readme']> {
+  if (caller === null || c.req.query('readme') !== '1') return null;
+  const found = await findReadme(c.get('context'), wanted);
+  return found.ok ? found.value : { problem: toSentence(found.error.message) };
+}
 
 /** No script runs in an image, and it can be used by our own pages only. */
 const ICON_HEADERS = {
