@@ -50,6 +50,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'worker/services/connectors/connector_call.ts': [1, 'what can be written into a header'],
   'worker/services/audit/event_intake.ts': [1, 'a text is cut between characters'],
   'worker/services/mcp/served/open_server.ts': [1, 'what can be written into a header'],
+  'worker/services/sinks/syslog_sink.ts': [1, 'a message of syslog is printable ASCII'],
   'worker/sign_in/flows.ts': [1, 'what a subject of OpenID Connect can hold'],
   'worker/sign_in/saml/saml_xml.ts': [1, 'a byte order mark is no part of XML'],
   'worker/tokens/mcp/oauth_refusal.ts': [1, 'what RFC 6749 allows in a description'],

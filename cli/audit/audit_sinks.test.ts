@@ -51,6 +51,18 @@ describe('svc audit sink', () => {
     expect(run.calls).toMatchObject([{ body: { header: { name: 'authorization', value: 'Bearer key-1' } } }]);
   });
 
+  test('add sends the fields of a bucket, whose secret key is in no argument', async () => {
+    const file = join(home.path, 'key');
+    writeFileSync(file, 'secret-key-1\n');
+    const url = 'https://s3.example.com/audit';
+    const args = [...COMMAND, 'add', 'archive', url, '--kind', 's3', '--region', 'eu-central-1'];
+    const key = ['--access-key-id', 'AKIA1', '--secret-key-file', file];
+    const run = await runCli(home, [...args, ...key], { answer: created });
+    const fields = { region: 'eu-central-1', access_key_id: 'AKIA1', secret_access_key: 'secret-key-1' };
+    expect(run.calls).toMatchObject([{ body: { kind: 's3', url, ...fields } }]);
+    expect(await runCli(home, args, { answer: created })).toMatchObject({ code: 2, calls: [] });
+  });
+
   test.each([
     [['add', 'siem'], 'give one URL'],
     [['add', 'siem', 'https://x.example.com', '--url-stdin'], 'give one URL'],

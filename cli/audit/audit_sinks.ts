@@ -23,6 +23,9 @@ interface AddOptions {
   readonly fromBeginning?: boolean;
   readonly header?: string;
   readonly headerFile?: string;
+  readonly region?: string;
+  readonly accessKeyId?: string;
+  readonly secretKeyFile?: string;
 }
 
 /** `svc audit sink ...`. */
@@ -35,14 +38,17 @@ export function addSinkCommands(line: CommandLine, audit: Command): void {
     .argument('[url]', 'its URL; leave it out with --url-stdin')
     .option(
       '--kind <kind>',
-      'webhook (signed, Standard Webhooks), otlp (OpenTelemetry logs, JSON over HTTP), or slack (messages about approvals)',
+      'webhook (signed, Standard Webhooks), otlp (OpenTelemetry logs, JSON over HTTP), syslog (RFC 5424 over TLS), s3 (JSON lines in a bucket), or slack (messages about approvals)',
       'webhook',
     )
     .option('--url-stdin', 'read the URL from stdin, if it is a secret, as that of an incoming webhook is')
     .option('--type <type>', 'only these events: types, or prefixes that end in "." (separate several with ",")')
     .option('--from-beginning', 'start with the oldest stored event, not with the next one')
     .option('--header <name>', 'with --kind otlp: a header that authenticates, such as authorization')
-    .option('--header-file <file>', 'the file with its value; without it you are asked, and it is not shown');
+    .option('--header-file <file>', 'the file with its value; without it you are asked, and it is not shown')
+    .option('--region <region>', 'with --kind s3: the region of the bucket')
+    .option('--access-key-id <id>', 'with --kind s3: the access key; its secret is asked for, and not shown')
+    .option('--secret-key-file <file>', 'with --kind s3: the file with the secret access key');
   handle<AddOptions>(line, add, addSink);
   handle(line, sink.command('list').alias('ls').description('list receivers, and how sending goes'), listSinks);
   byId(line, sink, 'remove', 'stop sending to a receiver; its dead letters are deleted', removeSink);
@@ -80,6 +86,7 @@ async function addSink(call: Call<AddOptions>): Promise<undefined> {
     ...(type !== undefined && { types: type.split(',').map((each) => each.trim()) }),
     ...(options.fromBeginning === true && { from: 'beginning' }),
     ...(header !== undefined && { header: { name: header.toLowerCase(), value: await readSecret(context, file) } }),
+    ...(await bucketFields(call)),
   };
   const created = await controlClient(context, options).call('POST', '/v1/audit-sinks', createdAuditSink, { body });
   const { id, host, signing_secret: secret } = created;
@@ -88,6 +95,17 @@ async function addSink(call: Call<AddOptions>): Promise<undefined> {
     if (secret !== null) print.note('The receiver checks signatures with this secret; it is shown only once:');
   }
   print.line(created, secret ?? id);
+}
+
+/** What only a bucket has. The API says what is missing, or is not for another kind. */
+async function bucketFields({ context, options }: Call<AddOptions>): Promise<Readonly<Record<string, string>>> {
+  const { region, accessKeyId, secretKeyFile: file } = options;
+  if (region === undefined && accessKeyId === undefined && file === undefined) return {};
+  if (region === undefined || accessKeyId === undefined) {
+    throw new CliError(EXIT.usage, 'a bucket needs --region and --access-key-id');
+  }
+  const secret = await readSecret(context, file === undefined ? {} : { file });
+  return { region, access_key_id: accessKeyId, secret_access_key: secret };
 }
 
 async function urlOf({ args, context, options }: Call<AddOptions>): Promise<string> {

@@ -1,11 +1,15 @@
 import { z } from 'zod';
+import { accessKeyIdText, regionText } from './host_binding_fields.ts';
 import { id, line, page, pageQuery, time } from './primitives.ts';
+import { secretValue } from './secrets.ts';
+import { parseSyslogUrl } from '../net/syslog_url.ts';
 
 /**
  * How events are sent. `webhook`: Standard Webhooks. `otlp`: OpenTelemetry logs as JSON over HTTP. `slack`: messages about
- * requests that wait for an approval, to an incoming webhook as Slack has it.
+ * requests that wait for an approval, to an incoming webhook as Slack has it. `syslog`: RFC 5424 over TLS (RFC 5425). `s3`:
+ * objects of JSON lines in a bucket.
  */
-export const SINK_KINDS = ['webhook', 'otlp', 'slack'] as const;
+export const SINK_KINDS = ['webhook', 'otlp', 'slack', 'syslog', 's3'] as const;
 export type SinkKindName = (typeof SINK_KINDS)[number];
 
 /**
@@ -52,6 +56,23 @@ const common = {
   from: z.enum(['now', 'beginning']).default('now'),
 };
 
+/** A bucket, and a folder in it, in the form of the path or of the host. */
+const bucketUrl = url.superRefine((text, context) => {
+  const parsed = URL.canParse(text) ? new URL(text) : null;
+  if (parsed === null || (parsed.search === '' && parsed.hash === '' && /^\/[\w./-]{0,900}$/.test(parsed.pathname)))
+    return;
+  const message = 'may have letters, digits and _./- in its path, and no query: name the bucket and a folder in it';
+  context.addIssue({ code: 'custom', message });
+});
+
+const syslogUrl = z
+  .string()
+  .max(300)
+  .superRefine((text, context) => {
+    const parsed = parseSyslogUrl(text);
+    if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.error });
+  });
+
 /** `POST /v1/audit-sinks`. */
 export const auditSinkInput = z
   .discriminatedUnion('kind', [
@@ -79,6 +100,16 @@ export const auditSinkInput = z
             .regex(/^[\x20-\x7E]+$/, 'must be printable ASCII'),
         })
         .optional(),
+    }),
+    z.strictObject({ kind: z.literal('syslog'), ...common, url: syslogUrl }),
+    z.strictObject({
+      kind: z.literal('s3'),
+      ...common,
+      url: bucketUrl,
+      region: regionText,
+      access_key_id: accessKeyIdText,
+      /** No reply shows it. */
+      secret_access_key: secretValue,
     }),
   ])
   .meta({ id: 'CreateAuditSink' });

@@ -6,6 +6,7 @@ import { checkServerIdentity, connect as connectTls, type ConnectionOptions } fr
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { normaliseHost } from '../../shared/net/host.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import { HTTPS_PORT } from '../../shared/net/host_port.ts';
 import { goesThrough, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import {
   CALL_LIMITS,
@@ -15,13 +16,16 @@ import {
   type Outbound,
   type OutboundReply,
   type OutboundRequest,
+  type OutboundStream,
   ReplyBody,
+  streamProblem,
   targetProblem,
   unreachableHost,
   type OutboundFailureReason,
 } from '../kernel/outbound.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import { dialProxy, ProxyFailed } from './proxy_dial.ts';
+import { sendOverTls } from './tls_stream.ts';
 
 /** Another dial address for a host; its certificate is still checked for the host name. */
 export interface PinnedAddress {
@@ -67,7 +71,26 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
       const problem = targetProblem(url, isLocal);
       return problem === null ? send({ ...options, isLocal, privateHosts }, url, request) : err(problem);
     },
+    stream: (request) => sendStream(options, request),
   };
+}
+
+type Streamed = Result<null, Failure<OutboundFailureReason>>;
+
+async function sendStream(options: NodeOutboundOptions, request: OutboundStream): Promise<Streamed> {
+  const { host, port, bytes, timeoutMs } = request;
+  const problem = streamProblem(request, options.isLocal);
+  if (problem !== null) return err(problem);
+  const deadline = AbortSignal.timeout(options.timeoutMs ?? timeoutMs);
+  try {
+    options.prepareTrust?.();
+    const through = await dialAround(options, { hostname: host, protocol: 'https:' }, deadline, port);
+    await sendOverTls({ through, dial: dialOptions(options, host, port), bytes, signal: deadline });
+    return ok(null);
+  } catch (error) {
+    if (!isErrno(error)) throw error;
+    return err(toFailure(host, error, deadline));
+  }
 }
 
 async function send(options: NodeOutboundOptions, url: URL, request: OutboundRequest): Promise<Called> {
@@ -90,17 +113,21 @@ async function send(options: NodeOutboundOptions, url: URL, request: OutboundReq
 }
 
 /** The socket through the upstream proxy; null if the call goes directly. Refuses a name that only the proxy resolves. */
-async function dialAround(options: NodeOutboundOptions, url: URL, signal: AbortSignal): Promise<Socket | null> {
+async function dialAround(
+  options: NodeOutboundOptions,
+  url: Pick<URL, 'hostname' | 'protocol'>,
+  signal: AbortSignal,
+  ownPort = HTTPS_PORT,
+): Promise<Socket | null> {
   const { proxy = null, roots } = options;
   if (proxy === null || url.protocol === 'http:') return null;
-  const { address, port } = options.isLocal ? (options.pinned.get(url.hostname) ?? UNPINNED) : UNPINNED;
+  const unpinned: PinnedAddress = { address: '', port: ownPort };
+  const { address, port } = options.isLocal ? (options.pinned.get(url.hostname) ?? unpinned) : unpinned;
   const host = address === '' ? url.hostname : address.includes(':') ? `[${address}]` : address;
   if (![url.hostname, host].every((each) => goesThrough(proxy, { host: each, port }))) return null;
   if (checksAddress(options, url.hostname) && !proxy.isPublicOnly) throw new UncheckedAddress();
   return dialProxy(proxy, { host, port }, { signal, roots });
 }
-
-const UNPINNED: PinnedAddress = { address: '', port: 443 };
 
 /** Whether the host may not lead to a private address. */
 function checksAddress({ isLocal, privateHosts = [] }: NodeOutboundOptions, host: string): boolean {
@@ -139,15 +166,19 @@ function open(
   return httpsRequest({ ...what, createConnection: () => connectTls({ ...dial, socket: through }) });
 }
 
-type DialOptions = ConnectionOptions & { readonly lookup?: LookupFunction };
+type DialOptions = ConnectionOptions & {
+  readonly host: string;
+  readonly port: number;
+  readonly lookup?: LookupFunction;
+};
 
-function dialOptions(options: NodeOutboundOptions, host: string): DialOptions {
+function dialOptions(options: NodeOutboundOptions, host: string, port = HTTPS_PORT): DialOptions {
   const { isLocal, pinned, roots, resolve } = options;
   const pin = isLocal ? pinned.get(host) : undefined;
   return {
     host: pin?.address ?? host,
-    port: pin?.port ?? 443,
-    servername: host,
+    port: pin?.port ?? port,
+    ...(isIP(host) === 0 ? { servername: host } : {}),
     minVersion: 'TLSv1.2',
     checkServerIdentity: (_dialled, certificate) => checkServerIdentity(host, certificate),
     ...(checksAddress(options, host) ? { lookup: publicLookup(resolve ?? systemLookup) } : {}),

@@ -6,6 +6,19 @@ import type { Failure } from '../../shared/model/failure.ts';
 /** An outgoing call of the control plane (design section 7). All of them use this port. */
 export interface Outbound {
   call(request: OutboundRequest): Promise<Result<OutboundReply, Failure<OutboundFailureReason>>>;
+  /** Absent where the runtime has no such connections (workerd). */
+  readonly stream?: (request: OutboundStream) => Promise<Result<null, Failure<OutboundFailureReason>>>;
+}
+
+/**
+ * Bytes that are sent over a TLS connection of their own, to a verified host. It succeeds once the other side has closed the
+ * connection after them, in order: then its TLS has read every byte.
+ */
+export interface OutboundStream {
+  readonly host: string;
+  readonly port: number;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly timeoutMs: number;
 }
 
 export interface OutboundRequest {
@@ -64,6 +77,15 @@ export function targetProblem(url: URL, isLocal: boolean): Failure<OutboundFailu
   if (isIpLiteral(url.hostname)) return refuseCall(url, 'use a host name: IP addresses are not called');
   const isPublicName = /[^.][.][^.]/.test(url.hostname);
   return isLocal || isPublicName ? null : refuseCall(url, 'a hosted control plane calls public host names only');
+}
+
+/** Why nothing may be streamed to a host; null if it may. What its name resolves to is checked when dialling. */
+export function streamProblem(
+  { host }: Pick<OutboundStream, 'host'>,
+  isLocal: boolean,
+): Failure<OutboundFailureReason> | null {
+  const isPublicName = /[^.][.][^.]/.test(host) && !isIpLiteral(host);
+  return isLocal || isPublicName ? null : unreachableHost(host, 'a hosted control plane calls public host names only');
 }
 
 function refuseCall(url: URL, why: string): Failure<OutboundFailureReason> {

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
-import type { Delivery, SinkKind } from './sink_kind.ts';
+import { isRefusalEvent } from './refusal_event.ts';
+import type { Delivery, HttpSinkKind } from './sink_kind.ts';
 
 /** OpenTelemetry logs over HTTP in JSON (OTLP 1.x, `ExportLogsServiceRequest`): one log record for each event. */
-export const otlpSink: SinkKind = {
+export const otlpSink: HttpSinkKind = {
   isSigned: false,
   isAlert: false,
   async write({ header }, { enterpriseId, events }) {
@@ -19,14 +20,13 @@ export const otlpSink: SinkKind = {
 /** `SEVERITY_NUMBER_INFO` and `SEVERITY_NUMBER_WARN` of the data model. */
 const INFO = { severityNumber: 9, severityText: 'INFO' };
 const WARN = { severityNumber: 13, severityText: 'WARN' };
-const REFUSAL = /[.](?:rejected|trust_denied|denied|refused|failed|head_broken|mismatch_noticed)$/;
 
 function logRecord(event: StoredAuditEvent) {
   const { type, time, received_at: receivedAt, data, ...rest } = event;
   return {
     timeUnixNano: nanoseconds(time),
     observedTimeUnixNano: nanoseconds(receivedAt),
-    ...(REFUSAL.test(type) ? WARN : INFO),
+    ...(isRefusalEvent(type) ? WARN : INFO),
     eventName: type,
     body: { stringValue: JSON.stringify(event) },
     attributes: attributesOf({

@@ -1,6 +1,7 @@
+import { parseSyslogUrl } from '../../../shared/net/syslog_url.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { AuditSinkRow } from '../../store/audit/audit_sinks.ts';
-import type { OutboundReply } from '../../kernel/outbound.ts';
+import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { Delivery } from './sink_kind.ts';
 import { SINK_KIND_TABLE } from './sink_kinds.ts';
@@ -15,20 +16,37 @@ const REFUSED = new Set([400, 413, 414, 415, 422]);
 /** Sends events to a sink's receiver in one call, and reads what it made of them. */
 export async function sendBatch(
   { outbound, clock, publicUrl }: Pick<ServiceContext, 'outbound' | 'clock' | 'publicUrl'>,
-  { row, target }: { readonly row: Pick<AuditSinkRow, 'id' | 'kind' | 'enterpriseId'>; readonly target: SinkTarget },
+  {
+    row,
+    target,
+  }: { readonly row: Pick<AuditSinkRow, 'id' | 'kind' | 'enterpriseId' | 'cursor'>; readonly target: SinkTarget },
   events: readonly StoredAuditEvent[],
 ): Promise<Delivery> {
   const kind = SINK_KIND_TABLE[row.kind];
   const nowMs = clock.now();
   const approvalsUrl = publicUrl === null ? null : `${publicUrl}/approvals`;
-  const batch = { id: batchId(row.id, events), enterpriseId: row.enterpriseId, events, nowMs, approvalsUrl };
-  const written = await kind.write(target, batch);
+  const { enterpriseId, cursor: after } = row;
+  const batch = { id: batchId(row.id, events), enterpriseId, events, after, nowMs, approvalsUrl };
   // The URL is a tenant's: no address inside of a hosted control plane's network is called.
+  if ('frame' in kind) return sendStream(outbound, target, kind.frame(batch));
+  const written = await kind.write(target, batch);
   const called = await outbound.call({ method: 'POST', url: target.url, ...written, limits: LIMITS });
   if (!called.ok) return { outcome: 'failed', problem: called.error.reason };
   const { status, body } = called.value;
-  if (status < 200 || status > 299) return readRefusal(called.value, nowMs);
+  if (status < 200 || status > 299) return readRefusal(called.value, nowMs, kind.judgesNothing === true);
   return kind.readAccepted?.(new TextDecoder().decode(body)) ?? { outcome: 'accepted' };
+}
+
+/** Accepted once the receiver has closed the connection after the last byte: syslog has no other answer. */
+async function sendStream(
+  { stream }: Outbound,
+  { url }: SinkTarget,
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<Delivery> {
+  const receiver = parseSyslogUrl(url);
+  if (!receiver.ok || stream === undefined) return { outcome: 'failed', problem: 'upstream_unreachable' };
+  const sent = await stream({ ...receiver.value, bytes, timeoutMs: LIMITS.timeoutMs });
+  return sent.ok ? { outcome: 'accepted' } : { outcome: 'failed', problem: sent.error.reason };
 }
 
 /** The same for the same events of a sink, without a full stop (Standard Webhooks, Webhook identifier). */
@@ -36,10 +54,10 @@ function batchId(sinkId: string, events: readonly StoredAuditEvent[]): string {
   return `${sinkId}-${events[0]?.id ?? ''}-${events.length}`;
 }
 
-function readRefusal({ status, retryAfter }: OutboundReply, nowMs: number): Delivery {
+function readRefusal({ status, retryAfter }: OutboundReply, nowMs: number, judgesNothing: boolean): Delivery {
   const problem = `status_${status}`;
-  if (status === 410) return { outcome: 'gone', problem };
-  if (REFUSED.has(status)) return { outcome: 'refused', problem };
+  if (status === 410 && !judgesNothing) return { outcome: 'gone', problem };
+  if (REFUSED.has(status) && !judgesNothing) return { outcome: 'refused', problem };
   const afterMs = retryAfter === undefined ? null : readRetryAfter(retryAfter, nowMs);
   return { outcome: 'failed', problem, ...(afterMs !== null && { afterMs }) };
 }

@@ -7,6 +7,8 @@ export interface Batch {
   readonly id: string;
   readonly enterpriseId: string;
   readonly events: readonly StoredAuditEvent[];
+  /** Grows from batch to batch of a sink, and is the same if one is sent again. */
+  readonly after: number;
   readonly nowMs: number;
   /** The page that shows what waits for an approval; null if this control plane has no public URL. */
   readonly approvalsUrl: string | null;
@@ -23,12 +25,29 @@ export type Delivery =
   | { readonly outcome: 'gone'; readonly problem: string };
 
 /** One way to send events: how a batch is written, and how the answer is read. Both are pure but for signing. */
-export interface SinkKind {
+export type SinkKind = HttpSinkKind | StreamSinkKind;
+
+interface CommonSinkKind {
   /** Whether its deliveries are signed with a secret of the sink. */
   readonly isSigned: boolean;
   /** Tells a person of something that waits: it is sent to at once, not only by the timer. */
   readonly isAlert: boolean;
-  write(target: SinkTarget, batch: Batch): Promise<Pick<OutboundRequest, 'headers' | 'body'>>;
+}
+
+/** A batch is one call over HTTP. */
+export interface HttpSinkKind extends CommonSinkKind {
+  /** By default a POST to the URL of the target. */
+  write(
+    target: SinkTarget,
+    batch: Batch,
+  ): Promise<Pick<OutboundRequest, 'headers' | 'body'> & Partial<Pick<OutboundRequest, 'method' | 'url'>>>;
   /** Reads the body of a 2xx answer; absent if it says nothing. */
   readonly readAccepted?: (body: string) => Delivery;
+  /** The receiver stores whatever it gets, so that no answer is about the events. */
+  readonly judgesNothing?: true;
+}
+
+/** A batch is the bytes of one TLS connection. */
+export interface StreamSinkKind extends CommonSinkKind {
+  frame(batch: Batch): Uint8Array<ArrayBuffer>;
 }

@@ -1,7 +1,9 @@
 import type { SinkKindName } from '../../../shared/wire/audit_sinks.ts';
 import { otlpSink } from './otlp_sink.ts';
 import type { SinkKind } from './sink_kind.ts';
+import { s3Sink } from './s3_sink.ts';
 import { slackSink } from './slack_sink.ts';
+import { syslogSink } from './syslog_sink.ts';
 import { webhookSink } from './webhook_sink.ts';
 
 /** Every way to send audit events. */
@@ -9,4 +11,6 @@ export const SINK_KIND_TABLE: Readonly<Record<SinkKindName, SinkKind>> = {
   webhook: webhookSink,
   otlp: otlpSink,
   slack: slackSink,
+  syslog: syslogSink,
+  s3: s3Sink,
 };

@@ -7,6 +7,8 @@ import type { SealPlace, Vault } from '../../kernel/vault.ts';
 const sinkTarget = z.strictObject({
   url: z.string(),
   header: z.strictObject({ name: z.string(), value: z.string() }).optional(),
+  /** Of a bucket. */
+  aws: z.strictObject({ region: z.string(), accessKeyId: z.string(), secretAccessKey: z.string() }).optional(),
   /** As in Standard Webhooks: `whsec_` and base64. */
   signing: z.string().optional(),
   /** The signing secret before a rotation, which signs too until `untilMs`. */

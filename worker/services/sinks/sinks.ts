@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { parseSyslogUrl } from '../../../shared/net/syslog_url.ts';
 import {
   type AuditSinkInput,
   type AuditSinkRecord,
@@ -31,7 +32,7 @@ import type { Statement } from '../../store/database.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
-import { targetProblem } from '../../kernel/outbound.ts';
+import { streamProblem, targetProblem } from '../../kernel/outbound.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { toFilter } from '../audit/audit_log.ts';
@@ -59,7 +60,7 @@ export async function addSink(
     name: input.name,
     cursor,
     createdAt: nowText(context),
-    host: new URL(input.url).hostname,
+    host: hostOf(input),
     types: input.types?.join(',') ?? null,
     sealed: await sealTarget(context.vault, { enterpriseId, id }, target),
   };
@@ -77,13 +78,35 @@ export async function addSink(
 function targetOf(input: AuditSinkInput): SinkTarget {
   const header = input.kind === 'otlp' && input.header !== undefined ? { header: input.header } : {};
   const signing = SINK_KIND_TABLE[input.kind].isSigned ? { signing: newSigningSecret() } : {};
-  return { url: input.url, ...header, ...signing };
+  const aws = input.kind === 's3' ? { aws: awsOf(input) } : {};
+  return { url: input.url, ...header, ...signing, ...aws };
 }
 
-function inputProblem({ local }: ServiceContext, caller: Caller, { url, types }: AuditSinkInput): ApiError | null {
-  const target = targetProblem(new URL(url), local !== null);
-  if (target !== null)
-    return apiError('invalid_input', `url: ${target.message}`, { fields: [{ field: 'url', message: target.message }] });
+function awsOf({
+  region,
+  access_key_id: accessKeyId,
+  secret_access_key: key,
+}: Extract<AuditSinkInput, { kind: 's3' }>) {
+  return { region, accessKeyId, secretAccessKey: key };
+}
+
+function hostOf({ kind, url }: AuditSinkInput): string {
+  const receiver = kind === 'syslog' ? parseSyslogUrl(url) : null;
+  return receiver?.ok === true ? receiver.value.host : new URL(url).hostname;
+}
+
+function urlProblem({ local, outbound }: ServiceContext, { kind, url }: AuditSinkInput): string | null {
+  if (kind !== 'syslog') return targetProblem(new URL(url), local !== null)?.message ?? null;
+  if (outbound.stream === undefined)
+    return 'cannot be used: this control plane runs where no such connection can be made';
+  const receiver = parseSyslogUrl(url);
+  return receiver.ok ? (streamProblem(receiver.value, local !== null)?.message ?? null) : receiver.error;
+}
+
+function inputProblem(context: ServiceContext, caller: Caller, input: AuditSinkInput): ApiError | null {
+  const { types } = input;
+  const message = urlProblem(context, input);
+  if (message !== null) return apiError('invalid_input', `url: ${message}`, { fields: [{ field: 'url', message }] });
   const filter = toFilter(caller, types === undefined ? {} : { type: types.join(',') });
   return filter.ok ? null : apiError('invalid_input', filter.error.message.replace(/^type/, 'types'));
 }

@@ -1,11 +1,11 @@
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
-import type { Batch, SinkKind } from './sink_kind.ts';
+import type { Batch, HttpSinkKind } from './sink_kind.ts';
 
 /** A longer message is cut by receivers. */
 const MOST_LINES = 20;
 
 /** A message about requests that wait for an approval, for an incoming webhook as Slack and others have it. */
-export const slackSink: SinkKind = {
+export const slackSink: HttpSinkKind = {
   isSigned: false,
   isAlert: true,
   async write(_, batch) {

@@ -1,12 +1,12 @@
 import { fromBase64Url, toBase64 } from '../../kernel/encoding.ts';
-import type { Batch, SinkKind } from './sink_kind.ts';
+import type { Batch, HttpSinkKind } from './sink_kind.ts';
 import type { SinkTarget } from './sink_target.ts';
 
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
 
 /** Signed webhooks by the rules of Standard Webhooks (`v1` signatures, HMAC-SHA256). */
-export const webhookSink: SinkKind = {
+export const webhookSink: HttpSinkKind = {
   isSigned: true,
   isAlert: false,
   async write(target, batch) {
