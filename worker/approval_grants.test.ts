@@ -295,6 +295,8 @@ test('the console gives, shows and revokes a grant', async () => {
   const given = await send(`/approvals/${id}`, { decision: 'approve', grant: 'times', times: '5' });
   expect(given.headers.get('location')).toBe('/approvals?done=granted');
   const page = await open('/approvals?state=grants');
+  const machine = JSON.parse(await (await control.asUser('GET', '/v1/sidecars')).text()).items[0];
+  expect(page).toMatch(new RegExp(`title="${machine.id}">on <bdi\\s*>${machine.name}`));
   expect(page).toContain('1 of 5');
   expect(page).toContain('cla&lt;i&gt;ude');
   const [grantId] = (await grants()).map(({ id: its }) => its);

@@ -245,6 +245,8 @@ export interface AuditEventData {
   readonly 'svc.control.reason'?: string;
   /** The service account whose own rows were changed. */
   readonly 'svc.control.service_account'?: string;
+  /** Fields that a change changed, each with its value before and after. */
+  readonly 'svc.control.changed'?: string;
   /** An MCP server's name. */
   readonly 'svc.mcp.server'?: string;
   readonly 'svc.mcp.server_id'?: string;

@@ -84,6 +84,7 @@ export const auditEventData = z.strictObject({
   'svc.control.reason': short.optional(),
   'svc.control.service_account': short.optional(),
   'svc.control.scim_token': short.optional(),
+  'svc.control.changed': short.optional(),
   'svc.audit.before': time.optional(),
   'svc.audit.removed': z.number().int().min(0).optional(),
   'svc.audit.writer': short.optional(),

@@ -120,6 +120,14 @@ export const MCP_RULE_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: rules',
+    holds: 'of two rules that are saved at once, the later one is refused',
+    file: 'worker/services/mcp/mcp_rules.ts',
+    text: 'if (before !== null && describeRules(before) !== describeRules(await rulesOf(context, enterpriseId))) {',
+    replacement: 'if (before === undefined) {',
+    tests: ['worker/routes/console/console_mcp_rules.test.ts'],
+  },
+  {
+    row: 'MCP: rules',
     holds: 'the console overwrites no concurrent change of the rules',
     file: 'worker/routes/console/console_mcp_rules.ts',
     text: "fields['before'] !== (await hashOf(stored))",

@@ -15,7 +15,7 @@ import { wordBadge } from './event_table.ts';
 
 /** What a session did: the credentials that it used, the hosts that it reached, and its decisions in their order. */
 export function sessionPage(session: SessionDetails, nowMs: number): Page {
-  const { id, name, summary, isCut } = session;
+  const { id, name, summary, isCut, machines } = session;
   const title = name ?? 'A session';
   const content = html`${pageHeader({
       title: foreignText(title),
@@ -23,6 +23,7 @@ export function sessionPage(session: SessionDetails, nowMs: number): Page {
       above: { path: '/audit', title: 'Audit' },
       actions: html`<a class="button" href="${pathWith('/audit', { session: id })}">Filter its events</a>`,
     })}
+    ${machines.length > 1 ? alert('warn', SEVERAL_MACHINES) : ''}
     ${isCut ? alert('info', html`<p>The session is long: this page is about its newest 500 events.</p>`) : ''}
     <section class="panel" aria-labelledby="facts-title">
       <h2 id="facts-title">Who and when</h2>
@@ -33,12 +34,17 @@ export function sessionPage(session: SessionDetails, nowMs: number): Page {
   return layout(title, content);
 }
 
-function facts({ machine, person, folder, firstAt, lastAt, summary }: SessionDetails, nowMs: number): Html {
+const SEVERAL_MACHINES =
+  'Several machines reported events of this session. A machine names its sessions itself, so this page may be about several of them: the machine of each event is on its own page.';
+
+function facts({ machines, folder, firstAt, lastAt, summary }: SessionDetails, nowMs: number): Html {
   const { added, passed, refused } = summary.counts;
   const lasted = relativeTime(firstAt, Date.parse(lastAt)).replace(/ ago$/, '');
   return definitionList([
-    ['For', named(person)],
-    ['Machine', named(machine)],
+    ...machines.flatMap(({ person, ...machine }): [string, Html | null][] => [
+      ['Machine', named(machine)],
+      ['For', named(person)],
+    ]),
     ['Folder', folder === null ? null : html`<code>${foreignText(folder)}</code>`],
     ['First event', html`${exactTime(firstAt)} <span class="quiet">(${timeAgo(firstAt, nowMs)})</span>`],
     [
@@ -49,7 +55,7 @@ function facts({ machine, person, folder, firstAt, lastAt, summary }: SessionDet
   ]);
 }
 
-function named(thing: SessionDetails['machine']): Html | null {
+function named(thing: SessionDetails['machines'][number]['person']): Html | null {
   if (thing === null) return null;
   return html`${thing.name === null ? '' : html`${foreignText(thing.name)} `}<code>${thing.id}</code>`;
 }

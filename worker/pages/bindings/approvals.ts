@@ -14,6 +14,7 @@ import { tabs } from '../components/tabs.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { approvalCard, isHeld } from './approval_card.ts';
+import type { NameOf } from '../../services/audit/names.ts';
 import { grantsTable, sessionWords } from './grants.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -81,14 +82,15 @@ export function approvalsPage(view: ApprovalsView): Page {
 
 interface GrantsView {
   readonly grants: ListPage<GrantRecord>;
+  readonly nameOf: NameOf;
   readonly cursor: string | undefined;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
 /** What is allowed in advance. */
-export function grantsPage({ grants, nowMs, ...view }: GrantsView): Page {
-  return liveList('grants', { ...view, next: grants.next_cursor }, grantsTable(grants, nowMs));
+export function grantsPage({ grants, nowMs, nameOf, ...view }: GrantsView): Page {
+  return liveList('grants', { ...view, next: grants.next_cursor }, grantsTable(grants, nowMs, nameOf));
 }
 
 interface ListView {

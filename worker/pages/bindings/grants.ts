@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import { approvalTarget } from '../../../shared/wire/approvals.ts';
 import type { GrantRecord, GrantState } from '../../../shared/wire/approval_grants.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { NameOf } from '../../services/audit/names.ts';
 import { sessionPath } from '../audit/event_table.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
@@ -19,7 +20,7 @@ const STATES: { readonly [S in GrantState]: { readonly kind: BadgeKind; readonly
 };
 
 /** The grants, open and ended, with a way to revoke each open one. */
-export function grantsTable({ items }: ListPage<GrantRecord>, nowMs: number): Html {
+export function grantsTable({ items }: ListPage<GrantRecord>, nowMs: number, nameOf: NameOf): Html {
   if (items.length === 0) {
     return emptyState({
       title: 'Nothing is allowed in advance',
@@ -38,7 +39,7 @@ export function grantsTable({ items }: ListPage<GrantRecord>, nowMs: number): Ht
           html`<span class="mono">${foreignText(grant.summary)}</span>
             <span class="sub">${foreignText(approvalTarget(grant))}, ${coverage(grant)}</span>`,
       },
-      { title: 'Session', cell: sessionCell },
+      { title: 'Session', cell: (grant) => sessionCell(grant, nameOf) },
       { title: 'Used', cell: ({ used, times }) => (times === null ? String(used) : `${used} of ${times}`) },
       { title: 'State', cell: (grant) => stateCell(grant, nowMs) },
       { title: 'Revoke', isActions: true, cell: (grant) => (grant.state === 'open' ? revokeForm(grant) : '') },
@@ -62,8 +63,15 @@ function coverage({ identical_only: isIdentical }: GrantRecord): string {
   return isIdentical ? 'identical requests' : 'with any query and body';
 }
 
-function sessionCell({ session_id: session, session_name: name, sidecar_id: sidecar }: GrantRecord): Html | string {
-  return sessionWords({ session, name, machine: sidecar });
+/** The session, on which machine; its id is at hand as a title. */
+function sessionCell(
+  { session_id: session, session_name: name, sidecar_id: sidecar }: GrantRecord,
+  nameOf: NameOf,
+): Html | string {
+  const machine = sidecar === null ? null : (nameOf(sidecar) ?? sidecar);
+  const words = sessionWords({ session, name, machine });
+  if (session === null || machine === null) return words;
+  return html`${words}<span class="sub" title="${sidecar ?? ''}">on ${foreignText(machine)}</span>`;
 }
 
 function stateCell({ state, ends_at: ends }: GrantRecord, nowMs: number): Html {

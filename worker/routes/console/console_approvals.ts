@@ -4,6 +4,7 @@ import { decideApproval, listApprovalPage } from '../../services/approvals/appro
 import { pathWith } from '../../pages/components/pager.ts';
 import { listPendingApprovals } from '../../services/approvals/pending_approvals.ts';
 import { MOST_GRANT_SECONDS } from '../../../shared/wire/approval_grants.ts';
+import { describeNames } from '../../services/audit/names.ts';
 import { listGrantPage, revokeGrant } from '../../services/approvals/grants.ts';
 import { type Fields, redirectDone, forChange, forReader, problem } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
@@ -23,7 +24,9 @@ export const getApprovalsPage = forReader(async (c, caller) => {
   if (state === 'grants') {
     const grants = await listGrantPage(context, caller, { limit: SHOWN, cursor });
     if (!grants.ok) return problem(c, caller, grants.error);
-    return consolePage(c, caller, grantsPage({ grants: grants.value, cursor, done, nowMs }));
+    const machines = grants.value.items.flatMap(({ sidecar_id: sidecar }) => sidecar ?? []);
+    const nameOf = await describeNames(context, caller, machines);
+    return consolePage(c, caller, grantsPage({ grants: grants.value, nameOf, cursor, done, nowMs }));
   }
   if (state !== 'all') {
     const pending = await listPendingApprovals(context, caller, MOST_PENDING);

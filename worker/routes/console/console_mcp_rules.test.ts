@@ -77,3 +77,17 @@ test('a member sees the rules and no form', async () => {
   expect(shown).not.toContain('<form');
   expect(shown).toContain('npm:@third/*');
 });
+
+test('of two admins who save at once, one is told that the rules were changed', async () => {
+  const form = { before: await before(), deny: '' };
+  const forms = ['npm:@first/*', 'npm:@second/*'].map((sources) => ({ ...form, sources }));
+  const checked = await Promise.all(
+    forms.map(async (each) => ({ ...each, checked: hidden((await send({ ...each, step: 'check' })).page, 'checked') })),
+  );
+  const saved = await Promise.all(checked.map((each) => send({ ...each, step: 'save' })));
+  expect(saved.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 409]);
+  const refused = saved.find(({ status }) => status === 409);
+  expect(refused?.page).toContain('Somebody changed the rules meanwhile');
+  const kept = saved.findIndex(({ status }) => status === 303);
+  expect((await rules()).sources).toEqual([forms[kept]?.sources]);
+});

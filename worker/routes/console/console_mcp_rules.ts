@@ -32,8 +32,12 @@ export const submitMcpRules = forChange(async (c, caller, fields) => {
   if (fields['before'] !== (await hashOf(stored))) return again({ ...rulesForm(stored), refusal: CHANGED });
   const rules = await hashOf(parsed.data);
   if (fields['step'] === 'save' && fields['checked'] === rules) {
-    const saved = await replaceMcpRules(context, caller, parsed.data);
-    return saved.ok ? redirectDone(c, '/mcp-rules', 'mcp_rules_saved') : problem(c, caller, saved.error);
+    const saved = await replaceMcpRules(context, caller, parsed.data, stored);
+    if (saved.ok) return redirectDone(c, '/mcp-rules', 'mcp_rules_saved');
+    if (saved.error.code !== 'conflict') return problem(c, caller, saved.error);
+    const now = await describeMcpRules(context, caller);
+    const shown = { ...rulesForm(now), refusal: CHANGED };
+    return formAgain(c, caller, await rulesPage(c, caller, now, { form: shown, check: null }), saved.error);
   }
   const stopped = await checkMcpRules(context, caller, parsed.data);
   if (!stopped.ok) return problem(c, caller, stopped.error);

@@ -48,7 +48,7 @@ const request = (host: string, path: string): AuditEventData => ({
 });
 
 let recorded = 0;
-async function record(type: AuditEventType, data: AuditEventData): Promise<void> {
+async function record(type: AuditEventType, data: AuditEventData, writer = sidecar): Promise<void> {
   recorded += 1;
   const event = {
     id: newId('evt', crypto.getRandomValues(new Uint8Array(16))),
@@ -59,7 +59,7 @@ async function record(type: AuditEventType, data: AuditEventData): Promise<void>
     actor: 'session',
     data,
   };
-  const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
+  const reply = await writer.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
   expect(reply.status).toBe(200);
 }
 
@@ -102,6 +102,17 @@ describe('the page of a session', () => {
     expect(text).toMatch(/in order.*Credential added.*2 times.*Refused.*body_too_large/);
     expect(text).toContain(member.caller.userId);
     expect(text).toContain(await nameOfMachine());
+  });
+
+  test('that another machine claims too shows both machines, and says so', async () => {
+    const claiming = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+    await claiming.enrol(owner.tokens.access_token);
+    expect(await textOf(owner, `/audit/sessions/${SESSION}`)).not.toContain('Several machines');
+    await record('sandbox.proxy.passthrough', request('claimed.example.test', '/'), claiming);
+    const text = await textOf(owner, `/audit/sessions/${SESSION}`);
+    expect(text).toContain('Several machines reported events of this session');
+    for (const known of [sidecar, claiming]) expect(text).toContain(known.enrolled.sidecar_id);
+    for (const known of [member, owner]) expect(text).toContain(known.caller.userId);
   });
 
   test('has no markup of an agent in it', async () => {

@@ -15,15 +15,25 @@ export interface SessionDetails {
   /** What its launcher called it, such as the agent's name; null if that is not known. */
   readonly name: string | null;
   readonly folder: string | null;
-  /** The machine and the person that it ran for. */
-  readonly machine: { readonly id: string; readonly name: string | null } | null;
-  readonly person: { readonly id: string; readonly name: string | null } | null;
+  /**
+   * The machines whose sidecars reported events of this id, each with its person. A sidecar names its sessions itself, so an id
+   * of several machines is of several sessions, or one of them claims another's.
+   */
+  readonly machines: readonly SessionMachine[];
   readonly firstAt: string;
   readonly lastAt: string;
   readonly summary: SessionSummary;
   /** The summary is of the newest events only. */
   readonly isCut: boolean;
 }
+
+interface SessionMachine {
+  readonly id: string;
+  readonly name: string | null;
+  readonly person: { readonly id: string; readonly name: string | null } | null;
+}
+
+const MOST_MACHINES = 5;
 
 /** A session's newest events, summed up. Refuses with `not_found`. */
 export async function describeSession(
@@ -38,25 +48,40 @@ export async function describeSession(
   if (newest === undefined || oldest === undefined) {
     return err(apiError('not_found', 'no event of this session is in the audit log: it may have been removed'));
   }
-  const machineId = items.find(({ sidecar_id: sidecar }) => sidecar !== null)?.sidecar_id ?? null;
-  const machine = machineId === null ? null : await findSidecar(context.database, machineId);
-  const personId = machine?.enterpriseId === caller.enterpriseId ? machine.userId : null;
-  const nameOf = await describeNames(
-    context,
-    caller,
-    [machineId, personId].filter((each) => each !== null),
-  );
+  const machines = await describeMachines(context, caller, [
+    ...new Set(items.flatMap((item) => item.sidecar_id ?? [])),
+  ]);
   const told = (await listSessionNames(context.database, caller.enterpriseId, [id]))[0];
   const mayKnow = told !== undefined && (told.userId === caller.userId || mayActAs(caller, 'admin'));
   return ok({
     id,
     name: mayKnow ? told.name : null,
     folder: mayKnow ? told.folder : null,
-    machine: machineId === null ? null : { id: machineId, name: nameOf(machineId) },
-    person: personId === null ? null : { id: personId, name: nameOf(personId) },
+    machines,
     firstAt: oldest.time,
     lastAt: newest.time,
     summary: summariseSession(items),
     isCut: next !== null,
+  });
+}
+
+async function describeMachines(
+  context: ServiceContext,
+  caller: Caller,
+  ids: readonly string[],
+): Promise<readonly SessionMachine[]> {
+  const found = await Promise.all(
+    ids.slice(0, MOST_MACHINES).map(async (id) => {
+      const sidecar = await findSidecar(context.database, id);
+      return { id, userId: sidecar?.enterpriseId === caller.enterpriseId ? sidecar.userId : null };
+    }),
+  );
+  const nameOf = await describeNames(
+    context,
+    caller,
+    found.flatMap(({ id, userId }) => (userId === null ? [id] : [id, userId])),
+  );
+  return found.map(({ id, userId }) => {
+    return { id, name: nameOf(id), person: userId === null ? null : { id: userId, name: nameOf(userId) } };
   });
 }

@@ -48,15 +48,22 @@ export async function checkMcpRules(
 
 const ROWS_PER_READ = 200;
 
-/** Replaces the rules of the caller's enterprise. Gateways have them with their next policy. Refuses with `admin_required`. */
+/**
+ * Replaces the rules of the caller's enterprise. Gateways have them with their next policy. With `before`, the rules that a
+ * person saw, only if they still hold. Refuses with `admin_required`, `conflict`.
+ */
 export async function replaceMcpRules(
   context: ServiceContext,
   caller: Caller,
   rules: McpRulesInput,
+  before: McpRulesRecord | null = null,
 ): Promise<Result<Changed<McpRulesRecord>, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
   const { enterpriseId, userId } = caller;
   return commitPolicy(context, caller, async () => {
+    if (before !== null && describeRules(before) !== describeRules(await rulesOf(context, enterpriseId))) {
+      return err(apiError('conflict', 'the rules were changed meanwhile: read them again, then apply your change'));
+    }
     const row = { enterpriseId, rules: JSON.stringify(rules), updatedAt: nowText(context) };
     const data = {
       'svc.control.resource': enterpriseId,
@@ -69,8 +76,8 @@ export async function replaceMcpRules(
 
 const MAX_EVENT_CHARACTERS = 1_000;
 
-function describeRules({ sources, isolation, pinned_only: isPinnedOnly, tools }: McpRules): string {
-  return JSON.stringify({ sources, isolation, pinned_only: isPinnedOnly, tools });
+function describeRules(rules: McpRules): string {
+  return JSON.stringify(toRecord(rules));
 }
 
 function toRecord({ sources, isolation, pinned_only: isPinnedOnly, tools }: McpRules): McpRulesRecord {

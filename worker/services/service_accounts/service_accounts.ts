@@ -17,6 +17,7 @@ import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { toShownLine } from '../../../shared/model/shown_text.ts';
 import { insertUser } from '../../store/accounts.ts';
 import { signOutEverywhere } from '../../store/members.ts';
 import {
@@ -83,7 +84,7 @@ export async function putServiceAccount(
         }),
         ...signOutEverywhere(context.database, id, now),
       ],
-      events: [accountEvent('updated', caller, id)],
+      events: [changeEvent(caller, id, current.value, { ...policy.value, name: input.name, suspendedAt })],
       value: null,
     });
   });
@@ -249,6 +250,34 @@ function accountEvent(happened: Happened, caller: Caller, id: string): AuditDraf
     data: { 'svc.control.resource': id },
   };
 }
+
+/** Says what changed, because who may join as the account, and what it reaches, is decided by it. */
+function changeEvent(
+  caller: Caller,
+  id: string,
+  { account, user }: ServiceAccountRow,
+  after: ServiceAccountUpdate & { readonly name: string; readonly suspendedAt: string | null },
+): AuditDraft {
+  const fields = [
+    ['name', user.displayName, after.name],
+    ['issuer', account.issuer, after.issuer],
+    ['audience', account.audience, after.audience],
+    ['claims', account.claims, after.claims],
+    ['reach', account.reach, after.reach],
+    ['minutes', account.minutes, after.minutes],
+    ['suspended', user.suspendedAt !== null, after.suspendedAt !== null],
+  ] as const;
+  const changed = fields
+    .filter(([, before, now]) => before !== now)
+    .map(([field, before, now]) => `${field}: ${String(before)} -> ${String(now)}`);
+  // Public keys are long: that they changed is enough.
+  const all = account.keys === after.keys ? changed : [...changed, 'keys: replaced'];
+  const words = all.length === 0 ? 'nothing' : all.join('; ');
+  const { type, actor, data } = accountEvent('updated', caller, id);
+  return { type, actor, data: { ...data, 'svc.control.changed': toShownLine(words, MAX_EVENT_CHARACTERS) } };
+}
+
+const MAX_EVENT_CHARACTERS = 1_000;
 
 function invalid({ field, message }: FieldProblem): ApiError {
   return apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] });

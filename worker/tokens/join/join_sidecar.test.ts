@@ -455,6 +455,38 @@ describe('a policy', () => {
   });
 });
 
+describe('a change', () => {
+  it('says in the audit log what changed, with the values before and after', async () => {
+    const path = `/v1/service-accounts/${accountId}`;
+    const claims = { repository: 'acme/app', ref: 'refs/heads/main' };
+    await owner.call('PUT', path, { ...POLICY, claims, minutes: 7, reach: 'enterprise' });
+    await owner.call('PUT', path, {
+      ...POLICY,
+      claims,
+      minutes: 7,
+      reach: 'enterprise',
+      suspended: true,
+      keys: [ownJwk],
+    });
+    await owner.call('PUT', path, {
+      ...POLICY,
+      claims,
+      minutes: 7,
+      reach: 'enterprise',
+      suspended: true,
+      keys: [ownJwk],
+    });
+    const told = (await events('control.service_account.updated')).map(({ data }) => data['svc.control.changed']);
+    expect(told).toEqual([
+      'nothing',
+      'suspended: false -> true; keys: replaced',
+      expect.stringMatching(
+        /^claims: \{.*\} -> \{"repository":"acme\/app","ref":"refs\/heads\/main"\}; reach: own -> enterprise; minutes: \d+ -> 7$/,
+      ),
+    ]);
+  });
+});
+
 describe('what a service account may use', () => {
   const HOST = { host: 'api.ci.test', scheme: 'bearer', credential_ref: 'vault://ci/key' };
   const ENTERPRISE = { ...HOST, credential_ref: 'vault://shared/key', host: 'shared.ci.test', owner: 'enterprise' };
