@@ -174,6 +174,36 @@ describe('the command of a package', () => {
   });
 });
 
+const messageOf = (item: Readonly<Record<string, unknown>>) => {
+  const planned = planInstallation(packageEntry(item));
+  return planned.ok ? '' : planned.error.message;
+};
+
+describe('the refusal of a package that needs another way', () => {
+  test('has the steps for a bundle, with its address and hash', () => {
+    const identifier = 'https://downloads.example/x-1.0.mcpb';
+    const message = messageOf({ registryType: 'mcpb', identifier, fileSha256: 'A'.repeat(64) });
+    expect(message).toContain(`download ${identifier}, compare its SHA-256 (${'a'.repeat(64)})`);
+    expect(message).toContain('svc mcp add NAME -- node DIRECTORY/server/index.js');
+  });
+
+  test.each([
+    'https://downloads.example/x;reboot',
+    'https://downloads.example/$(reboot)',
+    'file:///etc/passwd',
+    '-o x',
+  ])('does not repeat the address %j, which a person may paste', (identifier) => {
+    const message = messageOf({ registryType: 'mcpb', identifier, fileSha256: '$(reboot)' });
+    expect(message).toContain('download it, compare its SHA-256, unpack it');
+    expect(message).not.toMatch(/reboot|passwd|-o x/);
+  });
+
+  test('has the command that adds a server that listens', () => {
+    const message = messageOf({ transport: { type: 'streamable-http', url: 'http://localhost:3000' } });
+    expect(message).toContain('svc mcp add NAME --url http://127.0.0.1:PORT/mcp');
+  });
+});
+
 describe('entries that are not installed', () => {
   test.each([
     ['unsupported_registry', { registryType: 'unknown' }],

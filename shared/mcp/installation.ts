@@ -148,7 +148,7 @@ function planPackage(
 function packageProblem(item: RegistryPackage, runtime: PackageRuntime, builder: PlanBuilder): NotInstallable | null {
   if (runtime.program === null) return null;
   if (item.transport !== 'stdio') {
-    const message = `Its package is a server that listens for ${quoteWord(item.transport)}; one that speaks on standard streams (stdio) can be started here. Start it yourself and add its address by hand.`;
+    const message = `Its package is a server that listens for ${quoteWord(item.transport)}; one that speaks on standard streams (stdio) can be started here. Start it yourself, and add the address where it listens: svc mcp add NAME --url http://127.0.0.1:PORT/mcp (docs/mcp.md, "Bundles and servers that listen").`;
     return { reason: 'unsupported_transport', message };
   }
   if (!isOfPublicRegistry(item.registryBaseUrl, runtime.registryLabel)) {
