@@ -38,13 +38,13 @@ export function addSinkCommands(line: CommandLine, audit: Command): void {
     .argument('[url]', 'its URL; leave it out with --url-stdin')
     .option(
       '--kind <kind>',
-      'webhook (signed, Standard Webhooks), otlp (OpenTelemetry logs, JSON over HTTP), syslog (RFC 5424 over TLS), s3 (JSON lines in a bucket), or slack (messages about approvals)',
+      'webhook (signed, Standard Webhooks), otlp, otlp_metrics or otlp_traces (OpenTelemetry, JSON over HTTP), syslog (RFC 5424 over TLS), s3 (JSON lines in a bucket), or slack (messages about approvals)',
       'webhook',
     )
     .option('--url-stdin', 'read the URL from stdin, if it is a secret, as that of an incoming webhook is')
     .option('--type <type>', 'only these events: types, or prefixes that end in "." (separate several with ",")')
     .option('--from-beginning', 'start with the oldest stored event, not with the next one')
-    .option('--header <name>', 'with --kind otlp: a header that authenticates, such as authorization')
+    .option('--header <name>', 'with the kinds of OpenTelemetry: a header that authenticates, such as authorization')
     .option('--header-file <file>', 'the file with its value; without it you are asked, and it is not shown')
     .option('--region <region>', 'with --kind s3: the region of the bucket')
     .option('--access-key-id <id>', 'with --kind s3: the access key; its secret is asked for, and not shown')

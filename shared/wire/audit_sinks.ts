@@ -5,11 +5,11 @@ import { secretValue } from './secrets.ts';
 import { parseSyslogUrl } from '../net/syslog_url.ts';
 
 /**
- * How events are sent. `webhook`: Standard Webhooks. `otlp`: OpenTelemetry logs as JSON over HTTP. `slack`: messages about
+ * How events are sent. `webhook`: Standard Webhooks. `otlp`, `otlp_metrics`, `otlp_traces`: OpenTelemetry logs, metrics and traces as JSON over HTTP. `slack`: messages about
  * requests that wait for an approval, to an incoming webhook as Slack has it. `syslog`: RFC 5424 over TLS (RFC 5425). `s3`:
  * objects of JSON lines in a bucket.
  */
-export const SINK_KINDS = ['webhook', 'otlp', 'slack', 'syslog', 's3'] as const;
+export const SINK_KINDS = ['webhook', 'otlp', 'otlp_metrics', 'otlp_traces', 'slack', 'syslog', 's3'] as const;
 export type SinkKindName = (typeof SINK_KINDS)[number];
 
 /**
@@ -84,7 +84,7 @@ export const auditSinkInput = z
       from: z.literal('now').default('now'),
     }),
     z.strictObject({
-      kind: z.literal('otlp'),
+      kind: z.enum(['otlp', 'otlp_metrics', 'otlp_traces']),
       ...common,
       /** A header that authenticates, such as `authorization` with `Bearer ...`. No reply shows its value. */
       header: z

@@ -132,4 +132,12 @@ export const SINK_MUTATIONS: readonly Mutation[] = [
     replacement: 'if (REFUSED.has(status)) return',
     tests: ['worker/services/sinks/s3_sink.test.ts'],
   },
+  {
+    row: 'Audit sinks',
+    holds: 'an agent cannot make time series',
+    file: 'worker/services/sinks/otlp_metrics_sink.ts',
+    text: "'svc.connector.fqn': data['svc.connector.fqn'],",
+    replacement: "'svc.connector.fqn': data['svc.proxy.upstream.host'],",
+    tests: ['worker/services/sinks/otlp_sinks.test.ts'],
+  },
 ];

@@ -1,5 +1,7 @@
 import type { SinkKindName } from '../../../shared/wire/audit_sinks.ts';
+import { otlpMetricsSink } from './otlp_metrics_sink.ts';
 import { otlpSink } from './otlp_sink.ts';
+import { otlpTracesSink } from './otlp_traces_sink.ts';
 import type { SinkKind } from './sink_kind.ts';
 import { s3Sink } from './s3_sink.ts';
 import { slackSink } from './slack_sink.ts';
@@ -10,6 +12,8 @@ import { webhookSink } from './webhook_sink.ts';
 export const SINK_KIND_TABLE: Readonly<Record<SinkKindName, SinkKind>> = {
   webhook: webhookSink,
   otlp: otlpSink,
+  otlp_metrics: otlpMetricsSink,
+  otlp_traces: otlpTracesSink,
   slack: slackSink,
   syslog: syslogSink,
   s3: s3Sink,

@@ -76,7 +76,7 @@ export async function addSink(
 }
 
 function targetOf(input: AuditSinkInput): SinkTarget {
-  const header = input.kind === 'otlp' && input.header !== undefined ? { header: input.header } : {};
+  const header = 'header' in input && input.header !== undefined ? { header: input.header } : {};
   const signing = SINK_KIND_TABLE[input.kind].isSigned ? { signing: newSigningSecret() } : {};
   const aws = input.kind === 's3' ? { aws: awsOf(input) } : {};
   return { url: input.url, ...header, ...signing, ...aws };
