@@ -119,6 +119,14 @@ import {
   putGroupMember,
 } from './routes/api/groups.ts';
 import { deleteShare, getShares, postShare, postShareAcceptance, postShareRefusal } from './routes/api/shares.ts';
+import {
+  deleteJoinRequest,
+  getJoinOffers,
+  getJoinRequests,
+  postJoinAcceptance,
+  postJoinRefusal,
+  postJoinRequest,
+} from './routes/api/join_requests.ts';
 import { deleteInvitation, getInvitations, postInvitation } from './routes/api/invitations.ts';
 import { deleteMember, getDeparture, getMembers, putMember } from './routes/api/members.ts';
 import {
@@ -211,6 +219,12 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/invitations', postInvitation],
   ['get', '/v1/invitations', getInvitations],
   ['delete', '/v1/invitations/{id}', deleteInvitation],
+  ['get', '/v1/join-offers', getJoinOffers],
+  ['post', '/v1/join-requests', postJoinRequest],
+  ['get', '/v1/join-requests', getJoinRequests],
+  ['delete', '/v1/join-requests/{id}', deleteJoinRequest],
+  ['post', '/v1/join-requests/{id}/accept', postJoinAcceptance],
+  ['post', '/v1/join-requests/{id}/decline', postJoinRefusal],
   ['get', '/v1/groups', getGroups],
   ['post', '/v1/groups', postGroup],
   ['get', '/v1/groups/{id}', getGroup],

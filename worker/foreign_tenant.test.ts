@@ -15,6 +15,8 @@ import { freshId, nowText } from './kernel/service_context.ts';
 
 /** A word that is in every resource of the first tenant. */
 const PLANTED = 'planted-of-tenant-one';
+/** Made with the first tenant's own person, who is a member: its acceptance is refused, and not as unknown. */
+const JOIN_REQUEST = 'jrq_0123456789abcdefghjkmnpqrs';
 const NOTHING = '00000000000000000000000000';
 
 const openApi = z.object({
@@ -139,6 +141,11 @@ beforeAll(async () => {
     url: 'https://siem.example.test/in',
   });
   const scimTokenId = await create('/v1/scim-tokens', { name: PLANTED });
+  await client.execute({
+    sql: `INSERT INTO join_requests (id, enterprise_id, person_id, email, display_name, created_at, ends_at, expires_at)
+      SELECT ?, enterprise_id, person_id, ?, ?, ?, 9999999999, 9999999999 FROM users WHERE id = ?`,
+    args: [JOIN_REQUEST, `${PLANTED}@example.test`, PLANTED, nowText(control.context), tenant.caller.userId],
+  });
   const groupId = await create('/v1/groups', { name: PLANTED });
   const colleague = await hostedUser(control, tenant.caller.enterpriseId);
   const lent = { ...BINDING, host: 'lent.example.test', effect: 'read' };
@@ -216,6 +223,9 @@ beforeAll(async () => {
     '/v1/enterprises/{id}/sign-in': { id: tenant.caller.enterpriseId },
     '/v1/invitations/{id}': { id: invitationId },
     '/v1/scim-tokens/{id}': { id: scimTokenId },
+    '/v1/join-requests/{id}': { id: JOIN_REQUEST },
+    '/v1/join-requests/{id}/accept': { id: JOIN_REQUEST, body: {} },
+    '/v1/join-requests/{id}/decline': { id: JOIN_REQUEST },
     '/v1/groups/{id}': { id: groupId, body: { name: PLANTED } },
     '/v1/groups/{id}/members': { id: groupId },
     '/v1/groups/{id}/members/{user}': { id: groupId },
@@ -310,8 +320,8 @@ describe('with the token of another tenant', () => {
     const personOf = `(SELECT person_id FROM users WHERE id = '${tenant.caller.userId}')`;
     const { rows } = await client.execute(`SELECT person_id FROM users WHERE id = '${stranger.caller.userId}'`);
     await client.execute(`UPDATE users SET person_id = ${personOf} WHERE id = '${stranger.caller.userId}'`);
-    // Identities are the person's, so both users have them, and the person may go on as the other user.
-    const ofPerson = ['/v1/identities/{id}', '/v1/enterprises/{id}/sign-in'];
+    // Identities and own requests are the person's, so both users have them, and the person may go on as the other user.
+    const ofPerson = ['/v1/identities/{id}', '/v1/enterprises/{id}/sign-in', '/v1/join-requests/{id}'];
     const ofUsers = routesWithId().filter(({ path }) => !ofPerson.includes(path));
     for (const route of ofUsers) {
       const { status, code } = await refusal(visit(route, stranger, strangerSidecar));

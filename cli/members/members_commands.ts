@@ -11,6 +11,7 @@ import {
 import { controlClient } from '../clients.ts';
 import { deleteEnterprise } from './delete_enterprise.ts';
 import type { DeleteOptions } from './export_and_confirm.ts';
+import { addJoinCommands, addJoinDecisions } from './join_commands.ts';
 import { useEnterprise } from './use_enterprise.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -45,6 +46,7 @@ export function addMembersCommands(line: CommandLine): void {
     .description('revoke an open invitation')
     .argument('<id>', 'its id (inv_...)');
   handle(line, revoke, revokeInvitation);
+  addJoinDecisions(line, members);
   const role = members
     .command('role')
     .description('give a member another role; to hand an enterprise over, make another owner, then change your own')
@@ -59,7 +61,7 @@ export function addMembersCommands(line: CommandLine): void {
   handle<LeaveOptions>(line, remove, removeMember);
   const enterprise = line.program
     .command('enterprise')
-    .description('list your enterprises, switch to one, or leave one');
+    .description('list your enterprises, switch to one, ask to join one, or leave one');
   const list = enterprise
     .command('list')
     .alias('ls')
@@ -70,6 +72,7 @@ export function addMembersCommands(line: CommandLine): void {
     .description('move this sign-in, and the sidecar of this machine, to another enterprise of yours')
     .argument('<id>', 'its id (ent_...) or its slug');
   handle(line, use, useEnterprise);
+  addJoinCommands(line, enterprise);
   const leave = enterprise
     .command('leave')
     .description('leave the enterprise of this sign-in: your own secrets, bindings, sidecars and tokens go with you')

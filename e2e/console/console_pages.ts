@@ -148,6 +148,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/enterprises/leave': [page('the last owner, who stays', () => '/enterprises/leave', 409)],
   '/members/invite': [page('an invitation to send', () => '/members/invite')],
   '/members/invitations': [page('invitations', () => '/members/invitations')],
+  '/members/requests': [page('requests to join', () => '/members/requests')],
   '/invitations/{token}': [page('an invitation that is not there', () => '/invitations/used-up', 404)],
   '/groups': [page('groups', () => '/groups')],
   '/groups/{id}': [page('a group that is not there', () => '/groups/grp_nothing', 404)],

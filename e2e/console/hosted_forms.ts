@@ -11,7 +11,7 @@ export const SIGN_IN_FORMS: readonly string[] = [
 /**
  * The forms that only a hosted control plane has a use for. The others are sent in mcp_client.test.ts, from the page of a
  * provider in saml_sign_in.test.ts, and in console_invitations.test.ts,
- * console_departure.test.ts, console_directory.test.ts and console_sharing.test.ts.
+ * console_departure.test.ts, console_directory.test.ts, console_join_requests.test.ts and console_sharing.test.ts.
  */
 export const HOSTED_FORMS: readonly string[] = [
   ...SIGN_IN_FORMS,
@@ -30,6 +30,10 @@ export const HOSTED_FORMS: readonly string[] = [
   '/groups/{id}/members',
   '/groups/{id}/members/{user}/remove',
   '/groups/{id}/delete',
+  '/members/requests/{id}/accept',
+  '/members/requests/{id}/decline',
+  '/enterprises/{id}/ask',
+  '/enterprises/requests/{id}/withdraw',
   '/directory/tokens',
   '/directory/tokens/{id}/revoke',
   '/shares',

@@ -41,12 +41,22 @@ const oidc = {
   domains: z.array(domain).max(MAX_DOMAINS),
 };
 
+/**
+ * Who joins by a proven domain: `automatic`, people who sign in for the first time; `request`, those whom an admin accepts;
+ * `closed`, nobody. With the first two, people who have an account already ask. The enterprise's own provider adds its
+ * people in any case.
+ */
+export const DOMAIN_JOINING = ['automatic', 'request', 'closed'] as const;
+export type DomainJoining = (typeof DOMAIN_JOINING)[number];
+
 const MAX_METADATA_CHARACTERS = 200_000;
 
 /** `PUT /v1/enterprise`: replaces the settings. */
 export const enterpriseInput = z
   .strictObject({
     ...settings,
+    /** Absent: stays as it is. */
+    domain_joining: z.enum(DOMAIN_JOINING).optional(),
     oidc: z
       .strictObject({
         ...oidc,
@@ -80,6 +90,7 @@ export const enterpriseSettings = z
   .object({
     ...enterpriseReply.shape,
     ...settings,
+    domain_joining: z.enum(DOMAIN_JOINING).default('automatic'),
     oidc: z.object({ ...oidc, redirect_path: z.string() }).nullable(),
     saml: z
       .object({

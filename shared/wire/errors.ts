@@ -98,6 +98,8 @@ export const ERROR_STATUS = {
   managed_by_directory: 409,
   conflict: 409,
   link_expired: 410,
+  /** The request to join was decided or withdrawn, or has expired. */
+  join_request_over: 410,
   /** The invitation was used or revoked, or has expired. */
   invitation_over: 410,
   /** The If-Match of a directory names another version. */

@@ -26,6 +26,8 @@ const ID_PREFIXES = [
   'idn',
   /** An invitation to an enterprise. */
   'inv',
+  /** A request to join an enterprise. */
+  'jrq',
   /** A group of an enterprise's people. */
   'grp',
   /** A share: what a person lets another person or a group use. */

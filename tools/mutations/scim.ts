@@ -1,10 +1,11 @@
 import type { Mutation } from '../mutation.ts';
 
 const SCIM = 'worker/scim/scim.test.ts';
+const JOINING = 'worker/sign_in/join_requests.test.ts';
 const PATCHES = 'shared/scim/patch.test.ts';
 const USERS = 'worker/scim/directory_users.ts';
 
-/** Checks of what a directory may do by SCIM (decision 0108). */
+/** Checks of what a directory may do by SCIM (decision 0108), and of who may ask to join (decision 0109). */
 export const SCIM_MUTATIONS: readonly Mutation[] = [
   {
     row: 'SCIM',
@@ -109,5 +110,53 @@ export const SCIM_MUTATIONS: readonly Mutation[] = [
     text: "if (op === 'remove' && (value === undefined || value === null)) return ok([]);",
     replacement: "if (op === 'remove' && !(Array.isArray(value) && value.length > 0)) return ok([]);",
     tests: [PATCHES],
+  },
+  {
+    row: 'Asking to join',
+    holds: 'only an own sign-in asks',
+    file: 'worker/sign_in/join_requests.ts',
+    text: '(await voucherOf(context, caller)) === null) return ok(account);',
+    replacement: 'caller.userId !== null) return ok(account);',
+    tests: [JOINING],
+  },
+  {
+    row: 'Asking to join',
+    holds: 'an enterprise that is closed is not told apart from none',
+    file: 'worker/store/people/join_requests.ts',
+    text: "inArray(enterprises.domainJoining, ['automatic', 'request']),",
+    replacement: '',
+    tests: [JOINING],
+  },
+  {
+    row: 'Asking to join',
+    holds: 'the address is still proven when the request is accepted',
+    file: 'worker/sign_in/join_requests.ts',
+    text: 'if (!(await hasProven(database, personId, email))) return err(requestOver());',
+    replacement: '',
+    tests: [JOINING],
+  },
+  {
+    row: 'Asking to join',
+    holds: 'admins decide about requests to their enterprise alone',
+    file: 'worker/store/people/join_requests.ts',
+    text: 'and(eq(joinRequests.id, id), eq(joinRequests.enterpriseId, enterpriseId))',
+    replacement: 'and(eq(joinRequests.id, id), sql`${enterpriseId} <> 1`)',
+    tests: [JOINING],
+  },
+  {
+    row: 'Asking to join',
+    holds: 'whoever asks often is stopped',
+    file: 'worker/sign_in/join_requests.ts',
+    text: 'if (!allowed.ok) return allowed;',
+    replacement: '',
+    tests: [JOINING],
+  },
+  {
+    row: 'Asking to join',
+    holds: 'nobody joins by a domain whose rule says otherwise',
+    file: 'worker/sign_in/sign_in_identity.ts',
+    text: "owner?.domainJoining === 'automatic' ? owner : null",
+    replacement: 'owner',
+    tests: [JOINING],
   },
 ];

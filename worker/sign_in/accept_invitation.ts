@@ -5,18 +5,13 @@ import type { InvitationRecord } from '../../shared/wire/invitations.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../kernel/commit.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
-import { freshId, nowSeconds, nowText } from '../kernel/service_context.ts';
-import { type Account, findAccount, insertUserOf } from '../store/accounts.ts';
-import { forgetDeparted } from '../store/people/account_deletion.ts';
+import { nowSeconds } from '../kernel/service_context.ts';
+import { type Account, findAccount } from '../store/accounts.ts';
 import { endInvitation, findInvitationByToken, type InvitationRow } from '../store/invitations.ts';
-import type { Statement } from '../store/database.ts';
-import type { MemberRow } from '../store/members.ts';
-import { takeBack } from '../store/people/departures.ts';
-import { adoptUser, findAdoptable } from '../store/people/scim_users.ts';
 import { hasProven, listAccountsOfPerson } from '../store/identities.ts';
-import { accountUnavailable, domainNotAllowed } from './admission.ts';
-import { departedAddress } from './departed_addresses.ts';
+import { domainNotAllowed } from './admission.ts';
 import { invitationOver, isAllowedDomain, mayInvite, toRecord } from './invitations.ts';
+import { planJoining } from './joining.ts';
 import type { SignInContext } from './sign_in_context.ts';
 import { voucherOf } from './voucher.ts';
 
@@ -86,41 +81,22 @@ async function decide(
   if (account === null || account.user.suspendedAt !== null) return err(signInAgain());
   const problem = await acceptProblem(context, caller, { account, row, inviter });
   if (problem !== null) return err(problem);
-  const { person, user } = account;
   const { email, role, enterpriseId } = row;
-  const { displayName } = user;
-  const left = (await listAccountsOfPerson(context.database, person.id)).find(isOf(enterpriseId))?.user;
-  const waiting = left === undefined ? await findAdoptable(context.database, enterpriseId, email) : null;
-  if (waiting !== null && waiting.suspendedAt !== null) return err(accountUnavailable());
-  const id = left?.id ?? waiting?.id ?? freshId(context, 'usr');
-  const joined = { id, enterpriseId, email, displayName, role, createdAt: nowText(context) };
+  const { displayName } = account.user;
+  const joined = await planJoining(context, { personId: account.person.id, enterpriseId, email, displayName, role });
+  if (!joined.ok) return joined;
+  const { userId, isNew, statements } = joined.value;
   return ok({
     statements: [
       ...endInvitation(context.database, row.id, { outcome: 'accepted', nowSeconds: nowSeconds(context) }),
-      ...joinStatements(context, person.id, joined, { left, waiting }),
-      forgetDeparted(context.database, await departedAddress(enterpriseId, email)),
+      ...statements,
     ],
-    // Somebody who left is nobody who acts until this write is done.
     events: [
-      event('control.invitation.accepted', left === undefined ? id : null, row.id),
-      event('control.user.created', left === undefined ? id : null, id),
+      event('control.invitation.accepted', isNew ? userId : null, row.id),
+      event('control.user.created', isNew ? userId : null, userId),
     ],
-    value: { userId: id, enterpriseId },
+    value: { userId, enterpriseId },
   });
-}
-
-/** The user that the directory of the enterprise made for the address becomes the person's, so that it ends with it. */
-function joinStatements(
-  { database }: SignInContext,
-  personId: string,
-  joined: Parameters<typeof insertUserOf>[2],
-  { left, waiting }: { readonly left: MemberRow | undefined; readonly waiting: MemberRow | null },
-): Statement[] {
-  const { role, email = null, displayName } = joined;
-  if (left !== undefined) return [takeBack(database, left.id, { role, email, displayName })];
-  return waiting === null
-    ? [insertUserOf(database, personId, joined)]
-    : adoptUser(database, waiting, { personId, role });
 }
 
 function isOf(enterpriseId: string) {

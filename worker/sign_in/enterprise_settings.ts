@@ -49,6 +49,7 @@ export async function describeSettings(context: ServiceContext, caller: Caller):
     allowed_domains: [...rules.allowedDomains],
     allowed_providers: rules.allowedProviders === null ? null : [...rules.allowedProviders],
     sso_required: enterprise.ssoRequired,
+    domain_joining: enterprise.domainJoining,
     oidc: oidc && {
       issuer: oidc.issuer,
       client_id: oidc.clientId,
@@ -136,6 +137,7 @@ async function decide(
     allowedDomains: JSON.stringify(input.allowed_domains),
     allowedProviders: input.allowed_providers === null ? null : JSON.stringify(input.allowed_providers),
     ssoRequired: input.sso_required,
+    domainJoining: input.domain_joining ?? account.enterprise.domainJoining,
   };
   const oidc = await oidcStatements(context, caller, input);
   if (!oidc.ok) return oidc;

@@ -157,7 +157,8 @@ async function findEnterpriseFor(
     return own?.deletedAt === null ? own : null;
   }
   const domain = emailVerified ? parseEmail(email)?.domain : undefined;
-  return domain === undefined ? null : findEnterpriseOfDomain(database, domain);
+  const owner = domain === undefined ? null : await findEnterpriseOfDomain(database, domain);
+  return owner?.domainJoining === 'automatic' ? owner : null;
 }
 
 function enterpriseOf(destination: Destination): string {

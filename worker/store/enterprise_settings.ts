@@ -48,7 +48,7 @@ export async function listIdentities(database: Database, userId: string): Promis
 
 export type EnterpriseChange = Pick<
   EnterpriseRow,
-  'name' | 'billingEmail' | 'allowedDomains' | 'allowedProviders' | 'ssoRequired'
+  'name' | 'billingEmail' | 'allowedDomains' | 'allowedProviders' | 'ssoRequired' | 'domainJoining'
 >;
 
 export function updateEnterprise(database: Database, id: string, change: EnterpriseChange): Statement {

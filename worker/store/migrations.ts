@@ -811,4 +811,18 @@ export const MIGRATIONS: readonly Migration[] = [
         GROUP BY 1, 2, 3`,
     ],
   },
+  {
+    number: 47,
+    name: 'requests to join',
+    statements: [
+      `ALTER TABLE enterprises ADD COLUMN domain_joining TEXT NOT NULL DEFAULT 'automatic'`,
+      `CREATE TABLE join_requests (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        person_id TEXT NOT NULL REFERENCES people (id), email TEXT NOT NULL, display_name TEXT NOT NULL,
+        created_at TEXT NOT NULL, ends_at INTEGER NOT NULL, outcome TEXT, expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX join_requests_by_enterprise ON join_requests (enterprise_id, id)`,
+      `CREATE INDEX join_requests_by_person ON join_requests (person_id, enterprise_id)`,
+      `CREATE INDEX join_requests_by_expiry ON join_requests (expires_at)`,
+    ],
+  },
 ];

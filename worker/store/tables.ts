@@ -7,6 +7,7 @@ import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
 import { SINK_KINDS, SINK_STOPS } from '../../shared/wire/audit_sinks.ts';
+import { DOMAIN_JOINING } from '../../shared/wire/enterprise.ts';
 import { SERVICE_ACCOUNT_REACHES } from '../../shared/wire/service_accounts.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
@@ -31,6 +32,9 @@ export const enterprises = sqliteTable('enterprises', {
   allowedProviders: text('allowed_providers'),
   billingEmail: text('billing_email'),
   ssoRequired: integer('sso_required', { mode: 'boolean' }).notNull().default(false),
+  domainJoining: text('domain_joining', { enum: [...DOMAIN_JOINING] })
+    .notNull()
+    .default('automatic'),
   /** Its row stays, because the audit log of the enterprise does. */
   deletedAt: text('deleted_at'),
 });
@@ -276,6 +280,22 @@ export const invitations = sqliteTable('invitations', {
   /** Null until it is used or revoked. */
   outcome: text('outcome', { enum: ['accepted', 'revoked'] }),
   /** When the row is deleted: until then the link says what became of it. */
+  expiresAt: integer('expires_at').notNull(),
+});
+
+/** Requests of people to join an enterprise by an address of its domains. */
+export const joinRequests = sqliteTable('join_requests', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  personId: text('person_id').notNull(),
+  /** The proven address, lower-case. */
+  email: text('email').notNull(),
+  displayName: text('display_name').notNull(),
+  createdAt: text('created_at').notNull(),
+  endsAt: integer('ends_at').notNull(),
+  /** Null until it is decided or withdrawn. */
+  outcome: text('outcome', { enum: ['accepted', 'declined', 'withdrawn'] }),
+  /** When the row is deleted: until then its person does not ask again. */
   expiresAt: integer('expires_at').notNull(),
 });
 

@@ -36,6 +36,11 @@ const DONE: Readonly<Record<string, string>> = {
   member_resumed: 'The member may sign in again.',
   member_removed:
     'The member is removed: what was its own is deleted, and its sign-ins, tokens and sidecars have ended.',
+  join_accepted: 'The person is a member.',
+  join_declined: 'The request is declined.',
+  join_withdrawn: 'Your request is taken back.',
+  asked_to_join: 'You have asked: an admin of the enterprise decides.',
+  joined: 'You are a member, because its directory expected you: switch to it below.',
   invitation_revoked: 'The invitation is revoked: its link no longer works.',
   group_created: 'The group is created: put people in.',
   group_renamed: 'The group has its new name.',

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { EnterpriseSettings } from '../../../shared/wire/enterprise.ts';
+import { DOMAIN_JOINING, type DomainJoining, type EnterpriseSettings } from '../../../shared/wire/enterprise.ts';
 import { alert, flash } from '../components/alert.ts';
 import { checkboxField, TICKED } from '../components/checkbox_field.ts';
 import { codeBlock } from '../components/code_block.ts';
@@ -31,6 +31,7 @@ const SHOWN = [
   'providers',
   'allowed_providers',
   'sso_required',
+  'domain_joining',
   'oidc_issuer',
   'oidc_client_id',
   'oidc_client_secret',
@@ -65,12 +66,19 @@ export function settingsFields(settings: EnterpriseSettings): Readonly<Record<st
     providers: providers === null ? 'every' : 'these',
     ...Object.fromEntries(ticked),
     ...(settings.sso_required && { sso_required: TICKED }),
+    domain_joining: settings.domain_joining,
     oidc_issuer: oidc?.issuer ?? '',
     oidc_client_id: oidc?.client_id ?? '',
     oidc_domains: oidc?.domains.join('\n') ?? '',
     saml_domains: saml?.domains.join('\n') ?? '',
   };
 }
+
+const JOINING: Readonly<Record<DomainJoining, string>> = {
+  automatic: 'People with a verified address of our domains join at their first sign-in; those who have an account ask',
+  request: 'They ask to join, and an admin decides',
+  closed: 'Nobody joins by a domain: people are invited, or come by the provider',
+};
 
 /** The enterprise and its sign-in settings. */
 export function enterprisePage(view: EnterpriseView): Page {
@@ -97,6 +105,7 @@ function currentSettings(settings: EnterpriseSettings): Html {
       ['Email domains', domains.length === 0 ? 'any' : domains.join(', ')],
       ['Ways to sign in', providers === null ? 'all configured ones' : providers.join(', ') || 'none'],
       ['Single sign-on', settings.sso_required ? 'required' : 'not required'],
+      ['Joining by domain', JOINING[settings.domain_joining]],
       ...ownProvider(settings, 'Own provider'),
       ['Id', html`<code>${settings.id}</code>`],
     ])}
@@ -136,6 +145,11 @@ function settingsForm(view: EnterpriseView): Html {
           name: 'sso_required',
           label: 'Single sign-on is required',
           hint: 'Everybody must use the provider below. Users who signed in another way are signed out.',
+        })}
+        ${radioField(form, {
+          name: 'domain_joining',
+          label: 'Joining by a proven domain',
+          choices: DOMAIN_JOINING.map((value) => ({ value, title: JOINING[value] })),
         })}
       </section>
       ${view.isOwner ? html`${providerSection(view)} ${samlSection(view)}` : providerAsItIs(view.settings)}

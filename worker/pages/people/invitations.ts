@@ -6,6 +6,7 @@ import {
   type InvitationRecord,
   MAX_INVITATION_DAYS,
 } from '../../../shared/wire/invitations.ts';
+import type { JoinOffer } from '../../../shared/wire/people/join_requests.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
@@ -20,6 +21,7 @@ import { PAGE_WORDS, pager } from '../components/pager.ts';
 import { exactTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { joinOffersSection } from './join_requests.ts';
 
 const ABOVE = { path: '/members', title: 'Members' };
 const LIST = '/members/invitations';
@@ -139,11 +141,21 @@ function signInLink(path: string): Html {
 }
 
 /** The enterprises of a person, with a button to switch to each. */
-export function enterprisesPage(memberships: readonly MembershipRecord[]): Page {
+export function enterprisesPage({
+  memberships,
+  offers,
+  done,
+}: {
+  readonly memberships: readonly MembershipRecord[];
+  /** Those that the person may ask to join. */
+  readonly offers: readonly JoinOffer[];
+  readonly done: string | undefined;
+}): Page {
   const content = html`${pageHeader({
       title: 'Your enterprises',
       lead: 'You act in one at a time. Programs and sidecars stay in the one where they signed in.',
     })}
+    ${flash(done)}
     <div class="panel flush">
       ${dataTable<MembershipRecord>({
         caption: 'Enterprises',
@@ -155,6 +167,7 @@ export function enterprisesPage(memberships: readonly MembershipRecord[]): Page 
         ],
       })}
     </div>
+    ${joinOffersSection(offers)}
     <p class="quiet small"><a href="/enterprises/leave">Leave the enterprise that you are in</a></p>`;
   return layout('Your enterprises', content, 'narrow');
 }

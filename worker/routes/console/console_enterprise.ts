@@ -66,6 +66,7 @@ function inputOf(fields: Fields, stored: EnterpriseSettings) {
     allowed_domains: lines(fields['allowed_domains']),
     allowed_providers: fields['providers'] === 'these' ? ticked.map((name) => name.slice(PROVIDER_FIELD.length)) : null,
     sso_required: fields['sso_required'] === TICKED,
+    domain_joining: fields['domain_joining'],
     oidc: PROVIDER_FIELDS.some((name) => name in fields) ? providerOf(fields) : toStoredProvider(stored),
     saml: SAML_FIELDS.some((name) => name in fields)
       ? samlOf(fields, stored)

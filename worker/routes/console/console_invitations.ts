@@ -13,6 +13,7 @@ import {
 import type { Caller } from '../../kernel/caller.ts';
 import { acceptInvitation, openInvitation } from '../../sign_in/accept_invitation.ts';
 import { createInvitation, listInvitationPage, mayInvite, revokeInvitation } from '../../sign_in/invitations.ts';
+import { listJoinOffers } from '../../sign_in/join_requests.ts';
 import type { SignedIn } from '../../sign_in/sign_in_identity.ts';
 import { listMemberships, switchEnterprise } from '../../sign_in/switch_enterprise.ts';
 import { refusalPage } from '../auth/auth_refusal.ts';
@@ -86,9 +87,11 @@ const submitAcceptance = forChange(async (c, caller) => {
 });
 
 /** `GET /enterprises` */
-const getEnterprises = forReader(async (c, caller) =>
-  consolePage(c, caller, enterprisesPage(await listMemberships(c.get('context'), caller))),
-);
+const getEnterprises = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const [memberships, offers] = [await listMemberships(context, caller), await listJoinOffers(context, caller)];
+  return consolePage(c, caller, enterprisesPage({ memberships, offers, done: c.req.query('done') }));
+});
 
 /** `POST /enterprises/{id}/use` */
 const submitSwitch = forChange(async (c, caller) => {

@@ -48,6 +48,7 @@ import { getMcpToolsPage, submitMcpToolChoice, submitMcpToolsAccept } from './co
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { DEPARTURE_PAGES } from './console_departure.ts';
 import { DIRECTORY_PAGES } from './people/console_directory.ts';
+import { JOIN_PAGES } from './people/console_join_requests.ts';
 import { GROUP_PAGES } from './console_groups.ts';
 import { getService, getServices, submitService, submitServiceTest } from './console_services.ts';
 import { SHARE_PAGES } from './console_shares.ts';
@@ -191,6 +192,7 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ...SERVICE_PAGES,
     ...MCP_PAGES,
     ...INVITATION_PAGES,
+    ...JOIN_PAGES,
     ...DEPARTURE_PAGES,
     ...GROUP_PAGES,
     ...DIRECTORY_PAGES,

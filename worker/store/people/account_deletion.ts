@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { DELETED_USER } from './enterprise_deletion.ts';
-import { departedAddresses, identities, passwords, people, users } from '../tables.ts';
+import { departedAddresses, identities, joinRequests, passwords, people, users } from '../tables.ts';
 
 export type DepartedAddress = typeof departedAddresses.$inferSelect;
 
@@ -31,6 +31,7 @@ export function deletePerson({ read }: Database, personId: string, departed: rea
   const unnamed = { email: null, displayName: DELETED_USER, verifiedEmail: null };
   return [
     ...departed.map((row) => read.insert(departedAddresses).values(row).onConflictDoNothing()),
+    read.delete(joinRequests).where(eq(joinRequests.personId, personId)),
     read.delete(passwords).where(ofPassword),
     read.delete(identities).where(eq(identities.personId, personId)),
     read.update(people).set({ verifiedEmail: null }).where(eq(people.id, personId)),

@@ -13,6 +13,7 @@ import {
   groups,
   identities,
   invitations,
+  joinRequests,
   mcpRules,
   people,
   requestMinutes,
@@ -58,6 +59,7 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
       .update(scimTokens)
       .set({ revokedAt: now })
       .where(and(eq(scimTokens.enterpriseId, id), isNull(scimTokens.revokedAt))),
+    read.delete(joinRequests).where(eq(joinRequests.enterpriseId, id)),
     read.delete(invitations).where(eq(invitations.enterpriseId, id)),
     read.delete(departedAddresses).where(eq(departedAddresses.enterpriseId, id)),
     read.delete(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, id)),
