@@ -309,7 +309,7 @@ const isHosted = (path: string) => /^\/(?:mcp$|oauth\/|\.well-known\/oauth-)/.te
 
 /**
  * Operations that cannot succeed here: made-up ids do not exist, codes and passwords are not valid, no provider is configured,
- * no domain is verified, nobody is invited to a local control plane or deletes its enterprise or account, no source has a key, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
+ * no domain is verified, no README is published, nobody is invited to a local control plane or deletes its enterprise or account, no source has a key, and runs have no credential (those of e2e/connectors/run_fuzz.test.ts have one).
  */
 const neverSucceeds = (name: string) =>
   name.includes('{id}') ||
@@ -320,6 +320,7 @@ const neverSucceeds = (name: string) =>
   /^GET .*\/deletion$/.test(name) ||
   ['POST /v1/invitations', 'POST /v1/shares', 'POST /v1/scim-tokens'].includes(name) ||
   ['POST /v1/join-requests', 'POST /v1/vault-moves/values'].includes(name) ||
+  name === 'GET /v1/marketplace/readmes/{registryId}' ||
   name.startsWith('POST /v1/secret-sources') ||
   name === 'POST /v1/connector-operations/run';
 
