@@ -40,6 +40,13 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: /^Revoke acme\/items/,
     shows: 'The grant is revoked',
   },
+  '/audit/views': {
+    at: () => '/audit?host=github',
+    fill: () => ({ 'Save these filters as a view': 'of GitHub' }),
+    press: 'Save',
+    shows: 'The view is saved',
+  },
+  '/audit/views/forget': { at: null, press: 'Forget the view of GitHub', shows: 'The view is forgotten' },
   '/theme': { at: () => '/secrets', press: 'Dark', shows: 'Write-only' },
   '/secrets': {
     at: () => '/secrets/new',

@@ -825,4 +825,13 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX join_requests_by_expiry ON join_requests (expires_at)`,
     ],
   },
+  {
+    number: 48,
+    name: 'saved views of the audit log',
+    statements: [
+      `CREATE TABLE saved_views (
+        user_id TEXT NOT NULL REFERENCES users (id), name TEXT NOT NULL, query TEXT NOT NULL, created_at TEXT NOT NULL,
+        PRIMARY KEY (user_id, name)) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

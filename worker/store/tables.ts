@@ -638,6 +638,18 @@ export const refreshTokens = sqliteTable('refresh_tokens', {
   usedAt: text('used_at'),
 });
 
+/** Questions to the audit log that a person keeps. */
+export const savedViews = sqliteTable(
+  'saved_views',
+  {
+    userId: text('user_id').notNull(),
+    name: text('name').notNull(),
+    query: text('query').notNull(),
+    createdAt: text('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.userId, table.name] })],
+);
+
 export const personalTokens = sqliteTable('personal_tokens', {
   id: text('id').primaryKey(),
   userId: text('user_id').notNull(),

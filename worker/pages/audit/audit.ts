@@ -3,7 +3,9 @@ import type { AuditVerification, StoredAuditEvent } from '../../../shared/wire/a
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import type { RequestCounts } from '../../services/audit/request_counts.ts';
 import type { NameOf } from '../../services/audit/names.ts';
-import { alert } from '../components/alert.ts';
+import { MAX_VIEW_NAME, type SavedView } from '../../services/audit/saved_views.ts';
+import { alert, flash } from '../components/alert.ts';
+import { foreignText } from '../components/foreign_text.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { type FormState, formRefusal, selectField, textField, timeField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
@@ -27,6 +29,9 @@ export const AUDIT_FILTERS = [
 ] as const;
 
 interface AuditView {
+  /** What the person keeps. */
+  readonly views: readonly SavedView[];
+  readonly done: string | undefined;
   readonly form: FormState;
   /** Null if a filter is invalid. */
   readonly events: ListPage<StoredAuditEvent> | null;
@@ -67,7 +72,7 @@ export function auditPage(view: AuditView): Page {
     actions: html`<a class="button" href="/audit/sinks">Sinks</a>
       <a class="button" href="/audit/verify">Verify the chain</a>`,
   })}
-  ${formRefusal(form, AUDIT_FILTERS)}
+  ${flash(view.done)} ${formRefusal(form, AUDIT_FILTERS)}
   ${
     counts === null
       ? ''
@@ -79,7 +84,7 @@ export function auditPage(view: AuditView): Page {
           ${requestChart(counts, (since, until) => pathWith('/audit', { ...form.values, since, until }))}
         </section>`
   }
-  ${filterForm(form, view.nowMs)} ${events === null ? '' : list(view, events, isLive)}`;
+  ${filterForm(form, view.nowMs)} ${savedViews(view)} ${events === null ? '' : list(view, events, isLive)}`;
   return layout('Audit', content);
 }
 
@@ -104,6 +109,62 @@ function presets({ values }: FormState, nowMs: number): Html {
   return html`<nav class="actions" aria-label="Ready filters">
     ${all.map(({ title, query }) => html`<a class="button compact" href="${pathWith('/audit', query)}">${title}</a>`)}
   </nav>`;
+}
+
+/** The filters that a view keeps: what is asked, not about which time. */
+export function viewQuery(values: Readonly<Record<string, string>>): string {
+  const kept = AUDIT_FILTERS.filter((name) => name !== 'since' && name !== 'until' && (values[name] ?? '') !== '');
+  return new URLSearchParams(kept.map((name): [string, string] => [name, values[name] ?? ''])).toString();
+}
+
+/** The person's views as links, and a form that keeps or forgets the one that is shown. */
+function savedViews({ views, form, events }: AuditView): Html | string {
+  const query = viewQuery(form.values);
+  const shown = views.find((view) => view.query === query);
+  const maySave = query !== '' && shown === undefined && events !== null;
+  if (views.length === 0 && !maySave) return '';
+  return html`<section class="panel stack" aria-labelledby="views-title">
+    <h2 id="views-title">Saved views</h2>
+    ${
+      views.length === 0
+        ? ''
+        : html`<ul class="plain actions">
+            ${views.map(
+              ({ name, query: of }) =>
+                html`<li>
+                  <a class="button compact" href="/audit?${of}" ${of === query ? html`aria-current="true"` : ''}
+                    >${foreignText(name)}</a
+                  >
+                </li>`,
+            )}
+          </ul>`
+    }
+    ${shown === undefined ? '' : forgetForm(shown)} ${maySave ? saveForm(form) : ''}
+  </section>`;
+}
+
+function saveForm({ values }: FormState): Html {
+  return html`<form method="post" action="/audit/views" class="one-line">
+    ${AUDIT_FILTERS.map((name) => html`<input type="hidden" name="${name}" value="${values[name] ?? ''}" />`)}
+    ${textField(
+      { values: {}, problems: [], refusal: null },
+      {
+        name: 'name',
+        label: 'Save these filters as a view',
+        hint: 'Without the times. Only you see it.',
+        maxLength: MAX_VIEW_NAME,
+        isRequired: true,
+      },
+    )}
+    <button>Save</button>
+  </form>`;
+}
+
+function forgetForm({ name }: SavedView): Html {
+  return html`<form method="post" action="/audit/views/forget" class="actions">
+    <input type="hidden" name="name" value="${name}" />
+    <button class="compact">Forget the view ${foreignText(name)}</button>
+  </form>`;
 }
 
 const METHODS = ['', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];

@@ -51,6 +51,8 @@ const DONE: Readonly<Record<string, string>> = {
   share_accepted: 'Accepted: your sidecars use it within seconds, and the list says if another binding comes first.',
   share_declined: 'Your acceptance is taken back: your sidecars stop using it within seconds.',
   share_ended: 'The share has ended: nobody uses your binding by it any more.',
+  view_saved: 'The view is saved.',
+  view_forgotten: 'The view is forgotten.',
   settings_changed: 'The settings are in force.',
   approved: 'Approved: one identical request may go through within fifteen minutes.',
   granted: 'Approved, and further requests like it are allowed until the grant ends. Grants lists it.',

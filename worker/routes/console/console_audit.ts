@@ -5,10 +5,11 @@ import { z } from 'zod';
 import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
 import { exportEvents } from '../../services/audit/audit_file.ts';
 import { utcTime } from '../../pages/components/form_field.ts';
-import { AUDIT_FILTERS, auditPage, hostFilter, verificationPage } from '../../pages/audit/audit.ts';
+import { AUDIT_FILTERS, auditPage, hostFilter, verificationPage, viewQuery } from '../../pages/audit/audit.ts';
 import { auditEventPage } from '../../pages/audit/audit_event.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
 import { getAuditEvent, listAuditPage, readsEachEvent } from '../../services/audit/audit_log.ts';
+import { forgetView, listViews, saveView } from '../../services/audit/saved_views.ts';
 import { describeNames, idsIn } from '../../services/audit/names.ts';
 import { describeSession } from '../../services/audit/session_details.ts';
 import { sessionPage } from '../../pages/audit/session.ts';
@@ -17,7 +18,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { eventStanding } from '../../services/audit/event_standing.ts';
 import { countRequests } from '../../services/audit/request_counts.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { dropEmpty, type Fields, forReader, problem, toRefusedForm } from './console.ts';
+import { dropEmpty, type Fields, forChange, forReader, problem, redirectDone, toRefusedForm } from './console.ts';
 import { consolePage } from './pages.ts';
 import { overviewPage } from '../../pages/audit/overview.ts';
 import { describeOverview } from '../../services/audit/overview.ts';
@@ -55,15 +56,35 @@ export const getAudit = forReader(async (c, caller) => {
   const nowMs = context.clock.now();
   const readsAll = readsEachEvent(parsed.data);
   const nameOf = await describeNames(context, caller, events.value.items.flatMap(idsIn));
-  const view = { form, events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll, nowMs, nameOf };
+  const views = await listViews(context, caller);
+  const found = { events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll };
+  const view = { form, ...found, views, done: c.req.query('done'), nowMs, nameOf };
   return consolePage(c, caller, auditPage(view));
 });
 
-function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
-  const nowMs = c.get('context').clock.now();
-  const view = { form, events: null, counts: null, cursor: undefined, readsAll: false, nowMs, nameOf: () => null };
+async function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
+  const context = c.get('context');
+  const views = await listViews(context, caller);
+  const none = { events: null, counts: null, cursor: undefined, readsAll: false, nameOf: () => null };
+  const view = { form, ...none, views, done: undefined, nowMs: context.clock.now() };
   return consolePage(c, caller, auditPage(view), 400);
 }
+
+/** `POST /audit/views`: keeps the filters as a view. */
+export const submitView = forChange(async (c, caller, fields) => {
+  const values = Object.fromEntries(AUDIT_FILTERS.map((name) => [name, fields[name]?.trim() ?? '']));
+  const parsed = parseFilters(values, { limit: SHOWN });
+  if (!parsed.success) return badFilter(c, caller, { values, problems: fieldProblems(parsed.error), refusal: null });
+  const query = viewQuery(values);
+  const saved = await saveView(c.get('context'), caller, { name: fields['name'] ?? '', query });
+  return saved.ok ? c.redirect(`/audit?${query}&done=view_saved`, 303) : problem(c, caller, saved.error);
+});
+
+/** `POST /audit/views/forget` */
+export const submitForgottenView = forChange(async (c, caller, { name = '' }) => {
+  await forgetView(c.get('context'), caller, name);
+  return redirectDone(c, '/audit', 'view_forgotten');
+});
 
 const formatQuery = z.enum(['csv', 'jsonl']);
 

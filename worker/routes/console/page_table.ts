@@ -21,6 +21,8 @@ import {
   getReport,
   getSessionPage,
   getSinksPage,
+  submitForgottenView,
+  submitView,
 } from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
@@ -89,6 +91,8 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['post', '/approvals/{id}', submitDecision],
   ['post', '/approval-grants/{id}/revoke', submitRevocation],
   ['get', '/audit', getAudit],
+  ['post', '/audit/views', submitView],
+  ['post', '/audit/views/forget', submitForgottenView],
   ['get', '/audit/verify', getVerification],
   ['get', '/audit/sinks', getSinksPage],
   ['get', '/audit/export', getAuditExport],

@@ -73,6 +73,7 @@ describe('an enterprise that its owner deletes', () => {
     await owner.call('POST', '/v1/invitations', { email: 'pat@acme.test', role: 'member' });
     await run(`INSERT INTO enterprise_domains VALUES ('acme.test', '${enterpriseId}', '2026')`);
     await run(`INSERT INTO mcp_rules VALUES ('${enterpriseId}', '{}', '2026')`);
+    await run(`INSERT INTO saved_views VALUES ('${member.caller.userId}', 'mine', 'host=a', '2026')`);
     await run(
       `UPDATE users SET email = 'ada@acme.test', display_name = 'Ada Lovelace' WHERE enterprise_id = '${enterpriseId}'`,
     );

@@ -20,6 +20,7 @@ import {
   oauthFlows,
   pendingLogins,
   personalTokens,
+  savedViews,
   secrets,
   shares,
   sidecars,
@@ -140,6 +141,7 @@ function deleteOwned({ read }: Database, { users: userIds, owners }: Leaving): S
     read.delete(connectors).where(inArray(connectors.ownerId, owners)),
     read.delete(oauthFlows).where(inArray(oauthFlows.userId, userIds)),
     read.delete(pendingLogins).where(inArray(pendingLogins.userId, userIds)),
+    read.delete(savedViews).where(inArray(savedViews.userId, userIds)),
     read.delete(secrets).where(inArray(secrets.ownerId, owners)),
   ];
 }
