@@ -63,6 +63,16 @@ describe('svc audit sink', () => {
     expect(await runCli(home, args, { answer: created })).toMatchObject({ code: 2, calls: [] });
   });
 
+  test('add says of a receiver of syslog how it closes', async () => {
+    const args = [...COMMAND, 'add', 'logs', 'syslog+tls://logs.example.com', '--kind', 'syslog'];
+    const [strict, plain] = [
+      await runCli(home, args, { answer: created }),
+      await runCli(home, [...args, '--plain-close'], { answer: created }),
+    ];
+    const body = { kind: 'syslog', name: 'logs', url: 'syslog+tls://logs.example.com' };
+    expect([strict.calls[0]?.body, plain.calls[0]?.body]).toEqual([body, { ...body, accepts_plain_close: true }]);
+  });
+
   test.each([
     [['add', 'siem'], 'give one URL'],
     [['add', 'siem', 'https://x.example.com', '--url-stdin'], 'give one URL'],

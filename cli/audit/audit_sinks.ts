@@ -23,6 +23,7 @@ interface AddOptions {
   readonly fromBeginning?: boolean;
   readonly header?: string;
   readonly headerFile?: string;
+  readonly plainClose?: boolean;
   readonly region?: string;
   readonly accessKeyId?: string;
   readonly secretKeyFile?: string;
@@ -46,6 +47,7 @@ export function addSinkCommands(line: CommandLine, audit: Command): void {
     .option('--from-beginning', 'start with the oldest stored event, not with the next one')
     .option('--header <name>', 'with the kinds of OpenTelemetry: a header that authenticates, such as authorization')
     .option('--header-file <file>', 'the file with its value; without it you are asked, and it is not shown')
+    .option('--plain-close', 'with --kind syslog: the receiver closes without TLS, as rsyslog with GnuTLS does')
     .option('--region <region>', 'with --kind s3: the region of the bucket')
     .option('--access-key-id <id>', 'with --kind s3: the access key; its secret is asked for, and not shown')
     .option('--secret-key-file <file>', 'with --kind s3: the file with the secret access key');
@@ -86,6 +88,7 @@ async function addSink(call: Call<AddOptions>): Promise<undefined> {
     ...(type !== undefined && { types: type.split(',').map((each) => each.trim()) }),
     ...(options.fromBeginning === true && { from: 'beginning' }),
     ...(header !== undefined && { header: { name: header.toLowerCase(), value: await readSecret(context, file) } }),
+    ...(options.plainClose === true && { accepts_plain_close: true }),
     ...(await bucketFields(call)),
   };
   const created = await controlClient(context, options).call('POST', '/v1/audit-sinks', createdAuditSink, { body });

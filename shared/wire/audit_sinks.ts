@@ -101,7 +101,13 @@ export const auditSinkInput = z
         })
         .optional(),
     }),
-    z.strictObject({ kind: z.literal('syslog'), ...common, url: syslogUrl }),
+    z.strictObject({
+      kind: z.literal('syslog'),
+      ...common,
+      url: syslogUrl,
+      /** Whether a batch counts if the receiver closes the connection without a `close_notify` of TLS. */
+      accepts_plain_close: z.boolean().default(false),
+    }),
     z.strictObject({
       kind: z.literal('s3'),
       ...common,

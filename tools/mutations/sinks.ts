@@ -87,9 +87,9 @@ export const SINK_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit sinks',
     holds: 'a connection that ends without a word of TLS has not delivered',
-    file: 'worker/entries/tls_stream.ts',
-    text: "socket.on('end', () => (socket.writableFinished && watch.endsWithAlert ? resolve() : broken()));",
-    replacement: "socket.on('end', () => (socket.writableFinished ? resolve() : broken()));",
+    file: 'worker/services/sinks/send_batch.ts',
+    text: "const isAccepted = sent.value === 'tls' || acceptsPlainClose;",
+    replacement: 'const isAccepted = sent.value !== undefined || acceptsPlainClose;',
     tests: ['worker/services/sinks/syslog_sink.test.ts'],
   },
   {

@@ -18,6 +18,7 @@ import {
   type OutboundRequest,
   type OutboundStream,
   ReplyBody,
+  type StreamEnd,
   streamProblem,
   targetProblem,
   unreachableHost,
@@ -75,7 +76,7 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
   };
 }
 
-type Streamed = Result<null, Failure<OutboundFailureReason>>;
+type Streamed = Result<StreamEnd, Failure<OutboundFailureReason>>;
 
 async function sendStream(options: NodeOutboundOptions, request: OutboundStream): Promise<Streamed> {
   const { host, port, bytes, timeoutMs } = request;
@@ -85,8 +86,7 @@ async function sendStream(options: NodeOutboundOptions, request: OutboundStream)
   try {
     options.prepareTrust?.();
     const through = await dialAround(options, { hostname: host, protocol: 'https:' }, deadline, port);
-    await sendOverTls({ through, dial: dialOptions(options, host, port), bytes, signal: deadline });
-    return ok(null);
+    return ok(await sendOverTls({ through, dial: dialOptions(options, host, port), bytes, signal: deadline }));
   } catch (error) {
     if (!isErrno(error)) throw error;
     return err(toFailure(host, error, deadline));

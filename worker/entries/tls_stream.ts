@@ -75,18 +75,20 @@ export interface TlsStream {
 }
 
 /**
- * Resolves once the other side has read the bytes and closed in order: its `close_notify` came after ours. Throws if the
- * connection breaks off, or is still open when the signal is aborted.
+ * Resolves once the other side has closed after the bytes: `tls` if its `close_notify` came, `tcp` if only the connection below
+ * was closed. Throws if the connection breaks off, or is still open when the signal is aborted.
  */
-export function sendOverTls({ through, dial, bytes, signal }: TlsStream): Promise<void> {
+export function sendOverTls({ through, dial, bytes, signal }: TlsStream): Promise<'tls' | 'tcp'> {
   const watch = new RecordWatch();
   const below = through ?? connectTcp({ host: dial.host ?? '', port: dial.port, lookup: dial.lookup });
   const { host: _host, port: _port, lookup: _lookup, ...secure } = dial;
   const socket = connectTls({ ...secure, socket: watched(below, watch) });
-  return new Promise<void>((resolve, reject) => {
+  return new Promise<'tls' | 'tcp'>((resolve, reject) => {
     const broken = (): void => reject(Object.assign(new Error('the connection broke off'), { code: 'ECONNRESET' }));
     socket.on('error', reject);
-    socket.on('end', () => (socket.writableFinished && watch.endsWithAlert ? resolve() : broken()));
+    const ended = (): void => resolve(watch.endsWithAlert ? 'tls' : 'tcp');
+    // Who closes before everything was sent has not got it.
+    socket.on('end', () => (socket.writableFinished ? ended() : broken()));
     socket.on('close', broken);
     signal.addEventListener('abort', broken);
     socket.once('secureConnect', () => socket.end(bytes));

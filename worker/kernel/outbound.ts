@@ -7,13 +7,16 @@ import type { Failure } from '../../shared/model/failure.ts';
 export interface Outbound {
   call(request: OutboundRequest): Promise<Result<OutboundReply, Failure<OutboundFailureReason>>>;
   /** Absent where the runtime has no such connections (workerd). */
-  readonly stream?: (request: OutboundStream) => Promise<Result<null, Failure<OutboundFailureReason>>>;
+  readonly stream?: (request: OutboundStream) => Promise<Result<StreamEnd, Failure<OutboundFailureReason>>>;
 }
 
 /**
- * Bytes that are sent over a TLS connection of their own, to a verified host. It succeeds once the other side has closed the
- * connection after them, in order: then its TLS has read every byte.
+ * How the other side closed a connection after the last byte. `tls`: by its `close_notify`, so that its TLS has read every byte.
+ * `tcp`: only below, which a program that dies does too, and anybody on the way can.
  */
+export type StreamEnd = 'tls' | 'tcp';
+
+/** Bytes that are sent over a TLS connection of their own, to a verified host. */
 export interface OutboundStream {
   readonly host: string;
   readonly port: number;

@@ -40,13 +40,15 @@ export async function sendBatch(
 /** Accepted once the receiver has closed the connection after the last byte: syslog has no other answer. */
 async function sendStream(
   { stream }: Outbound,
-  { url }: SinkTarget,
+  { url, acceptsPlainClose = false }: SinkTarget,
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<Delivery> {
   const receiver = parseSyslogUrl(url);
   if (!receiver.ok || stream === undefined) return { outcome: 'failed', problem: 'upstream_unreachable' };
   const sent = await stream({ ...receiver.value, bytes, timeoutMs: LIMITS.timeoutMs });
-  return sent.ok ? { outcome: 'accepted' } : { outcome: 'failed', problem: sent.error.reason };
+  if (!sent.ok) return { outcome: 'failed', problem: sent.error.reason };
+  const isAccepted = sent.value === 'tls' || acceptsPlainClose;
+  return isAccepted ? { outcome: 'accepted' } : { outcome: 'failed', problem: 'closed_without_tls' };
 }
 
 /** The same for the same events of a sink, without a full stop (Standard Webhooks, Webhook identifier). */

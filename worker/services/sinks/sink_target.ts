@@ -7,6 +7,8 @@ import type { SealPlace, Vault } from '../../kernel/vault.ts';
 const sinkTarget = z.strictObject({
   url: z.string(),
   header: z.strictObject({ name: z.string(), value: z.string() }).optional(),
+  /** Of syslog: the receiver closes without a `close_notify`. */
+  acceptsPlainClose: z.boolean().optional(),
   /** Of a bucket. */
   aws: z.strictObject({ region: z.string(), accessKeyId: z.string(), secretAccessKey: z.string() }).optional(),
   /** As in Standard Webhooks: `whsec_` and base64. */

@@ -79,7 +79,8 @@ function targetOf(input: AuditSinkInput): SinkTarget {
   const header = 'header' in input && input.header !== undefined ? { header: input.header } : {};
   const signing = SINK_KIND_TABLE[input.kind].isSigned ? { signing: newSigningSecret() } : {};
   const aws = input.kind === 's3' ? { aws: awsOf(input) } : {};
-  return { url: input.url, ...header, ...signing, ...aws };
+  const plain = input.kind === 'syslog' && input.accepts_plain_close ? { acceptsPlainClose: true } : {};
+  return { url: input.url, ...header, ...signing, ...aws, ...plain };
 }
 
 function awsOf({

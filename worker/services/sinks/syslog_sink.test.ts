@@ -145,6 +145,21 @@ describe('a sink to a receiver of syslog', () => {
     expect(await sink()).toMatchObject({ failures: 1, problem: 'upstream_unreachable', behind: true });
   });
 
+  test('counts what a receiver read that closes without TLS only if that was agreed to', async () => {
+    await add();
+    receiver.behaves = () => 'dies';
+    await turn();
+    expect(await sink()).toMatchObject({ failures: 1, problem: 'closed_without_tls', behind: true });
+    await control.asUser('DELETE', `/v1/audit-sinks/${(await sink())?.id}`);
+    await add(undefined, { accepts_plain_close: true });
+    await turn();
+    expect(await sink()).toMatchObject({ failures: 0, problem: null, behind: false });
+    receiver.behaves = () => 'stays open';
+    await happen(1);
+    await turn();
+    expect(await sink()).toMatchObject({ failures: 1, problem: 'upstream_unreachable' });
+  });
+
   test('sends nothing to a host with another name in its certificate', async () => {
     const pinned = new Map([['other.example.com', { address: '127.0.0.1', port }]]);
     const stream = nodeOutbound({ isLocal: true, pinned, roots: [ca.pem] }).stream;
