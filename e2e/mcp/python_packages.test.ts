@@ -80,6 +80,7 @@ const SPEC = specOf('uvx', 'acme-server@1.0.0');
 const install = (store = open(), spec = SPEC) =>
   store.install(spec, { signal: never, tell: (text) => told.push(text) });
 const packagesFolder = () => join(home, 'mcp', 'packages');
+const records = () => readdirSync(packagesFolder()).filter((name) => name.endsWith('.json'));
 const folders = () => readdirSync(packagesFolder()).filter((name) => !name.endsWith('.json'));
 
 async function installed(store = open(), spec = SPEC): Promise<InstalledPackage> {
@@ -250,7 +251,7 @@ describe('a damaged Python package', { timeout: HANGS_MS }, () => {
   test('of a Python that is gone is installed for the new one only after a look', async () => {
     const store = open();
     const { folder } = await installed(store);
-    const record = join(packagesFolder(), readdirSync(packagesFolder()).find((name) => name.endsWith('.json')) ?? '');
+    const record = join(packagesFolder(), records()[0] ?? '');
     for (const path of [record, join(folder, 'svc-python-lock.json')]) {
       const text = readFileSync(path, 'utf8');
       writeFileSync(path, text.replace(/(executable(?:\\)?":(?:\\)?")[^"\\]+/, '$1/gone/python3.9'));
@@ -274,32 +275,41 @@ const done = await store.install(JSON.parse(spec), { signal: new AbortController
 process.exit(done.ok ? 0 : 1);
 `;
 
-test('an install that is killed at any moment leaves no half package', { timeout: HANGS_MS }, async () => {
-  const script = join(home, 'install.ts');
-  writeFileSync(script, KILLED);
-  const args = ['--no-warnings', script, join(home, 'mcp'), JSON.stringify(SPEC)];
-  const start = () => {
-    const child = spawn(process.execPath, args, { env: environment(), stdio: 'ignore', detached: true });
-    const ended = new Promise<number | null>((resolve) => void child.once('exit', resolve));
-    return { child, ended };
-  };
-  const begin = Date.now();
-  expect(await start().ended).toBe(0);
-  const wholeMs = Date.now() - begin;
-  const moments = countOf(50, 2);
-  for (let moment = 0; moment < moments; moment += 1) {
-    rmSync(join(home, 'mcp'), { recursive: true, force: true });
-    const { child, ended } = start();
-    await delay((wholeMs * (moment + Math.random())) / moments);
-    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
-    await ended;
+test(
+  'an install that is killed at any moment leaves no half package',
+  { timeout: HANGS_MS * countOf(6, 1) },
+  async () => {
+    const script = join(home, 'install.ts');
+    writeFileSync(script, KILLED);
+    const args = ['--no-warnings', script, join(home, 'mcp'), JSON.stringify(SPEC)];
+    const start = () => {
+      const child = spawn(process.execPath, args, { env: environment(), stdio: 'ignore', detached: true });
+      const ended = new Promise<number | null>((resolve) => void child.once('exit', resolve));
+      return { child, ended };
+    };
+    const begin = Date.now();
+    expect(await start().ended).toBe(0);
+    const wholeMs = Date.now() - begin;
+    const moments = countOf(50, 2);
+    for (let moment = 0; moment < moments; moment += 1) {
+      for (const name of records()) rmSync(join(packagesFolder(), name));
+      const { child, ended } = start();
+      await delay((wholeMs * (moment + Math.random())) / moments);
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
+      await ended;
+      const found = open().find(SPEC);
+      expect([found === null, found === null ? 'hello 1.0.0 hello 1.0.0 a b\n' : outputOf(found)]).toEqual([
+        records().length === 0,
+        'hello 1.0.0 hello 1.0.0 a b\n',
+      ]);
+    }
+    // The next start installs it, and removes what is left of the installs before.
     const store = open();
-    // What is found is whole. If nothing is, the next start installs it.
-    expect(outputOf(store.find(SPEC) ?? (await installed(store)))).toBe('hello 1.0.0 hello 1.0.0 a b\n');
+    expect(outputOf(await installed(store))).toBe('hello 1.0.0 hello 1.0.0 a b\n');
     await store.sweep();
     expect(folders()).toHaveLength(1);
-  }
-});
+  },
+);
 
 /** An MCP server without any library. */
 const MCP_PROGRAM = `import json, sys
