@@ -31,6 +31,8 @@ export const MAY_REVEAL = {
   'worker/services/oauth/oauth_grants.ts':
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
   'worker/installation/local_home.ts': 'tells which of two master keys the file contains',
+  'worker/entries/os_keyring.ts': 'gives the keyring the key that seals the file of the master key',
+  'worker/entries/protected_key.ts': 'seals the file of the master key with a passphrase or a key of the keyring',
   'worker/entries/vault_key_files.ts': 'writes a new master key into the file of the local one',
   'worker/installation/start.ts': 'hashes the local sign-in key, to know it again',
   'worker/services/sinks/sink_target.ts': 'reads the URL and the signing secret of a sink, opened from the vault',

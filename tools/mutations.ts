@@ -29,6 +29,7 @@ import { SERVICE_ACCOUNT_MUTATIONS } from './mutations/service_accounts.ts';
 import { SERVICE_MUTATIONS } from './mutations/services.ts';
 import { SINK_MUTATIONS } from './mutations/sinks.ts';
 import { BORROW_MUTATIONS } from './mutations/borrow.ts';
+import { MASTER_KEY_MUTATIONS } from './mutations/master_key.ts';
 import { SCOPE_MUTATIONS } from './mutations/scopes.ts';
 import { SDK_KEY_MUTATIONS } from './mutations/sdk_keys.ts';
 import { SOURCE_MUTATIONS } from './mutations/sources.ts';
@@ -1238,6 +1239,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...SERVICE_ACCOUNT_MUTATIONS,
   ...SERVICE_MUTATIONS,
   ...SINK_MUTATIONS,
+  ...MASTER_KEY_MUTATIONS,
   ...SCOPE_MUTATIONS,
   ...SDK_KEY_MUTATIONS,
   ...VAULT_MOVE_MUTATIONS,

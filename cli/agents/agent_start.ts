@@ -6,6 +6,7 @@ import { readSignIn } from '../sign_in/sign_in_file.ts';
 import { backgroundArgs, bringUp, environmentOfSvc } from '../up/background.ts';
 import { homeOf } from '../up/home.ts';
 import { findSavedPort } from '../launch/launcher_processes.ts';
+import { unlockedCall } from '../vault/vault_unlock.ts';
 import { requireFreePort } from '../up/up_programs.ts';
 
 /**
@@ -22,7 +23,8 @@ export async function ensureStarted(call: Call): Promise<void> {
     ]);
   }
   const ports = await usualPorts(home);
-  const env = environmentOfSvc(call.context);
+  // A program in the background cannot ask for the passphrase of the vault.
+  const env = environmentOfSvc((await unlockedCall(call)).context);
   try {
     await bringUp(call, home, argsFor(home, ports), env);
   } catch (error) {

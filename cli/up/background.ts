@@ -99,7 +99,7 @@ export function carriedVariables({ env }: Pick<CliContext, 'env'>): Readonly<Rec
 
 /** What tells a program about its user, its machine and its engine. */
 const OF_MACHINE =
-  /^(?:HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|XDG_\w+|DOCKER_(?:HOST|CONTEXT|CONFIG|CERT_PATH|TLS|TLS_VERIFY|API_VERSION)|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR))$/;
+  /^(?:HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|XDG_\w+|DBUS_SESSION_BUS_ADDRESS|DOCKER_(?:HOST|CONTEXT|CONFIG|CERT_PATH|TLS|TLS_VERIFY|API_VERSION)|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR))$/;
 /** svc's own settings; not the token of a session, which is in the environment of an agent. */
 const OF_SVC: ReadonlySet<string> = new Set(SETTINGS.map(({ name }) => name));
 

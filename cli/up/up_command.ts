@@ -15,6 +15,8 @@ import { endSessions, findLiveSessions, removeSavedSessions } from './live_sessi
 import { type StopKind, waitForStop } from './stop_question.ts';
 import { Supervisor } from './supervisor.ts';
 import { announce } from './up_announce.ts';
+import { unlockedCall } from '../vault/vault_unlock.ts';
+import { UpLock } from './up_lock.ts';
 import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
 
 const IPV4 = '127.0.0.1';
@@ -71,9 +73,12 @@ export function withUpstreamOptions(command: Command): Command {
     .option('--deny-private-upstreams', 'refuse host names that resolve to private addresses');
 }
 
-async function startEverything(call: Call<UpOptions>): Promise<number> {
+async function startEverything(asked: Call<UpOptions>): Promise<number> {
+  refuseSignedIn(homeOf(asked.context, asked.options));
+  // Before anything starts, because a program in the background cannot ask.
+  const isUp = UpLock.readRunning(homeOf(asked.context, asked.options)) !== null;
+  const call = isUp ? asked : await unlockedCall(asked);
   const { context, options } = call;
-  refuseSignedIn(homeOf(context, options));
   const controlPort = parsePort(options.controlPort, '--control-port');
   const start = prepareOptions(call);
   const registryUrl = registryUrlOf(options);

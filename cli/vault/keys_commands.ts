@@ -4,7 +4,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { runToEnd } from '../launch/run_to_end.ts';
-import { environmentFor } from '../up/up_programs.ts';
+import { environmentOfVault } from './vault_unlock.ts';
 
 interface RotateOptions {
   readonly atOnce?: boolean;
@@ -23,11 +23,12 @@ export function addKeysCommands(line: CommandLine): void {
 }
 
 /** Runs the worker's program for this: the CLI has no access to the vault key or the database. */
-async function rotateKeys({ context, options, print }: Call<RotateOptions>): Promise<undefined> {
+async function rotateKeys(call: Call<RotateOptions>): Promise<undefined> {
+  const { context, options, print } = call;
   const ended = await runToEnd({
     file: programFile('worker/entries/keys'),
     args: ['--home', homeOf(context, options), ...(options.atOnce === true ? ['--at-once'] : []), '--', 'rotate'],
-    env: environmentFor(context.env, 'control'),
+    env: await environmentOfVault(call),
     workingDirectory: context.workingDirectory,
   });
   if (ended.exitCode !== 0) throw new CliError(ended.exitCode, ended.lastWords);

@@ -1,3 +1,4 @@
+import { KEY_PROTECTIONS, type KeyProtection } from '../../shared/model/key_protection.ts';
 import { programFile } from '../../machine/program_file.ts';
 import { z } from 'zod';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
@@ -5,12 +6,18 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import type { Column } from '../terminal/output.ts';
 import { runToEnd } from '../launch/run_to_end.ts';
-import { environmentFor } from '../up/up_programs.ts';
+import { addProtectCommand } from './protect_command.ts';
+import { environmentOfVault } from './vault_unlock.ts';
 import { addMoveCommand } from './move/move_command.ts';
 
 const rotateAnswer = z.object({ resealed: z.record(z.string(), z.number()), damaged: z.array(z.string()) });
 const count = z.object({ kind: z.string(), current: z.number(), previous: z.number(), damaged: z.number() });
-const statusAnswer = z.object({ finished: z.boolean(), values: z.array(count) });
+const statusAnswer = z.object({
+  finished: z.boolean(),
+  /** Null: the key is in a setting. */
+  protection: z.enum(KEY_PROTECTIONS).nullable(),
+  values: z.array(count),
+});
 
 /** `svc vault ...`: rotate and status are for operators of a control plane, and use the same settings for the database and the vault keys. */
 export function addVaultCommands(line: CommandLine): void {
@@ -25,6 +32,7 @@ export function addVaultCommands(line: CommandLine): void {
     .command('status')
     .description('show how many items each key seals; exit with 1 until a rotation is finished');
   handle(line, status, showStatus);
+  addProtectCommand(line, vault);
   addMoveCommand(line, vault);
 }
 
@@ -51,19 +59,27 @@ const COLUMNS: readonly Column<z.infer<typeof count>>[] = [
   { title: 'NEITHER', cell: ({ damaged }) => String(damaged), style: ({ damaged }) => (damaged > 0 ? 'red' : null) },
 ];
 
+const PROTECTED: Readonly<Record<KeyProtection, string>> = {
+  none: 'vault.key is the key itself: protect it with "svc vault protect keyring" or "svc vault protect passphrase"',
+  keyring: 'vault.key is protected by the keyring',
+  passphrase: 'vault.key is protected by a passphrase',
+};
+
 async function showStatus(call: Call): Promise<number> {
   const status = await askVault(call, statusAnswer, 'status');
   call.print.rows(status, status.values, COLUMNS, '');
+  if (status.protection !== null) call.print.note(PROTECTED[status.protection]);
   if (!status.finished) call.print.note('a rotation of the master key is not finished: run "svc vault rotate"');
   return status.finished ? EXIT.ok : EXIT.failed;
 }
 
 /** Runs the worker's program for this: the CLI has no access to the vault keys or the database. */
-async function askVault<T>({ context, options, print }: Call, answer: z.ZodType<T>, action: string): Promise<T> {
+async function askVault<T>(call: Call, answer: z.ZodType<T>, action: string): Promise<T> {
+  const { context, options, print } = call;
   const ended = await runToEnd({
     file: programFile('worker/entries/vault'),
     args: ['--home', homeOf(context, options), '--', action],
-    env: environmentFor(context.env, 'control'),
+    env: await environmentOfVault(call),
     workingDirectory: context.workingDirectory,
     onProgress: (progress) => print.note(progress),
   });

@@ -22,6 +22,9 @@ export interface Settings {
   readonly vaultKey?: Secret;
   /** The old master key, used only for reading during a rotation. */
   readonly vaultKeyPrevious?: Secret;
+  /** What opens the file of the master key, if it is protected so; or the file that has it. */
+  readonly vaultPassphrase?: Secret;
+  readonly vaultPassphraseFile?: string;
   /** For how many days audit events are kept; indefinitely if not set. */
   readonly auditRetentionDays?: number;
   /** Where the heads of the audit log are sent; nowhere if not set. */
@@ -83,6 +86,20 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none',
     meaning: 'the old master key, until `svc vault rotate` has finished',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_VAULT_PASSPHRASE_FILE',
+    flag: null,
+    default: 'none: svc asks at a terminal',
+    meaning: 'file with the passphrase of a vault.key that `svc vault protect passphrase` protects',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_VAULT_PASSPHRASE',
+    flag: null,
+    default: 'none',
+    meaning: 'the passphrase itself; programs of the same user can read it, so prefer the file',
     readBy: ['control'],
   },
   {
@@ -243,6 +260,8 @@ export function parseSettings(
   const controlUrl = read('SVC_CONTROL_URL', parseControlUrl);
   const vaultKey = read('SVC_VAULT_KEY', parseVaultKey);
   const vaultKeyPrevious = read('SVC_VAULT_KEY_PREVIOUS', parseVaultKey);
+  const vaultPassphrase = read('SVC_VAULT_PASSPHRASE', parsePassphrase);
+  const vaultPassphraseFile = read('SVC_VAULT_PASSPHRASE_FILE', parsePath);
   const auditRetentionDays = read('SVC_AUDIT_RETENTION_DAYS', parseDays);
   const anchors = readAnchorSettings(read);
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
@@ -268,6 +287,8 @@ export function parseSettings(
     controlUrl,
     vaultKey,
     vaultKeyPrevious,
+    vaultPassphrase,
+    vaultPassphraseFile,
     auditRetentionDays,
     anchors: anchors ?? undefined,
     databaseUrl,
@@ -380,6 +401,11 @@ function parseVaultKey(text: string): Result<Secret, string> {
   return /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/.test(text)
     ? ok(new Secret(text))
     : err('is not 32 bytes as base64url (43 characters, no `=`): give the key that this database was made with');
+}
+
+/** Its length is checked when it begins to protect a key. */
+function parsePassphrase(text: string): Result<Secret, string> {
+  return text.includes('\0') ? err('contains a NUL character') : ok(new Secret(text));
 }
 
 function parseDatabaseUrl(text: string): Result<string, string> {

@@ -251,11 +251,11 @@ async function startServices(
 
 /** The context of each request, with the master key that is in the file at that time. */
 function followKeys(
-  { home }: Options,
+  { home, settings }: Options,
   clients: Clients,
   started: { readonly context: ProgramContext; readonly version: string },
 ): () => Promise<ProgramContext> {
-  return contextOfKeys({ home, database: databaseOf(clients), ...started, log });
+  return contextOfKeys({ home, settings, database: databaseOf(clients), ...started, log });
 }
 
 function valueOrProgramError<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {

@@ -8,10 +8,13 @@ import { checkVaultKey } from '../installation/vault_key_check.ts';
 import type { Database } from '../store/database.ts';
 import { readInstallation, withSealGuard } from '../store/installation.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
-import { masterKeys } from './vault_key_files.ts';
+import { ProgramError } from './program_error.ts';
+import { fileKeys, type UnlockSettings } from './vault_key_files.ts';
 
 interface FollowInput {
   readonly home: string;
+  /** What opens the key files. */
+  readonly settings: UnlockSettings;
   /** The version of the key files, read before `context` was made with them. */
   readonly version: string;
   /** The database without the check of the sealing key. */
@@ -45,19 +48,23 @@ export function contextOfKeys(input: FollowInput): () => Promise<ProgramContext>
 
 /** If the file's key is not the database's, the previous context stays: its key still opens what it sealed. */
 async function withKeys(
-  { home, database }: FollowInput,
+  { home, settings, database }: FollowInput,
   before: Promise<ProgramContext>,
   failed: (problem: LogEntry) => void,
 ): Promise<ProgramContext> {
   const context = await before;
   try {
-    const { masterKey, previousMasterKey } = await masterKeys({}, home);
+    const { masterKey, previousMasterKey } = await fileKeys(settings, home);
     if (masterKey === null) throw new Error('there is no key');
     const vault = await Vault.open(masterKey, previousMasterKey);
     const problem = await checkVaultKey(vault, await readInstallation(database));
     if (problem === null) return withSealingDatabase(context, vault, database);
     failed({ level: 'error', message: problem.message, code: problem.reason });
-  } catch {
+  } catch (error) {
+    if (error instanceof ProgramError) {
+      failed({ level: 'error', message: error.message, code: error.code });
+      return context;
+    }
     const message = `${VAULT_KEY_FILE} was changed and cannot be used: restore the right one`;
     failed({ level: 'error', message, code: 'vault_key_unreadable' });
   }

@@ -1,5 +1,7 @@
 // The program of `svc vault`: `node worker/entries/vault.ts rotate|status --home DIR`. It prints one line of JSON.
 import { parseArgs } from 'node:util';
+import { type KeyProtection, passphraseProblem } from '../../shared/model/key_protection.ts';
+import { Secret } from '../../shared/model/secret.ts';
 import type { Settings } from '../../shared/model/settings.ts';
 import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../installation/master_key_rotation.ts';
 import { type VaultStatus, vaultStatus } from '../installation/vault_status.ts';
@@ -9,13 +11,22 @@ import { readSettings, requireDatabase } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
-import { beginKeyChange, endKeyChange, keyChange, masterKeys } from './vault_key_files.ts';
+import { newKeyringKey, type Protection } from './protected_key.ts';
+import {
+  beginKeyChange,
+  endKeyChange,
+  fileKeys,
+  keyChange,
+  keyProtection,
+  masterKeys,
+  protectKeyFile,
+} from './vault_key_files.ts';
 import { SYSTEM_CLOCK } from '../kernel/clock.ts';
 
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });
   const action = ACTIONS.get(positionals[0] ?? '');
-  if (action === undefined) throw new ProgramError('invalid_flag', 'use rotate or status', EXIT_USAGE);
+  if (action === undefined) throw new ProgramError('invalid_flag', 'use rotate, status or protect-…', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
   requireDatabase(settings, home);
@@ -34,16 +45,54 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
   [
     'rotate',
     (database, settings, home) =>
-      settings.vaultKey === undefined ? rotateFile(database, home) : rotateSet(database, settings),
+      settings.vaultKey === undefined ? rotateFile(database, settings, home) : rotateSet(database, settings),
   ],
   ['status', showStatus],
+  ['protect-none', (database, settings, home) => protectFile(database, settings, home, null)],
+  ['protect-keyring', (database, settings, home) => protectFile(database, settings, home, newKeyringKey())],
+  [
+    'protect-passphrase',
+    async (database, settings, home) => protectFile(database, settings, home, await readNewPassphrase()),
+  ],
 ]);
 
-async function showStatus(database: Database, settings: Settings, home: string): Promise<VaultStatus> {
+/** The new passphrase is on the input, because other programs can read arguments. */
+async function readNewPassphrase(): Promise<Protection> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk));
+  const text = Buffer.concat(chunks).toString('utf8');
+  const problem = passphraseProblem(text);
+  if (problem !== null) throw new ProgramError('invalid_passphrase', `the passphrase ${problem}`, EXIT_USAGE);
+  return { by: 'passphrase', passphrase: new Secret(text) };
+}
+
+async function protectFile(
+  database: Database,
+  settings: Settings,
+  home: string,
+  next: Protection | null,
+): Promise<{ readonly protection: KeyProtection }> {
+  if (settings.vaultKey !== undefined) {
+    const message = 'SVC_VAULT_KEY is set, so the key is in no file of svc: protect it where you keep it';
+    throw new ProgramError('missing_vault_key', message, EXIT_USAGE);
+  }
+  const { masterKey } = await fileKeys(settings, home);
+  const problem = masterKey === null ? null : await wrongKey(database, masterKey);
+  if (problem !== null) throw new ProgramError(problem.reason, problem.message);
+  await protectKeyFile(settings, home, next);
+  return { protection: await keyProtection(home) };
+}
+
+async function showStatus(
+  database: Database,
+  settings: Settings,
+  home: string,
+): Promise<VaultStatus & { readonly protection: KeyProtection | null }> {
   const status = await vaultStatus(database, await masterKeys(settings, home), createProgress());
   if (!status.ok) throw new ProgramError(status.error.reason, status.error.message);
-  const isUnderWay = settings.vaultKey === undefined && (await keyChange(home)) !== null;
-  return { ...status.value, finished: status.value.finished && !isUnderWay };
+  const isUnderWay = settings.vaultKey === undefined && (await keyChange(settings, home)) !== null;
+  const protection = settings.vaultKey === undefined ? await keyProtection(home) : null;
+  return { ...status.value, protection, finished: status.value.finished && !isUnderWay };
 }
 
 /** With both keys in the settings, as in the workers. */
@@ -57,21 +106,21 @@ async function rotateSet(database: Database, { vaultKey, vaultKeyPrevious }: Set
 }
 
 /** With a new key that replaces the one in `home`. The old one stays until everything is sealed again. */
-async function rotateFile(database: Database, home: string): Promise<RotationReport> {
-  const { masterKey } = await masterKeys({}, home);
+async function rotateFile(database: Database, settings: Settings, home: string): Promise<RotationReport> {
+  const { masterKey } = await fileKeys(settings, home);
   if (masterKey === null) {
     throw new ProgramError(
       'missing_vault_key',
       `there is no vault.key in ${home}: set SVC_VAULT_KEY and SVC_VAULT_KEY_PREVIOUS`,
     );
   }
-  if ((await keyChange(home)) === null) {
+  if ((await keyChange(settings, home)) === null) {
     const problem = await wrongKey(database, masterKey);
     if (problem !== null) throw new ProgramError(problem.reason, problem.message);
   }
-  const change = await beginKeyChange(home, masterKey);
+  const change = await beginKeyChange(settings, home, masterKey);
   const report = await rotate(database, change);
-  await endKeyChange(home, change);
+  await endKeyChange(settings, home, change);
   return report;
 }
 

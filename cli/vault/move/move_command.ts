@@ -1,3 +1,4 @@
+import { unlockedCall } from '../vault_unlock.ts';
 import type { Command } from 'commander';
 import { controlClient, findRunning } from '../../clients.ts';
 import { type Call, type CommandLine, handle } from '../../command_line.ts';
@@ -39,7 +40,8 @@ export function addMoveCommand(line: CommandLine, vault: Command): void {
   handle<MoveOptions>(line, move, moveVault);
 }
 
-async function moveVault(call: Call<MoveOptions>): Promise<number> {
+async function moveVault(asked: Call<MoveOptions>): Promise<number> {
+  const call = await unlockedCall(asked);
   const { context, options, print } = call;
   if (options.remove === true && options.yes !== true) {
     throw new CliError(EXIT.usage, '--remove is for --yes: without it, you are asked');

@@ -5,7 +5,7 @@ import type { Call } from '../../command_line.ts';
 import { CliError, EXIT } from '../../exit_codes.ts';
 import { runToEnd } from '../../launch/run_to_end.ts';
 import { homeOf } from '../../up/home.ts';
-import { environmentFor } from '../../up/up_programs.ts';
+import { environmentOfVault } from '../vault_unlock.ts';
 import type { Destination } from './destination.ts';
 import type { MovedValue } from './moved_things.ts';
 
@@ -55,17 +55,18 @@ const WRONG_PROOF = 'the other control plane says that it has a value, and canno
 
 /** Only the worker's program may open the vault. It gets public keys and places, and prints ciphertexts and digests. */
 async function sealValues(
-  { context, options }: Call,
+  call: Call,
   { host, payload }: Destination,
   action: 'compare' | 'store',
   values: readonly MovedValue[],
 ): Promise<z.infer<typeof sealedAnswer>> {
+  const { context, options } = call;
   const places = values.map(({ from, to }) => ({ from, to }));
   const request = { action, host, user_id: payload.user_id, key: payload.key, values: places };
   const ended = await runToEnd({
     file: programFile('worker/entries/vault_move'),
     args: ['--home', homeOf(context, options)],
-    env: environmentFor(context.env, 'control'),
+    env: await environmentOfVault(call),
     workingDirectory: context.workingDirectory,
     input: JSON.stringify(request),
   });

@@ -1,0 +1,49 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { join } from 'node:path';
+import { MAX_PASSPHRASE_CHARACTERS, PASSPHRASE_MARK } from '../../shared/model/key_protection.ts';
+import type { Call } from '../command_line.ts';
+import type { CliContext } from '../context.ts';
+import { promptHidden } from '../terminal/read_secret.ts';
+import { environmentFor } from '../up/up_programs.ts';
+import { homeOf } from '../up/home.ts';
+
+const KEY_FILE = 'vault.key';
+const GIVEN = ['SVC_VAULT_KEY', 'SVC_VAULT_PASSPHRASE', 'SVC_VAULT_PASSPHRASE_FILE'];
+
+/**
+ * The call with what the control plane needs to open the master key: a person at a terminal is asked for its passphrase, if it has
+ * one and no setting gives it. Without a terminal, the control plane's own error says what to do.
+ */
+export async function unlockedCall<T extends Call>(call: T): Promise<T> {
+  const { context, options, print } = call;
+  if (GIVEN.some((name) => context.env[name] !== undefined)) return call;
+  if (!context.interactive || !needsPassphrase(join(homeOf(context, options), KEY_FILE))) return call;
+  const typed = await promptHidden(context.stdin, context.stderr, 'Passphrase of the vault (not shown): ');
+  if (typed.length > MAX_PASSPHRASE_CHARACTERS) print.warn('this is longer than any passphrase of a vault');
+  const env = { ...context.env, SVC_VAULT_PASSPHRASE: typed };
+  return { ...call, context: { ...context, env } };
+}
+
+/** The environment of a program of the control plane that opens the vault. */
+export async function environmentOfVault(call: Call): Promise<CliContext['env']> {
+  return environmentFor((await unlockedCall(call)).context.env, 'control');
+}
+
+/** Reads no more of the file than shows it: one without a passphrase may be the key itself. */
+function needsPassphrase(path: string): boolean {
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch {
+    // The control plane says what is wrong with it.
+    return false;
+  }
+  try {
+    const first = Buffer.alloc(1);
+    if (readSync(file, first, 0, 1, 0) !== 1 || first.toString() !== PASSPHRASE_MARK.charAt(0)) return false;
+    const mark = Buffer.alloc(PASSPHRASE_MARK.length);
+    return readSync(file, mark, 0, mark.length, 0) === mark.length && mark.toString() === PASSPHRASE_MARK;
+  } finally {
+    closeSync(file);
+  }
+}
