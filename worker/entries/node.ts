@@ -15,6 +15,7 @@ import { ProgramLifetime } from '../kernel/lifetime.ts';
 import { LOCAL_KEY_PROBLEM, makeMasterKey, openLocalKey, parseLocalKey } from '../installation/local_home.ts';
 import type { ProgramContext } from '../installation/program_context.ts';
 import { start } from '../installation/start.ts';
+import { SharedLooks } from '../kernel/policy_looks.ts';
 import { QueuedTurns } from '../kernel/turns.ts';
 import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
@@ -225,6 +226,7 @@ async function startServices(
     lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
+    policyLooks: new SharedLooks(SYSTEM_CLOCK, lifetime.stopping),
     outbound: nodeOutbound({
       isLocal: options.local,
       pinned: options.pinned,

@@ -23,6 +23,7 @@ import { OpenCalls } from '../kernel/open_calls.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 import type { ProgramContext } from './program_context.ts';
 import { freshId, type LocalMode, nowText } from '../kernel/service_context.ts';
+import { OwnLooks, type PolicyLooks } from '../kernel/policy_looks.ts';
 import type { Turns } from '../kernel/turns.ts';
 import { checkVaultKey, sealVaultKeyCheck, type VaultKeyRefusalReason } from './vault_key_check.ts';
 import { Vault } from '../kernel/vault.ts';
@@ -34,6 +35,8 @@ export interface StartInput {
   readonly database: Database;
   readonly clock: Clock;
   readonly turns: Turns;
+  /** How waiting sidecars are looked up; default: each by itself. */
+  readonly policyLooks?: PolicyLooks | undefined;
   readonly outbound: Outbound;
   /** The ways to sign in; without it, only by a link in local mode. */
   readonly signIn?: SignInSettings | undefined;
@@ -112,6 +115,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     accessKeys,
     clock,
     turns,
+    policyLooks: input.policyLooks ?? new OwnLooks(clock),
     outbound,
     openCalls,
     local,

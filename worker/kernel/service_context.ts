@@ -6,6 +6,7 @@ import type { ControlPlane } from './control_key.ts';
 import type { Lifetime } from './lifetime.ts';
 import type { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
+import type { PolicyLooks } from './policy_looks.ts';
 import type { Turns } from './turns.ts';
 import type { Vault } from './vault.ts';
 import type { Clock } from './clock.ts';
@@ -19,6 +20,7 @@ export interface ServiceContext extends Lifetime {
   readonly openCalls: OpenCalls;
   readonly outbound: Outbound;
   readonly turns: Turns;
+  readonly policyLooks: PolicyLooks;
   /** Where the heads of the audit log are sent; null if nowhere. */
   readonly anchors: AnchorSettings | null;
   readonly limits: ApiLimits;

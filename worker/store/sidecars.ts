@@ -1,13 +1,45 @@
-import { and, asc, count, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { insertExpiring } from './expiring_rows.ts';
-import { sidecarCalls, sidecars } from './tables.ts';
+import { enterprises, sidecarCalls, sidecars, users } from './tables.ts';
 
 export type SidecarRow = typeof sidecars.$inferSelect;
 
 export async function findSidecar(database: Database, id: string): Promise<SidecarRow | null> {
   const rows = await database.read.select().from(sidecars).where(eq(sidecars.id, id));
   return rows[0] ?? null;
+}
+
+/** Whether a sidecar still is one, and the version of its newest snapshot: see `policyVersion` in accounts.ts. */
+export interface SidecarStanding extends Pick<SidecarRow, 'revokedAt' | 'expiresAt'> {
+  readonly policyVersion: number;
+}
+
+/** Ids in one statement. */
+const MOST_IDS = 5_000;
+
+/** The standings of those of these sidecars that there are, by id. */
+export async function readStandings(
+  database: Database,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, SidecarStanding>> {
+  const found = new Map<string, SidecarStanding>();
+  for (let start = 0; start < ids.length; start += MOST_IDS) {
+    const wanted = JSON.stringify(ids.slice(start, start + MOST_IDS));
+    const rows = await database.read
+      .select({
+        id: sidecars.id,
+        revokedAt: sidecars.revokedAt,
+        expiresAt: sidecars.expiresAt,
+        policyVersion: sql<number>`${users.policyVersion} + ${enterprises.policyVersion}`,
+      })
+      .from(sidecars)
+      .innerJoin(users, eq(users.id, sidecars.userId))
+      .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
+      .where(inArray(sidecars.id, sql`(SELECT value FROM json_each(${wanted}))`));
+    for (const { id, ...standing } of rows) found.set(id, standing);
+  }
+  return found;
 }
 
 export async function listSidecars(

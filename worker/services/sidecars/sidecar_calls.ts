@@ -67,7 +67,10 @@ export async function authenticateCall(
 }
 
 /** Whether a sidecar was revoked, or its time is over. */
-export function hasEnded({ clock }: ServiceContext, { revokedAt, expiresAt }: SidecarRow): boolean {
+export function hasEnded(
+  { clock }: ServiceContext,
+  { revokedAt, expiresAt }: Pick<SidecarRow, 'revokedAt' | 'expiresAt'>,
+): boolean {
   return revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= clock.now());
 }
 

@@ -24,6 +24,7 @@ import { findSharedSecrets, listSharedBindings } from '../sharing/shared_binding
 import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
 import { listAllMcpServers } from '../mcp/mcp_servers.ts';
 import { reviewedToolsOf } from '../mcp/mcp_tools.ts';
+import { LOOK_MS } from '../../kernel/policy_looks.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { hasEnded, refuseRevoked, type SidecarCaller } from './sidecar_calls.ts';
 
@@ -46,9 +47,6 @@ interface SnapshotPoll {
   readonly knowsTools: boolean;
 }
 
-/** How often a waiting poll reads the database. */
-const LOOK_MS = 1_000;
-
 /**
  * Answers a poll as soon as the version differs from `held`, or after `waitSeconds`. Refuses with `sidecar_revoked`,
  * also if the sidecar is revoked while it waits.
@@ -63,10 +61,13 @@ export async function pollSnapshot(
   while (version === poll.held) {
     const left = deadline - context.clock.now();
     if (left <= 0 || poll.signal.aborted) return ok(await confirmUnchanged(context, caller, version));
-    await context.clock.sleep(Math.min(LOOK_MS, left), poll.signal);
-    const sidecar = await findSidecar(context.database, caller.sidecarId);
-    if (sidecar === null || hasEnded(context, sidecar)) return err(await refuseGone(context, caller));
-    version = await policyVersion(context.database, caller.userId);
+    if (left < LOOK_MS) await context.clock.sleep(left, poll.signal);
+    else {
+      const { database, policyLooks } = context;
+      const standing = await policyLooks.next({ sidecarId: caller.sidecarId, database, signal: poll.signal });
+      if (standing === null || hasEnded(context, standing)) return err(await refuseGone(context, caller));
+      version = standing.policyVersion;
+    }
   }
   return ok(await signSnapshot(context, caller, poll));
 }
