@@ -86,6 +86,11 @@ const SYSTEM_PARTS = [
   { name: 'nghttp and h2load', probe: found('nghttp', 'h2load'), packages: ['nghttp2-client'] },
   { name: 'socat', probe: found('socat'), packages: ['socat'] },
   {
+    name: 'gnome-keyring with secret-tool',
+    probe: found('secret-tool', 'gnome-keyring-daemon', 'dbus-daemon'),
+    packages: ['libsecret-tools', 'gnome-keyring', 'dbus-daemon'],
+  },
+  {
     name: 'gRPC for Go',
     probe: 'test -d /usr/share/gocode/src/google.golang.org/grpc',
     packages: ['golang-google-grpc-dev'],

@@ -6,7 +6,7 @@ import { plantSecret, searchFiles } from '../support/planted_secret.ts';
 import { Svc } from '../support/svc.ts';
 
 // The master key behind a passphrase, from the command that protects it to a start that needs it. The keyring is tried in
-// worker/entries/protected_key.test.ts.
+// vault_keyring.test.ts.
 
 const PASSPHRASE = plantSecret();
 const VALUE = plantSecret();

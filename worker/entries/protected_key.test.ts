@@ -1,4 +1,3 @@
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -233,61 +232,5 @@ describe('the programs of a keyring, played by a stand-in', () => {
     const refusal = { code: 'vault_keyring_unavailable', message: expect.stringMatching(message) };
     await expect(ring.find('id')).rejects.toMatchObject(refusal);
     await expect(ring.store('id', new Secret('k'))).rejects.toMatchObject(refusal);
-  });
-});
-
-const hasKeyring = ['secret-tool', 'gnome-keyring-daemon', 'dbus-daemon'].every(
-  (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0,
-);
-
-describe.skipIf(!hasKeyring)('a real gnome-keyring over D-Bus', () => {
-  let folder: string;
-  let stop: () => void;
-  const before = { ...process.env };
-
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'svc-keyring-'));
-    Object.assign(process.env, { HOME: folder, XDG_RUNTIME_DIR: folder });
-    const bus = spawn('dbus-daemon', ['--session', '--nofork', '--print-address=1'], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    stop = () => bus.kill();
-    const address = await new Promise<string>((resolve) => bus.stdout.once('data', (text) => resolve(String(text))));
-    process.env['DBUS_SESSION_BUS_ADDRESS'] = address.trim();
-    execFileSync('gnome-keyring-daemon', ['--unlock', '--components=secrets', '--daemonize'], {
-      input: 'login password',
-      stdio: ['pipe', 'ignore', 'ignore'],
-    });
-  });
-  afterEach(() => {
-    // Its keyring ends with its bus.
-    stop();
-    for (const name of ['HOME', 'XDG_RUNTIME_DIR', 'DBUS_SESSION_BUS_ADDRESS']) {
-      if (before[name] === undefined) Reflect.deleteProperty(process.env, name);
-      else process.env[name] = before[name];
-    }
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  it('keeps the key of the vault, also while it is changed, and gives it up at the end', async () => {
-    await protectKeyFile({}, home, newKeyringKey());
-    expect(fileOf('vault.key')).not.toContain(key.reveal());
-    expect((await fileKeys({}, home)).masterKey?.reveal()).toBe(key.reveal());
-    const change = await beginKeyChange({}, home, key);
-    await endKeyChange({}, home, change);
-    expect((await fileKeys({}, home)).masterKey?.reveal()).toBe(change.after.reveal());
-    const { id } = JSON.parse(fileOf('vault.key'));
-    await protectKeyFile({}, home, null);
-    expect(await osKeyring().find(String(id))).toBeNull();
-  });
-
-  it('that is gone ends the start with what to do', async () => {
-    await protectKeyFile({}, home, newKeyringKey());
-    stop();
-    process.env['DBUS_SESSION_BUS_ADDRESS'] = `unix:path=${join(folder, 'nothing')}`;
-    await expect(fileKeys({}, home)).rejects.toMatchObject({
-      code: 'vault_keyring_unavailable',
-      message: expect.stringContaining('unlock the keyring'),
-    });
   });
 });
