@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { type Citation, findAnchors, findCitations, findLinks, hasAnchor } from './citations.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -54,6 +54,17 @@ describe('every citation', () => {
     );
     expect(broken).toEqual([]);
   });
+});
+
+test('the list of decisions has each of them, by number, with its own title', () => {
+  const titled = [...decisions]
+    .filter((name) => name !== 'README')
+    .toSorted()
+    .map((name) => {
+      const [title = ''] = read(`docs/decisions/${name}.md`).split('\n');
+      return `| [${name.slice(0, 4)}](${name}.md) | ${title.replace(/^# /, '')} |`;
+    });
+  expect(read('docs/decisions/README.md').match(/^\| \[\d{4}\].*$/gm)).toEqual(titled);
 });
 
 const idsOf = (text: string) =>
