@@ -28,6 +28,7 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
     '--token-variable',
     '--audience',
     '--minutes',
+    '--hand-over',
     '--upstream-ca',
     '--resolve',
   ]),

@@ -1,5 +1,5 @@
 import { constants, hostname } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { joinInput } from '../../shared/wire/service_accounts.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { controlUrlOf } from '../clients.ts';
@@ -10,6 +10,7 @@ import { withSessionOptions } from '../launch/run_command.ts';
 import type { RunOptions } from '../launch/run_in_session.ts';
 import { holdsEvents } from '../up/own_sidecar.ts';
 import { prepareOptions, type UpstreamOptions, withUpstreamOptions } from '../up/up_command.ts';
+import { requireFolder } from './hand_over.ts';
 import { createJobHome, deleteJobHome } from './job_home.ts';
 import { readJobToken, type TokenSource, withoutJobToken } from './job_token.ts';
 import { joinAs, type Joined, leave } from './join_as.ts';
@@ -22,6 +23,7 @@ interface JoinOptions {
   readonly tokenFile?: string;
   readonly audience?: string;
   readonly minutes?: string;
+  readonly handOver?: string;
 }
 type JobOptions = JoinOptions & UpstreamOptions & RunOptions;
 
@@ -33,13 +35,17 @@ export function addJoinCommand(line: CommandLine, signals: SignalSource): void {
       'run a command of a CI job as a service account: with a sidecar that ends with it, and without a sign-in',
     )
     .usage('--service-account ID [options] -- COMMAND [ARGUMENT...]')
-    .argument('<command...>', 'the command and its arguments, after --')
+    .argument('[command...]', 'the command and its arguments, after --')
     .requiredOption('--service-account <id>', 'the service account (usr_...)')
     .option('--token-from-oidc', "request the job's token from GitHub Actions (the default)")
     .option('--token-variable <name>', "the variable with the job's token, such as one of GitLab's id_tokens")
     .option('--token-file <file>', "the file with the job's token, such as one that Kubernetes mounts")
     .option('--audience <text>', 'what the token is for (default: the URL of the control plane)')
-    .option('--minutes <number>', 'end the sidecar after this time, if the service account allows more');
+    .option('--minutes <number>', 'end the sidecar after this time, if the service account allows more')
+    .option(
+      '--hand-over <folder>',
+      'instead of a command: write the session into this folder, for another container of the pod, and wait for a signal',
+    );
   handle<JobOptions>(line, withSessionOptions(withUpstreamOptions(command)), (call) => runJob(call, signals));
 }
 
@@ -55,10 +61,11 @@ interface Wanted {
 
 async function runJob(call: Call<JobOptions>, signals: SignalSource): Promise<number> {
   const { context } = call;
+  const handOver = handOverOf(call);
   const wanted = readWanted(call);
   // Begins to handle signals: from now on one ends the job in order.
   const { stop } = context;
-  const status = await joinAndRun(call, signals, wanted).catch((error: unknown) => {
+  const status = await joinAndRun(withHandOver(call, handOver), signals, wanted).catch((error: unknown) => {
     if (stop.aborted) return null;
     throw beforeCommand(error);
   });
@@ -87,6 +94,29 @@ async function joinAndRun(call: Call<JobOptions>, signals: SignalSource, wanted:
   } finally {
     deleteJobHome(home);
   }
+}
+
+function withHandOver(call: Call<JobOptions>, handOver: string | null): Call<JobOptions> {
+  return handOver === null ? call : { ...call, options: { ...call.options, handOver } };
+}
+
+/** The folder for the session; null if a command runs in it. */
+function handOverOf({ args, options, context }: Call<JobOptions>): string | null {
+  const { handOver, sandbox, relay } = options;
+  if (handOver === undefined) {
+    if (args.length > 0) return null;
+    throw new CliError(EXIT.usage, 'the command is missing: write it after --, or use --hand-over FOLDER');
+  }
+  if (args.length > 0)
+    throw new CliError(EXIT.usage, '--hand-over runs no command: leave it out, or leave out --hand-over');
+  if (sandbox === true || relay === true) {
+    throw new CliError(EXIT.usage, `--hand-over and --${sandbox === true ? 'sandbox' : 'relay'} cannot be combined`, [
+      'The other container is what limits the agent.',
+    ]);
+  }
+  const folder = resolve(context.workingDirectory, handOver);
+  requireFolder(folder);
+  return folder;
 }
 
 /** Leaves. The command's exit status counts, so a failure is only told: the sidecar ends by itself. */

@@ -1,10 +1,12 @@
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
+import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
 import { askSidecar, type SidecarHealth } from '../up/status_command.ts';
 import { Supervisor } from '../up/supervisor.ts';
 import type { prepareOptions } from '../up/up_command.ts';
+import { handOver, takeBack, WAITING } from './hand_over.ts';
 import { sidecarProgram } from '../up/up_programs.ts';
 
 const LOOK_AGAIN_MS = 50;
@@ -18,7 +20,7 @@ const LONGEST_DELIVERY_MS = 20_000;
  * delivered. Returns the command's exit status; null if a signal came before the command was started.
  */
 export async function runAsJob(
-  call: Call<RunOptions & { readonly control: string }>,
+  call: Call<RunOptions & { readonly control: string; readonly handOver?: string }>,
   signals: SignalSource,
   start: ReturnType<typeof prepareOptions>,
 ): Promise<number | null> {
@@ -32,15 +34,21 @@ export async function runAsJob(
     supervisor.publish({ controlUrl, proxyUrl: sidecar.url, control: null, sidecar });
     await waitForPolicy(call);
     if (context.stop.aborted) return null;
-    const [command = '', ...args] = call.args;
-    const refuseAfterSignal = (environment: Record<string, string>): Record<string, string> => {
+    const folder = options.handOver;
+    const [command = '', ...args] = folder === undefined ? call.args : WAITING;
+    const environment = (own: Record<string, string>, session: SessionAccess): Record<string, string> => {
       if (context.stop.aborted) throw new CliError(EXIT.notStarted, 'stopped before the command was started');
-      return environment;
+      if (folder !== undefined) {
+        handOver(folder, session);
+        print.note(`svc: the session is in ${folder} until a signal ends it`);
+      }
+      return own;
     };
-    const { status } = await runInSession(call, signals, { command, args, environment: refuseAfterSignal });
+    const { status } = await runInSession(call, signals, { command, args, environment });
     await waitForDelivery(call);
     return status;
   } finally {
+    if (options.handOver !== undefined) takeBack(options.handOver);
     await supervisor.stop();
   }
 }

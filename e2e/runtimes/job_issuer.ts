@@ -18,7 +18,7 @@ export interface JobIssuer {
 }
 
 /** `claims` is what its tokens say of the job. */
-export async function startJobIssuer(claims: Readonly<Record<string, string>>): Promise<JobIssuer> {
+export async function startJobIssuer(claims: Readonly<Record<string, unknown>>): Promise<JobIssuer> {
   const server = createServer();
   const issuer = `http://127.0.0.1:${await listen(server)}`;
   const client = { client_id: 'job', client_secret: 'client-secret-of-a-test', grant_types: ['client_credentials'] };

@@ -70,4 +70,28 @@ export const SERVICE_ACCOUNT_MUTATIONS: readonly Mutation[] = [
     replacement: 'takeAttempt(context, JOINS_OF_ACCOUNT, account.userId)',
     tests: [JOIN],
   },
+  {
+    row: 'Service accounts: pods',
+    holds: 'a session is handed over without the environment of the sidecar',
+    file: 'cli/service_accounts/hand_over.ts',
+    text: 'sessionEnvironment({}, {',
+    replacement: 'sessionEnvironment(process.env, {',
+    tests: ['cli/service_accounts/hand_over.test.ts'],
+  },
+  {
+    row: 'Service accounts: pods',
+    holds: 'no link that the agent has put into the folder is followed',
+    file: 'cli/service_accounts/hand_over.ts',
+    text: "const draft = join(folder, `.${randomBytes(16).toString('hex')}`);\n  write(draft);\n  renameSync(draft, join(folder, name));",
+    replacement: 'write(join(folder, name));',
+    tests: ['cli/service_accounts/hand_over.test.ts'],
+  },
+  {
+    row: 'Service accounts: pods',
+    holds: 'a value cannot end its quotes in the script',
+    file: 'cli/service_accounts/hand_over.ts',
+    text: "value.replaceAll(\"'\", String.raw`'\\''`)",
+    replacement: 'value',
+    tests: ['cli/service_accounts/hand_over.test.ts'],
+  },
 ];
