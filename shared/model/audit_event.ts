@@ -51,6 +51,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.enterprise.created',
   'control.enterprise.updated',
   'control.enterprise.deleted',
+  'control.enterprise.calls_refused',
   'control.user.created',
   'control.user.signed_in',
   'control.user.deleted',

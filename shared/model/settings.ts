@@ -27,6 +27,8 @@ export interface Settings {
   readonly vaultPassphraseFile?: string;
   /** For how many days audit events are kept; indefinitely if not set. */
   readonly auditRetentionDays?: number;
+  /** Of one enterprise, at each worker; absent: no limit. */
+  readonly callsPerMinute?: number;
   /** Where the heads of the audit log are sent; nowhere if not set. */
   readonly anchors?: AnchorSettings;
   readonly databaseUrl?: string;
@@ -107,6 +109,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none: all are kept',
     meaning: 'audit events are removed this many days after they were received; a sealed note records it',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_MAX_CALLS_PER_MINUTE',
+    flag: null,
+    default: 'none',
+    meaning:
+      'calls of the API that the people of one enterprise may make, and as many its sidecars; each worker counts for itself (hosted)',
     readBy: ['control'],
   },
   ...ANCHOR_SETTINGS,
@@ -263,6 +273,7 @@ export function parseSettings(
   const vaultPassphrase = read('SVC_VAULT_PASSPHRASE', parsePassphrase);
   const vaultPassphraseFile = read('SVC_VAULT_PASSPHRASE_FILE', parsePath);
   const auditRetentionDays = read('SVC_AUDIT_RETENTION_DAYS', parseDays);
+  const callsPerMinute = read('SVC_MAX_CALLS_PER_MINUTE', parseCallsPerMinute);
   const anchors = readAnchorSettings(read);
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
@@ -290,6 +301,7 @@ export function parseSettings(
     vaultPassphrase,
     vaultPassphraseFile,
     auditRetentionDays,
+    callsPerMinute,
     anchors: anchors ?? undefined,
     databaseUrl,
     databaseToken,
@@ -388,6 +400,18 @@ function parseDays(text: string): Result<number, string> {
   const days = /^\d{1,5}$/.test(text) ? Number(text) : 0;
   if (days >= 1 && days <= MAX_DAYS) return ok(days);
   return err(`is ${JSON.stringify(text)}: use a whole number of days from 1 to ${MAX_DAYS}, or unset it to keep all`);
+}
+
+/** Fewer would stop a person who works with the console and two sidecars. */
+const LEAST_CALLS = 60;
+const MOST_CALLS = 10_000_000;
+
+function parseCallsPerMinute(text: string): Result<number, string> {
+  const calls = /^\d{1,8}$/.test(text) ? Number(text) : 0;
+  if (calls >= LEAST_CALLS && calls <= MOST_CALLS) return ok(calls);
+  return err(
+    `is ${JSON.stringify(text)}: use a whole number of calls from ${LEAST_CALLS} to ${MOST_CALLS}, or unset it for no limit`,
+  );
 }
 
 function parseToken(text: string): Result<Secret, string> {

@@ -115,6 +115,8 @@ export const ERROR_STATUS = {
   too_many_open_calls: 429,
   /** details: `{retry_after_seconds}`. */
   too_many_attempts: 429,
+  /** The enterprise has made as many calls as it may. details: `{retry_after_seconds}`; also as `Retry-After`. */
+  too_many_calls: 429,
   /** This user has reached the limit of pending approvals. */
   too_many_approvals: 429,
   /** The enterprise has as many audit sinks as it may have. */

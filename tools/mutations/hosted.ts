@@ -379,4 +379,28 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     replacement: '',
     tests: ['worker/entries/node_outbound.test.ts'],
   },
+  {
+    row: 'Hosted: limits',
+    holds: 'an enterprise makes no more calls than it may',
+    file: 'worker/routes/http/limit_calls.ts',
+    text: 'if (verdict.isAdmitted) return next();',
+    replacement: "if (verdict.isAdmitted || side === 'people') return next();",
+    tests: ['worker/call_rate.test.ts'],
+  },
+  {
+    row: 'Hosted: limits',
+    holds: 'one enterprise cannot use up the calls of another',
+    file: 'worker/kernel/call_rate.ts',
+    text: 'const key = `${side} ${enterpriseId}`;',
+    replacement: 'const key = `${side} ${enterpriseId.slice(0, 4)}`;',
+    tests: ['worker/call_rate.test.ts'],
+  },
+  {
+    row: 'Hosted: limits',
+    holds: 'people cannot use up the calls of the sidecars',
+    file: 'worker/kernel/call_rate.ts',
+    text: 'const key = `${side} ${enterpriseId}`;',
+    replacement: 'const key = `${side.length > 99} ${enterpriseId}`;',
+    tests: ['worker/call_rate.test.ts'],
+  },
 ];

@@ -242,6 +242,7 @@ async function startServices(
     mcpClientUrl: options.settings.mcpClientUrl,
     signIn: options.settings.signIn,
     limits: options.settings.limits,
+    callsPerMinute: options.settings.callsPerMinute,
     registry: { url: options.registryUrl },
     anchors: options.settings.anchors,
     printMail: log,

@@ -100,6 +100,7 @@ async function prepare(
     mcpClientUrl: settings.mcpClientUrl,
     signIn: settings.signIn,
     limits: settings.limits,
+    callsPerMinute: settings.callsPerMinute,
     registry: { url: settings.registryUrl, syncMs: SYNC_MS },
     anchors: settings.anchors,
     printMail: log,

@@ -19,6 +19,7 @@ import { beginEnterprise } from '../kernel/commit.ts';
 import { type ControlPlane, makeControlKey, openControlPlane } from '../kernel/control_key.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
 import type { Lifetime } from '../kernel/lifetime.ts';
+import { CallRate } from '../kernel/call_rate.ts';
 import { OpenCalls } from '../kernel/open_calls.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 import type { ProgramContext } from './program_context.ts';
@@ -51,6 +52,8 @@ export interface StartInput {
   readonly lifetime: Lifetime;
   /** Default: the limits of the design. */
   readonly limits?: ApiLimits | undefined;
+  /** Of one enterprise; absent: no limit, as in local mode. */
+  readonly callsPerMinute?: number | undefined;
   /** The master key, if there is one. */
   readonly masterKey: Secret | null;
   /** A master key that only opens: the previous one, during a key change. */
@@ -87,7 +90,7 @@ type StartRefusalReason = 'invalid_setting' | VaultKeyRefusalReason | MigrationR
  * is sealed with another one.
  */
 export async function start(input: StartInput): Promise<Result<ProgramContext, Refusal<StartRefusalReason>>> {
-  const { clock, turns, outbound, lifetime } = input;
+  const { clock, turns, outbound, lifetime, callsPerMinute } = input;
   const migrated = await migrate(input.database.client, nowText(input));
   if (!migrated.ok) return migrated;
   const signIn = configureSignIn(input.signIn, {
@@ -118,6 +121,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     policyLooks: input.policyLooks ?? new OwnLooks(clock),
     outbound,
     openCalls,
+    callRate: local === null && callsPerMinute !== undefined ? new CallRate(() => clock.now(), callsPerMinute) : null,
     local,
     publicUrl,
     mcpClientUrl: input.mcpClientUrl ?? (local === null ? ownClientUrl(publicUrl) : null),

@@ -4,6 +4,7 @@ import type { ApiLimits } from '../../shared/model/limits.ts';
 import { newId, type IdPrefix } from '../../shared/wire/ids.ts';
 import type { ControlPlane } from './control_key.ts';
 import type { Lifetime } from './lifetime.ts';
+import type { CallRate } from './call_rate.ts';
 import type { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
 import type { PolicyLooks } from './policy_looks.ts';
@@ -18,6 +19,8 @@ export interface ServiceContext extends Lifetime {
   readonly controlPlane: ControlPlane;
   readonly clock: Clock;
   readonly openCalls: OpenCalls;
+  /** Null: enterprises make as many calls as they like. */
+  readonly callRate: CallRate | null;
   readonly outbound: Outbound;
   readonly turns: Turns;
   readonly policyLooks: PolicyLooks;

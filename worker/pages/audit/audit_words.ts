@@ -77,6 +77,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.login.discarded': { kind: 'plain', word: 'Login deleted' },
   'control.enterprise.created': { kind: 'plain', word: 'Enterprise created' },
   'control.enterprise.updated': { kind: 'plain', word: 'Enterprise changed' },
+  'control.enterprise.calls_refused': { kind: 'bad', word: 'Calls refused' },
   'control.enterprise.deleted': { kind: 'plain', word: 'Enterprise deleted' },
   'control.user.created': { kind: 'plain', word: 'User created' },
   'control.sign_in_link.created': { kind: 'plain', word: 'Sign-in link made' },

@@ -11,6 +11,7 @@ import type { AppContext, AppEnv } from './app_env.ts';
 import { scopeOf } from '../../tokens/scopes.ts';
 import { authenticateSidecar, authenticateUser, authenticateVisitor } from './authenticate.ts';
 import { bodyNotUtf8, errorReply } from './error_reply.ts';
+import { limitCalls } from './limit_calls.ts';
 import { onFittingDatabase } from './replica_reads.ts';
 
 /** The input of a handler: the validated parts of the request, and the caller. */
@@ -120,9 +121,9 @@ export function describeAccess(app: OpenAPIHono<AppEnv>): void {
 
 function authentication(access: Operation['access'], method: Method, path: string): MiddlewareHandler<AppEnv>[] {
   if (access === 'anyone') return [];
-  if (access === 'sidecar') return [authenticateSidecar];
+  if (access === 'sidecar') return [authenticateSidecar, limitCalls('sidecars')];
   const scope = scopeOf(method, path);
-  return [access === 'visitor' ? authenticateVisitor(scope) : authenticateUser(scope)];
+  return access === 'visitor' ? [authenticateVisitor(scope)] : [authenticateUser(scope), limitCalls('people')];
 }
 
 /** Invalid UTF-8 would be stored as other text than was sent. */
