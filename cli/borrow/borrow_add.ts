@@ -19,6 +19,8 @@ import { programPath, requireAbsoluteFiles } from './program_path.ts';
 export interface BorrowAddOptions extends OwnerOption {
   readonly host?: readonly string[];
   readonly scheme?: string;
+  readonly header?: string;
+  readonly queryParam?: string;
   readonly effect?: string;
   readonly env?: readonly string[];
   readonly jsonValue?: string;
@@ -89,6 +91,7 @@ async function readGrant(call: Call<BorrowAddOptions>): Promise<BorrowGrant> {
     files: files.value,
     hosts: options.host,
     scheme: options.scheme,
+    ...placeField(options),
     effect: options.effect ?? 'read',
   });
   if (read.success) return read.data;
@@ -99,6 +102,7 @@ const OPTION_OF: Readonly<Record<string, string>> = {
   path: 'the path',
   hosts: '--host',
   scheme: '--scheme',
+  place: '--header or --query-param',
   effect: '--effect',
   env: '--env',
   output: 'the field of --json-value or --json-expires',
@@ -109,6 +113,25 @@ function grantProblem(error: z.ZodError): string {
   const [field = '', detail] = (issue?.path ?? []).map(String);
   const name = OPTION_OF[field] ?? field;
   return `${name}${field === 'env' && detail !== undefined ? ` ${detail}` : ''} ${issue?.message ?? 'is not valid'}`;
+}
+
+/** A value that may go into any header could go into one that the host shows to others. */
+function placeField({ scheme, header, queryParam: param }: BorrowAddOptions): { readonly place?: string } {
+  if (header !== undefined && scheme !== 'header-template') throw useless('--header', 'header-template');
+  if (param !== undefined && scheme !== 'query-param') throw useless('--query-param', 'query-param');
+  const place = header?.toLowerCase() ?? param;
+  if (place !== undefined) return { place };
+  if (scheme === 'header-template') throw missingPlace('--header', scheme);
+  if (scheme === 'query-param') throw missingPlace('--query-param', scheme);
+  return {};
+}
+
+function useless(option: string, scheme: string): CliError {
+  return new CliError(EXIT.usage, `${option} is for --scheme ${scheme}: the other schemes say where the value goes`);
+}
+
+function missingPlace(option: string, scheme: string): CliError {
+  return new CliError(EXIT.usage, `${option} is missing: name the one of the binding, because ${scheme} has any`);
 }
 
 function readVariable(text: string): [string, string] {

@@ -97,6 +97,20 @@ test('sends the record without the program, and the consent with what was shown'
   expect(consent?.body).toEqual({ grant, hash: sha256Hex(grantText(grant)) });
 });
 
+test('shows the header that a value goes into', async () => {
+  const run = await add([
+    '--host',
+    'a.test',
+    '--scheme',
+    'header-template',
+    '--header',
+    'X-Api-Key',
+    '--effect',
+    'read',
+  ]);
+  expect(run.stdout).toContain('a.test with the scheme header-template, in the header x-api-key');
+});
+
 test('asks at a terminal, and changes nothing without a yes', async () => {
   const no = await add(WHERE, undefined, { terminal: true, typed: ['n'] });
   expect(no.code).toBe(1);
@@ -141,6 +155,10 @@ test.each([
   [['--scheme', 'bearer', '--yes'], undefined, '--host is missing'],
   [['--host', 'a.test', '--yes'], undefined, '--scheme is missing'],
   [['--host', '*', '--scheme', 'bearer', '--yes'], undefined, '--host covers every host'],
+  [['--host', 'a.test', '--scheme', 'header-template', '--yes'], undefined, '--header is missing'],
+  [['--host', 'a.test', '--scheme', 'query-param', '--yes'], undefined, '--query-param is missing'],
+  [[...WHERE, '--yes', '--header', 'x-key'], undefined, '--header is for --scheme header-template'],
+  [[...WHERE, '--yes', '--query-param', 'key'], undefined, '--query-param is for --scheme query-param'],
   [
     [...WHERE, '--yes', '--env', 'LD_PRELOAD=x'],
     undefined,

@@ -1,5 +1,5 @@
 import type { BorrowedItem } from '../../shared/borrow/borrow_calls.ts';
-import type { BorrowedForm, BorrowGrant } from '../../shared/borrow/borrow_grant.ts';
+import { type BorrowedForm, type BorrowGrant, placeNameOf } from '../../shared/borrow/borrow_grant.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { commandText } from '../terminal/cell_text.ts';
 import type { Paint } from '../terminal/output.ts';
@@ -14,7 +14,9 @@ export function grantView(grant: BorrowGrant, before: BorrowGrant | null, paint:
 type Row = readonly [string, string];
 
 function rowsOf(grant: BorrowGrant): readonly Row[] {
-  const { program, args, env, output, files, hosts, scheme, effect } = grant;
+  const { program, args, env, output, files, hosts, scheme, place, effect } = grant;
+  const called = placeNameOf(scheme);
+  const into = place === undefined || called === null ? '' : `, in the ${called} ${place}`;
   return [
     ['runs', commandText([program, ...args])],
     ...Object.entries(env).map(([name, value]): Row => ['with', `${name}=${JSON.stringify(value)}`]),
@@ -23,7 +25,7 @@ function rowsOf(grant: BorrowGrant): readonly Row[] {
       'file',
       sha256 === null ? `${path}, as the system installs and updates it` : `${path}, SHA-256 ${sha256}`,
     ]),
-    ['for', `${hosts.join(', ')} with the scheme ${scheme}`],
+    ['for', `${hosts.join(', ')} with the scheme ${scheme}${into}`],
     ['effect', effect === 'read' ? 'read: only bindings that only read' : `${effect}: every binding`],
   ];
 }

@@ -52,6 +52,10 @@ export const borrowGrant = z.strictObject({
   files: z.array(z.strictObject({ path: processText, sha256: contentHash.nullable() })).max(MAX_ARGUMENTS + 1),
   hosts: z.array(hostPatternText).min(1, 'is empty: name the hosts that may get the value').max(MAX_HOSTS),
   scheme: z.enum(INJECTION_SCHEMES),
+  place: z
+    .string()
+    .regex(/^[!-~]{1,128}$/, 'is not the name of a header or a query parameter')
+    .optional(),
   effect: z.enum(EFFECTS),
 }) satisfies z.ZodType<BorrowGrant>;
 

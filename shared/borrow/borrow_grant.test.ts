@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type BorrowGrant, type CredentialUse, findUncovered, grantText } from './borrow_grant.ts';
+import { bearerBinding } from '../model/testing/sample_binding.ts';
+import { type BorrowGrant, type CredentialUse, findUncovered, grantText, useOf } from './borrow_grant.ts';
 
 const GRANT: BorrowGrant = {
   owner: 'personal',
@@ -13,7 +14,7 @@ const GRANT: BorrowGrant = {
   scheme: 'bearer',
   effect: 'read',
 };
-const USE: CredentialUse = { host: 'api.github.com', scheme: 'bearer', effect: 'read' };
+const USE: CredentialUse = { host: 'api.github.com', scheme: 'bearer', place: null, effect: 'read' };
 
 test('covers its hosts, with its scheme and effect', () => {
   expect(findUncovered(GRANT, USE)).toBeNull();
@@ -34,6 +35,32 @@ test.each([
   expect(findUncovered(GRANT, { ...USE, ...change })).toContain(problem);
 });
 
+test.each<[string, Partial<BorrowGrant>, Partial<CredentialUse>, string | null]>([
+  ['its header', { scheme: 'header-template', place: 'x-api-key' }, { place: 'x-api-key' }, null],
+  ['another header', { scheme: 'header-template', place: 'x-api-key' }, { place: 'user-agent' }, 'not for user-agent'],
+  ['a header, if it names none', { scheme: 'header-template' }, { place: 'x-api-key' }, 'names no header'],
+  ['its parameter', { scheme: 'query-param', place: 'key' }, { place: 'key' }, null],
+  ['another parameter', { scheme: 'query-param', place: 'key' }, { place: 'q' }, 'is for the query parameter key'],
+  ['its parameter in other letters', { scheme: 'query-param', place: 'key' }, { place: 'Key' }, 'not for Key'],
+])('of the places of a value, %s', (_, grant, use, problem) => {
+  const whole = { ...GRANT, ...grant };
+  const found = findUncovered(whole, { ...USE, scheme: whole.scheme, ...use });
+  expect(found ?? '').toContain(problem ?? '');
+  expect(found === null).toBe(problem === null);
+});
+
+test('a binding is used in its header, in lower case, or its parameter', () => {
+  const header = { scheme: 'header-template', header: 'X-Api-Key', template: '{token}' } as const;
+  const places = [header, { scheme: 'query-param', queryParam: 'Key' } as const, { scheme: 'bearer' } as const].map(
+    (injection) => useOf({ ...bearerBinding('a.test'), injection }, 'a.test').place,
+  );
+  expect(places).toEqual(['x-api-key', 'Key', null]);
+});
+
+test('a consent without a place has the text that it had before there were places', () => {
+  expect(grantText(GRANT)).not.toContain('place');
+});
+
 test.each<Partial<BorrowGrant>>([
   { owner: 'enterprise' },
   { path: 'user/other' },
@@ -45,6 +72,7 @@ test.each<Partial<BorrowGrant>>([
   { hosts: ['api.github.com'] },
   { scheme: 'basic' },
   { effect: 'write' },
+  { place: 'x-api-key' },
 ])('is another text with %j', (change) => {
   expect(grantText({ ...GRANT, ...change })).not.toBe(grantText(GRANT));
 });

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../audit/canonical_json.ts';
-import type { CredentialRef, Effect, HostBinding, InjectionScheme } from '../model/host_binding.ts';
+import type { CredentialRef, Effect, HostBinding, Injection, InjectionScheme } from '../model/host_binding.ts';
 import { covers } from '../net/host_pattern.ts';
 
 /** How the output of a program is read. */
@@ -31,6 +31,8 @@ export interface BorrowGrant extends CredentialRef {
   /** Host patterns, as in a binding. */
   readonly hosts: readonly string[];
   readonly scheme: InjectionScheme;
+  /** The header, in lower case, or the query parameter that gets the value, for the two schemes that name one. */
+  readonly place?: string | undefined;
   /** `read`: only for bindings with that effect. Any other: for every binding. */
   readonly effect: Effect;
 }
@@ -40,18 +42,32 @@ export interface CredentialUse {
   /** The request's own host, with its port if it is not 443. */
   readonly host: string;
   readonly scheme: InjectionScheme;
+  /** The header, in lower case, or the query parameter; null where the scheme says it all. */
+  readonly place: string | null;
   readonly effect: Effect | null;
 }
 
 /** The use of a binding's credential at a host that it covers. */
 export function useOf({ injection, effect }: HostBinding, host: string): CredentialUse {
-  return { host, scheme: injection.scheme, effect: effect ?? null };
+  return { host, scheme: injection.scheme, place: placeOf(injection), effect: effect ?? null };
+}
+
+function placeOf(injection: Injection): string | null {
+  if (injection.scheme === 'header-template') return injection.header.toLowerCase();
+  return injection.scheme === 'query-param' ? injection.queryParam : null;
+}
+
+/** What a scheme that names a place calls it; null for the others. */
+export function placeNameOf(scheme: InjectionScheme): 'header' | 'query parameter' | null {
+  if (scheme === 'header-template') return 'header';
+  return scheme === 'query-param' ? 'query parameter' : null;
 }
 
 /** The text whose SHA-256 a consent is bound to. */
 export function grantText(grant: BorrowGrant): string {
-  const { owner, path, program, args, env, output, files, hosts, scheme, effect } = grant;
-  return canonicalJson({ owner, path, program, args, env, output, files, hosts, scheme, effect });
+  const { owner, path, program, args, env, output, files, hosts, scheme, place, effect } = grant;
+  const named = place === undefined ? {} : { place };
+  return canonicalJson({ owner, path, program, args, env, output, files, hosts, scheme, effect, ...named });
 }
 
 /** Why a grant does not cover a use, as the end of a sentence; null if it does. */
@@ -60,6 +76,12 @@ export function findUncovered(grant: BorrowGrant, use: CredentialUse): string | 
     return `is for ${grant.hosts.join(', ')}, not for ${use.host}`;
   }
   if (use.scheme !== grant.scheme) return `is for the scheme ${grant.scheme}, not for ${use.scheme}`;
+  if (use.place !== null && use.place !== grant.place) {
+    const name = placeNameOf(use.scheme) ?? 'place';
+    return grant.place === undefined
+      ? `names no ${name}, and this binding writes to the ${name} ${use.place}`
+      : `is for the ${name} ${grant.place}, not for ${use.place}`;
+  }
   if (grant.effect === 'read' && use.effect !== 'read') {
     return `is for bindings with the effect read, and this one has ${use.effect ?? 'none'}`;
   }

@@ -13,7 +13,7 @@ import { BorrowConsents } from './borrow_consents.ts';
 import { BorrowedCredentials } from './borrowed_credentials.ts';
 
 const REF = { owner: 'personal', path: 'user/github' } as const;
-const USE: CredentialUse = { host: 'api.github.com', scheme: 'bearer', effect: 'read' };
+const USE: CredentialUse = { host: 'api.github.com', scheme: 'bearer', place: null, effect: 'read' };
 const AS = { uid: process.getuid?.() ?? 0 };
 const SIDECAR = 'sdc_01m7yjbz4dz98vffmftfxp52e5';
 const JSON_FORM: BorrowedForm = { form: 'json', value: 'token', expires: 'expires' };

@@ -20,6 +20,14 @@ export const BORROW_MUTATIONS: readonly Mutation[] = [
   },
   {
     row,
+    holds: 'a value goes into no other header or query parameter than its consent names',
+    file: GRANT,
+    text: 'if (use.place !== null && use.place !== grant.place) {',
+    replacement: 'if (use.place !== null && use.place === null) {',
+    tests: [GRANT_TEST],
+  },
+  {
+    row,
     holds: 'a consent to reading covers no binding that may write',
     file: GRANT,
     text: "if (grant.effect === 'read' && use.effect !== 'read') {",
