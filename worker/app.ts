@@ -127,6 +127,7 @@ import {
   postJoinRefusal,
   postJoinRequest,
 } from './routes/api/join_requests.ts';
+import { getMerge, postMerge } from './routes/api/merges.ts';
 import { deleteInvitation, getInvitations, postInvitation } from './routes/api/invitations.ts';
 import { deleteMember, getDeparture, getMembers, putMember } from './routes/api/members.ts';
 import {
@@ -206,6 +207,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/enterprise/deletion', getEnterpriseDeletion],
   ['get', '/v1/enterprises', getEnterprises],
   ['post', '/v1/enterprises/{id}/sign-in', postEnterpriseSignIn],
+  ['get', '/v1/enterprises/{id}/merge', getMerge],
+  ['post', '/v1/enterprises/{id}/merge', postMerge],
   ['post', '/v1/sign-in-links', postSignInLink],
   ['get', '/auth/providers', getProviders],
   ['post', '/auth/signup', postSignup],

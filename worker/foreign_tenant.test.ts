@@ -221,6 +221,7 @@ beforeAll(async () => {
     '/v1/mcp-clients/{id}': { id: mcpClientId },
     '/v1/sessions/{id}': { id: sessionId },
     '/v1/enterprises/{id}/sign-in': { id: tenant.caller.enterpriseId },
+    '/v1/enterprises/{id}/merge': { id: tenant.caller.enterpriseId, body: { confirm: PLANTED } },
     '/v1/invitations/{id}': { id: invitationId },
     '/v1/scim-tokens/{id}': { id: scimTokenId },
     '/v1/join-requests/{id}': { id: JOIN_REQUEST },
@@ -321,7 +322,12 @@ describe('with the token of another tenant', () => {
     const { rows } = await client.execute(`SELECT person_id FROM users WHERE id = '${stranger.caller.userId}'`);
     await client.execute(`UPDATE users SET person_id = ${personOf} WHERE id = '${stranger.caller.userId}'`);
     // Identities and own requests are the person's, so both users have them, and the person may go on as the other user.
-    const ofPerson = ['/v1/identities/{id}', '/v1/enterprises/{id}/sign-in', '/v1/join-requests/{id}'];
+    const ofPerson = [
+      '/v1/identities/{id}',
+      '/v1/enterprises/{id}/sign-in',
+      '/v1/enterprises/{id}/merge',
+      '/v1/join-requests/{id}',
+    ];
     const ofUsers = routesWithId().filter(({ path }) => !ofPerson.includes(path));
     for (const route of ofUsers) {
       const { status, code } = await refusal(visit(route, stranger, strangerSidecar));

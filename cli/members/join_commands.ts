@@ -10,6 +10,7 @@ import {
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { mergeEnterprise, type MergeOptions } from './merge_command.ts';
 import type { Column } from '../terminal/output.ts';
 
 interface AcceptOptions {
@@ -32,7 +33,7 @@ export function addJoinDecisions(line: CommandLine, members: Command): void {
   handle(line, decline, declineRequest);
 }
 
-/** The commands of whoever asks, below `svc enterprise`. */
+/** The commands of whoever asks, and of whoever brings things along, below `svc enterprise`. */
 export function addJoinCommands(line: CommandLine, enterprise: Command): void {
   const offers = enterprise.command('offers').description('list enterprises that you may ask to join by your address');
   handle(line, offers, listOffers);
@@ -46,6 +47,12 @@ export function addJoinCommands(line: CommandLine, enterprise: Command): void {
     .description('take your request to join back')
     .argument('<id>', 'the id of the request (jrq_...)');
   handle(line, withdraw, withdrawRequest);
+  const merge = enterprise
+    .command('merge')
+    .description('move everything here from an enterprise in which you are alone')
+    .argument('<id>', 'the id of that enterprise (ent_...)')
+    .option('--yes', 'do not ask');
+  handle<MergeOptions>(line, merge, mergeEnterprise);
 }
 
 async function listRequests({ context, options, print }: Call): Promise<undefined> {

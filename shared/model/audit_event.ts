@@ -77,6 +77,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.invitation.created',
   'control.invitation.revoked',
   'control.invitation.accepted',
+  'control.merge.began',
+  'control.merge.done',
   'control.join_request.created',
   'control.join_request.accepted',
   'control.join_request.declined',

@@ -84,6 +84,8 @@ export const ERROR_STATUS = {
   last_owner: 409,
   /** The person is in other enterprises too, which come first. details: `{enterprises}`. */
   other_enterprises: 409,
+  /** Somebody else is in the enterprise, or the caller is not its owner. */
+  not_alone: 409,
   /** What a deletion asks to be repeated was not. */
   not_confirmed: 409,
   /** A change to sign-in that would lock out the user who makes it. */

@@ -2,10 +2,11 @@ import type { Mutation } from '../mutation.ts';
 
 const SCIM = 'worker/scim/scim.test.ts';
 const JOINING = 'worker/sign_in/join_requests.test.ts';
+const MERGES = 'worker/sign_in/merge.test.ts';
 const PATCHES = 'shared/scim/patch.test.ts';
 const USERS = 'worker/scim/directory_users.ts';
 
-/** Checks of what a directory may do by SCIM (decision 0108), and of who may ask to join (decision 0109). */
+/** Checks of what a directory may do by SCIM (decision 0108), of who may ask to join (decision 0109), and of merges (decision 0136). */
 export const SCIM_MUTATIONS: readonly Mutation[] = [
   {
     row: 'SCIM',
@@ -158,5 +159,37 @@ export const SCIM_MUTATIONS: readonly Mutation[] = [
     text: "owner?.domainJoining === 'automatic' ? owner : null",
     replacement: 'owner',
     tests: [JOINING],
+  },
+  {
+    row: 'Merging',
+    holds: 'only a sign-in of the person’s own reaches both enterprises',
+    file: 'worker/sign_in/merge.ts',
+    text: 'context.local === null && (await voucherOf(context, caller)) === null;',
+    replacement: 'context.local === null;',
+    tests: [MERGES],
+  },
+  {
+    row: 'Merging',
+    holds: 'nothing moves out of an enterprise that somebody else is in',
+    file: 'worker/sign_in/merge.ts',
+    text: ' || !(await isAlone(database, places.from))',
+    replacement: '',
+    tests: [MERGES],
+  },
+  {
+    row: 'Merging',
+    holds: 'a name that is taken stops everything',
+    file: 'worker/sign_in/merge.ts',
+    text: 'if (clash !== undefined) {',
+    replacement: 'if (clash !== undefined && confirm === null) {',
+    tests: [MERGES],
+  },
+  {
+    row: 'Merging',
+    holds: 'a secret that came in between does not stay behind',
+    file: 'worker/store/people/merges.ts',
+    text: '...guard(sql`NOT EXISTS (SELECT 1 FROM secrets WHERE owner_id IN ${owners})`),',
+    replacement: '',
+    tests: [MERGES],
   },
 ];

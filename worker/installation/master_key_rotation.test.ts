@@ -468,6 +468,7 @@ test('every user of the vault is part of the master key change', async () => {
     'services/vault/secrets.ts',
     'sign_in/enterprise_settings.ts',
     'sign_in/linking.ts',
+    'sign_in/merge.ts',
     'sign_in/signup.ts',
     'sign_in/throttle.ts',
     'tokens/access_keys.ts',

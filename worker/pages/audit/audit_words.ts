@@ -98,6 +98,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.invitation.created': { kind: 'plain', word: 'Invited' },
   'control.invitation.revoked': { kind: 'plain', word: 'Invitation revoked' },
   'control.invitation.accepted': { kind: 'plain', word: 'Joined' },
+  'control.merge.began': { kind: 'warn', word: 'Merge began: things leave' },
+  'control.merge.done': { kind: 'plain', word: 'Merged' },
   'control.join_request.created': { kind: 'plain', word: 'Asked to join' },
   'control.join_request.accepted': { kind: 'good', word: 'Request to join accepted' },
   'control.join_request.declined': { kind: 'plain', word: 'Request to join declined' },
