@@ -103,4 +103,12 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     replacement: 'return now < goodUntil;',
     tests: ['sidecar/control/credentials.test.ts'],
   },
+  {
+    row: 'Minted secrets',
+    holds: 'a dry run checks the key that it is given',
+    file: STORED,
+    text: 'const problem = await findSourceProblem(context, planned);',
+    replacement: 'const problem = await findSourceProblem(context, { ...planned, key: null });',
+    tests: [SOURCES],
+  },
 ];
