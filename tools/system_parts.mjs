@@ -132,6 +132,7 @@ const SYSTEM_PARTS = [
     probe: 'chromium-headless-shell --version',
     packages: ['chromium-headless-shell'],
   },
+  { name: 'firefox-esr', probe: 'firefox-esr --version', packages: ['firefox-esr'] },
   {
     name: 'a Docker engine',
     // An engine needs control groups, which are not mounted on a machine without an init system.
