@@ -6,6 +6,7 @@ import {
   type JWK,
   type JWTPayload,
   jwtVerify,
+  type JWTVerifyOptions,
 } from 'jose';
 import { z } from 'zod';
 import { matchClaims } from '../../../shared/join/claims_policy.ts';
@@ -116,18 +117,35 @@ async function verify(
   token: string,
   { issuer, keys }: { readonly issuer: string; readonly keys: readonly JWK[] },
 ): Promise<Result<JWTPayload, TokenRefusal>> {
+  const options: JWTVerifyOptions = {
+    algorithms: ALGORITHMS,
+    issuer,
+    requiredClaims: ['exp', 'iat'],
+    maxTokenAge: MAX_TOKEN_SECONDS,
+    clockTolerance: TOLERANCE_SECONDS,
+    currentDate: new Date(clock.now()),
+  };
   try {
-    const { payload } = await jwtVerify(token, createLocalJWKSet({ keys: keys.filter(isPublic) }), {
-      algorithms: ALGORITHMS,
-      issuer,
-      requiredClaims: ['exp', 'iat'],
-      maxTokenAge: MAX_TOKEN_SECONDS,
-      clockTolerance: TOLERANCE_SECONDS,
-      currentDate: new Date(clock.now()),
-    });
-    return ok(payload);
+    return ok(await verifyByAny(token, keys.filter(isPublic), options));
   } catch (error) {
     return err(refusalOf(error));
+  }
+}
+
+/** A token without a key's id may be signed by each key of its kind. */
+async function verifyByAny(token: string, keys: JWK[], options: JWTVerifyOptions): Promise<JWTPayload> {
+  try {
+    return (await jwtVerify(token, createLocalJWKSet({ keys }), options)).payload;
+  } catch (several) {
+    if (!(several instanceof errors.JWKSMultipleMatchingKeys)) throw several;
+    for await (const key of several) {
+      try {
+        return (await jwtVerify(token, key, options)).payload;
+      } catch (error) {
+        if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed();
   }
 }
 

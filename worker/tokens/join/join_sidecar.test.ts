@@ -157,6 +157,16 @@ describe('a job with a token of the issuer', () => {
     expect(await outcome(sidecar.call('GET', '/v1/sidecar/snapshot'))).toBe('sidecar_revoked');
   });
 
+  it('need not name its key, if the issuer has several of the kind', async () => {
+    const [first, second] = await Promise.all([exportJWK(other.publicKey), exportJWK(own.publicKey)]);
+    answers['/keys'] = { keys: [first, second] };
+    expect(await refusal(join(await signed({}, { kid: undefined })))).toBe(201);
+    const stranger = await generateKeyPair('RS256', { extractable: true });
+    expect(await refusal(join(await signed({}, { kid: undefined }, stranger)))).toBe('signature');
+    const expired = { iat: seconds() - 600, exp: seconds() - 60 };
+    expect(await refusal(join(await signed(expired, { kid: undefined })))).toBe('expired');
+  });
+
   it('is counted as what goes with the enterprise only until it ends', async () => {
     const before = await sidecarsThatLeave();
     const end = await endOf(5);
