@@ -45,6 +45,8 @@ describe('createSession', () => {
     svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
     await svc.secret('user/api', TOKEN);
     await svc.ok(['binding', 'add', HOST, '--scheme', 'bearer', '--credential', 'vault://user/api']);
+    // It waits until the sidecar has that binding; createSession() does so only with `minPolicyVersion`.
+    await svc.ok(['run', '--', 'true']);
   });
   afterAll(async () => {
     await svc.stop();
