@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { pythonWith } from '../../tools/system_parts.mjs';
-import { installCloudClients } from '../support/cloud_sdks.ts';
+import { CLOUD_PACKAGES } from '../support/cloud_sdks.ts';
 import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, PROGRAMS, type MatrixWorld } from './world.ts';
 
 const PYTHON = pythonWith('google.auth') ?? 'python3';
-const installed = await installCloudClients();
 const GOOGLE_ITEMS = `https://${HOSTS.google}/items`;
 const AZURE_ITEMS = `https://${HOSTS.azure}/items`;
 
@@ -15,7 +14,7 @@ const bare = (world: MatrixWorld, name: string): Record<string, string> => ({ HO
 
 async function useNode(world: MatrixWorld, program: string, url: string): Promise<string> {
   const env = bare(world, program);
-  return world.run([process.execPath, join(PROGRAMS, program), url, installed ?? ''], { env });
+  return world.run([process.execPath, join(PROGRAMS, program), url, CLOUD_PACKAGES], { env });
 }
 
 async function useGoogle(world: MatrixWorld): Promise<void> {
@@ -38,7 +37,7 @@ const tried = 'GET, POST with its default credentials';
 export const CLOUD_CLIENTS: readonly MatrixClient[] = [
   {
     name: 'Google for Node (google-auth-library)',
-    probe: installed === null ? 'false' : 'true',
+    probe: `test -d '${CLOUD_PACKAGES}'`,
     packages: null,
     sets: [PROXY, 'NODE_EXTRA_CA_CERTS', 'GCE_METADATA_HOST'],
     tried,
@@ -60,7 +59,7 @@ export const CLOUD_CLIENTS: readonly MatrixClient[] = [
   },
   {
     name: 'Azure for Node (@azure/identity)',
-    probe: installed === null ? 'false' : 'true',
+    probe: `test -d '${CLOUD_PACKAGES}'`,
     packages: null,
     sets: [PROXY, 'NODE_EXTRA_CA_CERTS', 'IDENTITY_ENDPOINT'],
     tried,

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
+import { installCloudClients } from '../support/cloud_sdks.ts';
 import { startGitUpstream, type GitUpstream } from '../support/git_upstream.ts';
 import { startGrpcUpstream, type GrpcUpstream } from '../support/grpc_upstream.ts';
 import { plantSecret } from '../support/planted_secret.ts';
@@ -74,6 +75,7 @@ interface WorldOptions {
 
 export async function startMatrixWorld({ env, proxy }: WorldOptions = {}): Promise<MatrixWorld> {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-matrix-'));
+  await installCloudClients();
   const ca = await createTestCa();
   const token = plantSecret();
   const basic = `Basic ${Buffer.from(`${BASIC_USER}:${token}`).toString('base64')}`;

@@ -18,11 +18,9 @@ interface LockedInstall {
  * The folder of the packages of a lock file, installed once and shared by all runs on a machine if possible. Null if they are
  * missing and the tests may not install.
  */
-export async function cachedInstall({ name, from, timeoutMs, scripts = [] }: LockedInstall): Promise<string | null> {
-  const lock = createHash('sha256')
-    .update(readFileSync(join(from, 'package-lock.json')))
-    .digest('hex');
-  const folder = join(cacheFolder() ?? join(ROOT, 'node_modules', '.cache'), `${name}-${lock.slice(0, 16)}`);
+export async function cachedInstall(install: LockedInstall): Promise<string | null> {
+  const { name, from, timeoutMs, scripts = [] } = install;
+  const folder = folderOfInstall(install);
   if (existsSync(folder)) return folder;
   if (process.env['CI'] !== 'true' && process.env['SVC_TEST_INSTALL'] !== '1') return null;
   mkdirSync(dirname(folder), { recursive: true });
@@ -38,6 +36,14 @@ export async function cachedInstall({ name, from, timeoutMs, scripts = [] }: Loc
     rmSync(fresh, { recursive: true, force: true });
   }
   return folder;
+}
+
+/** Where the packages of a lock file are, once they are installed. */
+export function folderOfInstall({ name, from }: Pick<LockedInstall, 'name' | 'from'>): string {
+  const lock = createHash('sha256')
+    .update(readFileSync(join(from, 'package-lock.json')))
+    .digest('hex');
+  return join(cacheFolder() ?? join(ROOT, 'node_modules', '.cache'), `${name}-${lock.slice(0, 16)}`);
 }
 
 function removeOthers(folder: string, name: string): void {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { cachedInstall } from './cached_install.ts';
+import { cachedInstall, folderOfInstall } from './cached_install.ts';
 import { ROOT } from './program.ts';
 import { verifySigV4 } from './sigv4_verifier.ts';
 import type { Svc } from './svc.ts';
@@ -9,6 +9,7 @@ import { reply, type TlsUpstream } from './tls_upstream.ts';
 
 const FROM = join(ROOT, 'e2e', 'matrix', 'cloud_clients');
 const HANGS_MS = 120_000;
+const INSTALL = { name: 'cloud-clients', from: FROM, timeoutMs: HANGS_MS };
 export const CLOUD_PROGRAMS = join(ROOT, 'e2e', 'matrix', 'programs');
 export const CLOUD_HOSTS = {
   aws: 's3.eu-north-1.amazonaws.com',
@@ -20,8 +21,10 @@ const BUCKETS = '<?xml version="1.0"?><ListAllMyBucketsResult><Buckets/></ListAl
 
 /** The folder with the packages of Google and Azure for Node; null if they are missing and the tests may not install. */
 export function installCloudClients(): Promise<string | null> {
-  return cachedInstall({ name: 'cloud-clients', from: FROM, timeoutMs: HANGS_MS });
+  return cachedInstall(INSTALL);
 }
+
+export const CLOUD_PACKAGES = folderOfInstall(INSTALL);
 
 /** What only svc holds. */
 export interface CloudSecrets {
