@@ -88,7 +88,25 @@ const entryChoice = fc.record(
   { owner: fc.constantFrom('personal', 'enterprise'), name: fc.constantFrom('one', 'two'), dry_run: fc.boolean() },
   { requiredKeys: [] },
 );
+const httpsUrls = fc.constantFrom('https://a.example.test/x', 'https://b.example.test/a/b', 'http://a.example.test/');
+const sinks = fc
+  .record({ name: fc.constantFrom('siem', 'archive'), from: fc.constant('now'), url: httpsUrls })
+  .chain((common) =>
+    fc.oneof(
+      fc.constantFrom('webhook', 'slack').map((kind) => ({ ...common, kind })),
+      fc.constantFrom('otlp', 'otlp_metrics', 'otlp_traces').map((kind) => {
+        return { ...common, kind, header: { name: 'authorization', value: 'Bearer x' } };
+      }),
+      fc.constantFrom('syslog+tls://logs.example.test', 'syslog+tls://logs.example.test:0').map((url) => {
+        return { ...common, kind: 'syslog', url };
+      }),
+      fc.constantFrom('eu-central-1', 'a b').map((region) => {
+        return { ...common, kind: 's3', region, access_key_id: 'AKIAEXAMPLE', secret_access_key: 'a-secret-key' };
+      }),
+    ),
+  );
 const HINTS = {
+  CreateAuditSink: sinks,
   HostBindingInput: binding,
   ServiceAccountInput: serviceAccounts,
   ServiceAccountChange: serviceAccounts,
