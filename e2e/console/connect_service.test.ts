@@ -70,6 +70,11 @@ it('an agent uses it from then on: listed operations with the credential, others
   expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
   await world.svc.ok(['run', '--', 'curl', '-sS', 'https://api.github.com/not/listed']);
   expect(world.upstream.last().headers('authorization')).toEqual([]);
+  // A connector is a whole set-up: the first page asks for no more steps.
+  const page = await signIn({});
+  await page.getByRole('list', { name: 'The newest request' }).getByText('api.github.com/not/listed').waitFor();
+  expect(await page.locator('main').innerText()).not.toContain('Seal your first credential');
+  await page.context().close();
 });
 
 it('works without scripts on a phone, and says what a second token would replace', async () => {

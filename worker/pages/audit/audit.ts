@@ -140,6 +140,7 @@ function savedViews({ views, form, events }: AuditView): Html | string {
           </ul>`
     }
     ${shown === undefined ? '' : forgetForm(shown)} ${maySave ? saveForm(form) : ''}
+    <p class="quiet small">A view has no times, and only you see it.</p>
   </section>`;
 }
 
@@ -151,7 +152,6 @@ function saveForm({ values }: FormState): Html {
       {
         name: 'name',
         label: 'Save these filters as a view',
-        hint: 'Without the times. Only you see it.',
         maxLength: MAX_VIEW_NAME,
         isRequired: true,
       },

@@ -78,22 +78,27 @@ function tiles({ secrets, bindings, sidecars, pendingApprovals, handedOut }: Ove
   </ul>`;
 }
 
-function isSetUp({ secrets, bindings, sidecars, hasRequests }: Overview): boolean {
-  return secrets > 0 && bindings > 0 && sidecars > 0 && hasRequests;
+function isSetUp(overview: Overview): boolean {
+  return hasCredential(overview) && overview.sidecars > 0 && overview.hasRequests;
+}
+
+/** Whether a request can get a credential: by a binding, or by an operation of a connector. */
+function hasCredential({ secrets, bindings, activeConnectors }: Overview): boolean {
+  return (secrets > 0 && bindings > 0) || activeConnectors > 0;
 }
 
 function firstSteps(overview: Overview): Html {
-  const { secrets, bindings, sidecars, hasRequests } = overview;
+  const { sidecars, hasRequests } = overview;
   return html`<section class="panel flush" aria-labelledby="steps-title">
     <div class="panel-head"><h2 id="steps-title">Seal your first credential</h2></div>
     <ol class="steps">
       ${step(sidecars > 0, 'Connect a sidecar', html`It runs next to your agents and adds credentials to their requests.`, 'svc login && svc sidecar')}
-      ${step(secrets > 0, html`<a href="/secrets/new">Store a secret</a>`, html`It is stored encrypted, and no page ever shows it again.`, 'svc secret set user/demo')}
       ${step(
-        bindings > 0,
-        html`<a href="/bindings/new">Bind it to a host</a>`,
-        html`A binding says which host gets the credential, and how it is written onto the request.`,
-        'svc binding add api.github.com --scheme bearer --credential vault://user/demo',
+        hasCredential(overview),
+        html`<a href="/services">Connect a service</a>`,
+        html`Choose one and paste its token, which is stored encrypted. Or <a href="/secrets/new">store a secret</a> and
+          <a href="/bindings/new">bind it to a host</a> yourself.`,
+        'svc seal github',
       )}
       ${step(hasRequests, 'Run an agent', html`Its requests appear below, each with the reason for its decision.`, 'svc run -- curl https://api.github.com/user')}
     </ol>

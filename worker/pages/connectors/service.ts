@@ -149,7 +149,7 @@ function connectForm(view: ServiceView): Html {
               name: 'token',
               label: capitalise(ready.service?.credential ?? 'the API key or token'),
               hint: isSignIn
-                ? 'Only for every request to its hosts. No page shows it again.'
+                ? 'Needed for “Every request to its hosts”. No page shows it again.'
                 : 'It is stored encrypted. No page shows it again.',
               isSecret: true,
               isMono: true,
@@ -160,7 +160,7 @@ function connectForm(view: ServiceView): Html {
         textField(form, {
           name: field,
           label: `${FIELD_LABELS[field]}${isOptional ? ' (optional)' : ''}`,
-          hint: ready.connector === null ? capitalise(hint) : `Only for every request to its hosts: ${hint}`,
+          hint: ready.connector === null ? capitalise(hint) : `Needed for “Every request to its hosts”: ${hint}`,
         }),
       )}
       ${isConnected(state) && needsToken ? checkboxField(form, { name: 'replace', label: 'Replace the stored credential', hint: 'Its value cannot be brought back.' }) : ''}
