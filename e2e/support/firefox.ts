@@ -71,6 +71,8 @@ export class Firefox {
     writeFileSync(join(profile, 'user.js'), lines.join('\n'));
     const args = ['--headless', '--no-remote', '--profile', profile, '--remote-debugging-port', '0'];
     const program = spawn(FIREFOX, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+    // A run that ends early, or whose start fails, leaves no browser behind.
+    process.once('exit', () => program.kill());
     const socket = new WebSocket(`${await addressOf(program)}/session`);
     await once(socket, 'open');
     const firefox = new Firefox(program, profile, socket);
