@@ -21,8 +21,9 @@ test.each(['8.8.4.4', '::ffff:8.8.4.4', '2a00:1450::9', '::1'])('%s is not the m
   expect(readOwnAddresses(INTERFACES, NO_PROC).has(address)).toBe(false);
 });
 
+const addressesNow = () => Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+
 test('the addresses that this machine has now are its own', async () => {
-  const addressesNow = () => Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   expect(addressesNow().length).toBeGreaterThan(0);
   // A container engine beside the tests adds and removes networks between two looks.
   await expect.poll(() => addressesNow().filter(({ address }) => !readOwnAddresses().has(address))).toEqual([]);
