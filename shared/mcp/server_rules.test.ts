@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { NO_MCP_RULES, type McpRules } from '../model/mcp_rules.ts';
 import { parseSourcePattern } from '../net/mcp_source.ts';
 import { areNoRules, findRuleProblem, tightenTools } from './server_rules.ts';
+import { fetchedPackages } from './dangers/package_runners.ts';
 import { sourcesOf } from './server_source.ts';
 import { toolDecision } from './tool_policy.ts';
 
@@ -51,6 +52,11 @@ test.each([
   ['unchecked code', ['npx', '-y', 'tsx@1.0.0', '/tmp/x.ts'], null],
 ])('the source of %s', (_, command, sources) => {
   expect(sourcesOf(local(...command))).toEqual(sources);
+});
+
+test('what a runner fetches does not tell about a program that is of none of its packages', () => {
+  expect(fetchedPackages(['npx', '-p', '@acme/files@1.0.0', 'other'])).toBeNull();
+  expect(fetchedPackages(['npx', '-p', '@acme/files@1.0.0', 'files'])).toEqual({ kind: 'npm', names: ['@acme/files'] });
 });
 
 test('a variable that chooses the registry, or may, hides the source', () => {
