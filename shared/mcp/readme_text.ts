@@ -59,9 +59,9 @@ function tagReader(): (tag: string, name: string, rest: string | undefined) => s
   let opened = '';
   return (_, name, rest = '') => {
     const kind = name.toLowerCase();
-    if (kind === 'img') return imageText(attributeOf(rest, ALT));
+    if (kind === 'img') return imageText(attributeOf(rest, 'alt'));
     if (kind === 'a') {
-      opened = attributeOf(rest, HREF);
+      opened = attributeOf(rest, 'href');
       return '';
     }
     if (kind !== '/a') return BREAKS.has(kind) ? '\n' : '';
@@ -71,11 +71,14 @@ function tagReader(): (tag: string, name: string, rest: string | undefined) => s
   };
 }
 
-const ALT = /\balt ?= ?["']([^"']{0,500})["']/i;
-const HREF = /\bhref ?= ?["']([^"']{0,1000})["']/i;
+const ATTRIBUTE = /([^\s"'<>=/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+)))?/g;
 
-function attributeOf(rest: string, pattern: RegExp): string {
-  return pattern.exec(rest)?.[1] ?? '';
+/** The value of a tag's first attribute of this name, as a browser reads it; empty if there is none. */
+function attributeOf(rest: string, wanted: string): string {
+  for (const [, name = '', ...values] of rest.matchAll(ATTRIBUTE)) {
+    if (name.toLowerCase() === wanted) return (values.find((value) => value !== undefined) ?? '').trim();
+  }
+  return '';
 }
 
 function imageText(label: string): string {
