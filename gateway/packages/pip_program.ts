@@ -113,7 +113,7 @@ function textOf({ reason, message, output }: { reason: string; message: string; 
   if (reason !== 'failed') return message;
   const lines = output
     .split('\n')
-    .filter((line) => /^\s*(?:ERROR:|.*Error\b)/.test(line) && !/^\s*(?:Traceback|File )/.test(line))
+    .filter((line) => /^\s*ERROR:|Error\b/.test(line) && !/^\s*(?:Traceback|File )/.test(line))
     .map((line) => line.replace(/^\s*ERROR:\s*/, '').trim());
   const said = [...new Set(lines)].slice(0, MAX_LINES).join('; ');
   const fix = FIXES.find(([pattern]) => pattern.test(output))?.[1] ?? '';

@@ -85,6 +85,12 @@ describe('an installed Python package', () => {
     );
   });
 
+  test('has its program read in little time, also beside a line of spaces', async () => {
+    const spaces = ' '.repeat(100_000);
+    entryPoints += `x${spaces}y\nx = y${spaces}z\n`;
+    expect(await install()).toMatchObject({ ok: true });
+  });
+
   test('is shared by commands of other runners, and another program of it is another install', async () => {
     entryPoints += 'other = acme.other:main\n';
     const store = open();
@@ -144,6 +150,11 @@ describe('a damaged Python package', () => {
 describe('a package is refused', () => {
   test.each<readonly [string, string, RegExp]>([
     ['without a program', '', /has no program/],
+    [
+      'with more of a list than programs have',
+      `[console_scripts]\nacme-server = a:b\n${'#'.repeat(300_000)}`,
+      /has no program/,
+    ],
     ['whose programs are of another kind', '[gui_scripts]\nacme-server = a:b\n', /has no program/],
     [
       'with several programs, none of its name',

@@ -104,6 +104,9 @@ function writeLauncher(folder: string, spec: PythonSpec): Result<void, string> {
   return ok(undefined);
 }
 
+/** Of `entry_points.txt`, which is its publisher's: a list of programs is far shorter. */
+const MAX_ENTRY_POINTS_BYTES = 256 * 1024;
+
 /** The programs of a distribution (https://packaging.python.org/en/latest/specifications/entry-points/). */
 function readScripts(library: string, name: string): ReadonlyMap<string, string> {
   const info = readdirSync(library).find((each) => {
@@ -112,14 +115,22 @@ function readScripts(library: string, name: string): ReadonlyMap<string, string>
   });
   const path = join(library, info ?? '', 'entry_points.txt');
   const scripts = new Map<string, string>();
-  if (info === undefined || lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) return scripts;
+  const found = info === undefined ? undefined : lstatSync(path, { throwIfNoEntry: false });
+  if (found?.isFile() !== true || found.size > MAX_ENTRY_POINTS_BYTES) return scripts;
   let section = '';
   for (const line of readFileSync(path, 'utf8').split(/\r?\n/)) {
-    section = /^\s*\[(.+)\]\s*$/.exec(line)?.[1] ?? section;
-    const [, key, value] = /^\s*([^=#;[\s][^=]*?)\s*=\s*(.+?)\s*$/.exec(line) ?? [];
-    if (section === 'console_scripts' && key !== undefined && value !== undefined) scripts.set(key, value);
+    const text = line.trim();
+    const [key = '', value = ''] = splitAtEquals(text);
+    if (text.startsWith('[') && text.endsWith(']')) section = text.slice(1, -1);
+    else if (section === 'console_scripts' && !/^(?:$|[#;[])/.test(key) && value !== '') scripts.set(key, value);
   }
   return scripts;
+}
+
+/** Without an expression: one with spaces on both sides of the sign takes the square of a hostile line's length. */
+function splitAtEquals(text: string): readonly string[] {
+  const at = text.indexOf('=');
+  return at === -1 ? [] : [text.slice(0, at).trimEnd(), text.slice(at + 1).trimStart()];
 }
 
 /** The packages of the folder come first, and no others of the machine are seen, as in a virtual environment. */
