@@ -76,6 +76,13 @@ describe('refuses with the line', () => {
     ['text that is no YAML', `${SPEC}wrong: "x\n`, 17, /is not YAML/],
     ['a tag', SPEC.replace('Items', '!!js/function "x"'), 6, /is not YAML/],
     ['two documents', `${SPEC}---\n${SPEC}`, 16, /is not YAML/],
+    [
+      'a host that begins with a star',
+      SPEC.replace('[api.', '[*.'),
+      7,
+      /\*\.example\.test is an alias of nothing; .* in quotes/,
+    ],
+    ['an alias before its anchor', `${SPEC}x: *a\ny: &a 1\n`, 16, /\*a is an alias of nothing/],
     ['a bracket too much', `${SPEC}x: ]\n`, 16, /a bracket is closed/],
     ['broken JSON', '{\n  "schema_version": 1,\n}', 3, /is not JSON/],
   ])('%s', (_, text, line, message) => {

@@ -1,4 +1,16 @@
-import { CST, isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import {
+  type Alias,
+  CST,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml';
 import type { FieldProblem } from '../../../shared/model/problem.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { showHidden } from '../../../shared/model/shown_text.ts';
@@ -57,6 +69,12 @@ function readYaml(text: string): Read<unknown> {
   }
   const twin = findTwinKey(document.contents);
   if (twin !== null) return err([problemAt(lines.linePos(twin).line, 'has a key twice in one mapping')]);
+  const unknown = findUnknownAlias(document.contents);
+  if (unknown !== null) {
+    const shown = showHidden(`*${unknown.source}`);
+    const message = `is not YAML: ${shown} is an alias of nothing; a text that begins with * has to be in quotes`;
+    return err([problemAt(lines.linePos(unknown.range?.[0] ?? 0).line, message)]);
+  }
   try {
     return ok(document.toJS({ maxAliasCount: MOST_ALIASED }));
   } catch {
@@ -127,6 +145,23 @@ function findTwinKey(contents: Node | null): number | null {
         keys.add(name);
       }
       return undefined;
+    },
+  });
+  return found;
+}
+
+/** An alias of what has no anchor before it, such as a host that begins with a star. */
+function findUnknownAlias(contents: Node | null): Alias | null {
+  const anchors = new Set<string>();
+  let found: Alias | null = null;
+  visit(contents, {
+    Value(_, { anchor }) {
+      if (anchor !== undefined) anchors.add(anchor);
+    },
+    Alias(_, alias) {
+      if (anchors.has(alias.source)) return undefined;
+      found = alias;
+      return visit.BREAK;
     },
   });
   return found;
