@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { handOver, requireFolder, takeBack } from './hand_over.ts';
+import { handOver, openFolder, takeBack } from './hand_over.ts';
 
 let folder: string;
 let roots: string;
@@ -69,7 +69,14 @@ describe('a session that is handed over', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
+  test('of a container that was killed is removed before the next one', () => {
+    handOver(folder, session());
+    writeFileSync(join(folder, 'other'), '');
+    openFolder(folder);
+    expect(readdirSync(folder)).toEqual(['other']);
+  });
+
   test.each(['/nowhere', '/proc/self/mounts'])('needs a folder, and %s is none', (path) => {
-    expect(() => requireFolder(path)).toThrow('is not a folder');
+    expect(() => openFolder(path)).toThrow('is not a folder');
   });
 });

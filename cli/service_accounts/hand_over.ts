@@ -17,12 +17,21 @@ export const WAITING: readonly [string, ...string[]] = [
   'trap \'kill "$!" 2>/dev/null; exit 0\' TERM INT HUP; while :; do sleep 3600 & wait "$!"; done',
 ];
 
-/** Refuses what is no folder before anything is asked for. */
-export function requireFolder(folder: string): void {
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return;
-  throw new CliError(EXIT.usage, `--hand-over ${folder} is not a folder`, [
-    'Name an empty one that the agent sees at the same path.',
-  ]);
+/**
+ * Refuses what is no folder before anything is asked for. Removes the session of a container that was killed: it is over, and the
+ * next one may be minutes away.
+ */
+export function openFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw new CliError(EXIT.usage, `--hand-over ${folder} is not a folder`, [
+      'Name an empty one that the agent sees at the same path.',
+    ]);
+  }
+  try {
+    takeBack(folder);
+  } catch (error) {
+    throw notWritable(folder, error);
+  }
 }
 
 /**
@@ -37,11 +46,15 @@ export function handOver(folder: string, session: SessionAccess): void {
     put(folder, JSON_FILE, (file) => writeFileSync(file, `${JSON.stringify(variables, null, 2)}\n`, { flag: 'wx' }));
     put(folder, SCRIPT, (file) => writeFileSync(file, lines.join(''), { flag: 'wx' }));
   } catch (error) {
-    const reason = SYSTEM_REASONS[errorCode(error)] ?? errorCode(error);
-    throw new CliError(EXIT.notStarted, `the session cannot be written into ${folder}: ${reason}`, [
-      'The folder has to be writable for the user of this container, such as by fsGroup.',
-    ]);
+    throw notWritable(folder, error);
   }
+}
+
+function notWritable(folder: string, error: unknown): CliError {
+  const reason = SYSTEM_REASONS[errorCode(error)] ?? errorCode(error);
+  return new CliError(EXIT.notStarted, `the session cannot be written into ${folder}: ${reason}`, [
+    'The folder has to be writable for the user of this container, such as by fsGroup.',
+  ]);
 }
 
 /** Takes it away: the session is over. */

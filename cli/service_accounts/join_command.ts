@@ -10,7 +10,7 @@ import { withSessionOptions } from '../launch/run_command.ts';
 import type { RunOptions } from '../launch/run_in_session.ts';
 import { holdsEvents } from '../up/own_sidecar.ts';
 import { prepareOptions, type UpstreamOptions, withUpstreamOptions } from '../up/up_command.ts';
-import { requireFolder } from './hand_over.ts';
+import { openFolder } from './hand_over.ts';
 import { createJobHome, deleteJobHome } from './job_home.ts';
 import { readJobToken, type TokenSource, withoutJobToken } from './job_token.ts';
 import { joinAs, type Joined, leave } from './join_as.ts';
@@ -115,7 +115,7 @@ function handOverOf({ args, options, context }: Call<JobOptions>): string | null
     ]);
   }
   const folder = resolve(context.workingDirectory, handOver);
-  requireFolder(folder);
+  openFolder(folder);
   return folder;
 }
 
