@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { identify, isAlive } from '../../machine/process_identity.ts';
+import { SDK_ENDPOINTS, type SdkEndpoint } from '../../shared/net/sdk_endpoints.ts';
 import { proxyUrlFor, sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 
 // The package's `svc/session`: one file without dependencies, for programs that start agents themselves. The build bundles what it
@@ -76,7 +77,8 @@ export async function createSession(options: SessionOptions = {}): Promise<SvcSe
   let ended: Promise<void> | null = null;
   const end = (): Promise<void> => (ended ??= endSession(sidecar, id));
   try {
-    const session = { sessionId: id, proxyUrl, caBundlePath, sentinels: sentinelsOf(reply) };
+    const access = { sentinels: sentinelsOf(reply), sdkEndpoints: sdkEndpointsOf(reply) };
+    const session = { sessionId: id, proxyUrl, caBundlePath, ...access };
     return {
       id,
       environment: sessionEnvironment(options.inherit ?? {}, session),
@@ -113,7 +115,10 @@ interface Sidecar {
 }
 
 function findSidecar(given: string | undefined): Sidecar {
-  const home = resolve(given ?? process.env['SVC_HOME'] ?? join(homedir(), '.svc'));
+  const named = given ?? process.env['SVC_HOME'];
+  // It would be the working directory, whose files may be a stranger's.
+  if (named === '') throw new SvcSessionError('invalid_input', 'SVC_HOME is empty: give it a value, or unset it');
+  const home = resolve(named ?? join(homedir(), '.svc'));
   const run = parse(readOrNull(join(home, 'run.json')) ?? '');
   const { proxy_url: origin, sidecar_pid: pid } = isObject(run) ? run : {};
   if (typeof origin !== 'string' || typeof pid !== 'number' || !isAlive(pid)) {
@@ -200,4 +205,10 @@ function sentinelsOf(reply: unknown): readonly { readonly env: string; readonly 
   const all = isObject(reply) ? reply['sentinels'] : undefined;
   if (!Array.isArray(all)) return [];
   return all.map((each: unknown) => ({ env: textField(each, 'env'), value: textField(each, 'value') }));
+}
+
+/** Google's libraries send no token, and no listener answers this session alone: they have no variables. */
+function sdkEndpointsOf(reply: unknown): readonly SdkEndpoint[] {
+  const all = isObject(reply) ? reply['sdk_endpoints'] : undefined;
+  return Array.isArray(all) ? SDK_ENDPOINTS.filter((sdk) => all.includes(sdk)) : [];
 }
