@@ -195,7 +195,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Connect Vercel REST API',
     shows: 'Connected',
   },
-  '/services/{name}/test': { at: null, press: 'Make a test call', shows: 'No call was made' },
+  '/services/{name}/test': { at: null, press: 'Make a test call', shows: 'There is no reply' },
   '/connectors': {
     at: () => '/connectors/install',
     fill: () => ({ 'Connector spec': SPEC }),

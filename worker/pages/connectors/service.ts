@@ -109,7 +109,7 @@ function testPart({ ready, state, test }: ServiceView): Html | string {
 }
 
 function testResult({ title }: ReadyService, test: TestCall): Html {
-  if ('problem' in test) return alert('bad', html`<p><strong>No call was made.</strong> ${test.problem}</p>`);
+  if ('problem' in test) return alert('bad', html`<p><strong>There is no reply.</strong> ${test.problem}</p>`);
   const { reply, excerpt } = test;
   const { upstream_status: status, audit_id: event } = reply;
   const isFine = status < 400;
