@@ -2,7 +2,8 @@
 # Installs svc @VERSION@:
 #   sh install.sh --from URL-OR-FOLDER [--prefix FOLDER]
 # It runs nothing of what it fetches before two checks: SHA256SUMS has the signature of the key below, and the package has the checksum
-# in SHA256SUMS. Whoever can change this file can change the key: get it from a place that you trust.
+# in SHA256SUMS. Whoever can change this file can change the key: get it from a place that you trust. Where it installs the npm package,
+# npm fetches libsql from its registry, which no signature of the release covers.
 set -eu
 
 version='@VERSION@'
