@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { runCli, TestHome } from '../../cli/testing/run_cli.ts';
 import { consoleSuite } from './console_suite.ts';
 import { expectFits, expectGoodInEveryLook, tabTo } from './console_world.ts';
 import { spreadRequests } from './spread_requests.ts';
@@ -70,6 +71,18 @@ test('the chart and its table: axe finds nothing and nothing overflows, at every
   await page.goto('/audit?host=maps.googleapis.com');
   await page.locator('.chart summary').click();
   await expectGoodInEveryLook(page);
+});
+
+test('the log with proof that the browser downloads verifies, without JavaScript too', async () => {
+  const page = await suite.open('/audit', { javaScriptEnabled: false });
+  const link = page.getByRole('link', { name: 'Everything with proof' });
+  const [download] = await Promise.all([page.waitForEvent('download'), link.click()]);
+  expect(download.suggestedFilename()).toBe('audit-with-proof.ndjson');
+  const home = new TestHome();
+  onTestFinished(() => home.remove());
+  const checked = await runCli(home, ['audit', 'verify', '--file', await download.path(), '--json']);
+  expect([checked.code, JSON.parse(checked.stdout)]).toMatchObject([0, { ok: true, first_break: null }]);
+  expect(JSON.parse(checked.stdout).events).toBeGreaterThan(50);
 });
 
 test('an event says why, and that its place in the chain is verified', async () => {

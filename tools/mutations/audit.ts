@@ -2,6 +2,7 @@ import type { Mutation } from '../mutation.ts';
 
 const ROLLBACK = 'worker/services/audit/audit_rollback.test.ts';
 const HEADS = 'worker/services/audit/audit_heads.test.ts';
+const PROOF = 'worker/services/audit/audit_proof.test.ts';
 const ANCHORS = 'worker/services/audit/audit_anchors.test.ts';
 const WITNESS = 'sidecar/control/audit_witness.test.ts';
 const CONTROL = 'sidecar/control/control.test.ts';
@@ -107,6 +108,22 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
     text: "if (head.sequence < sequence) return 'behind';",
     replacement: "if (head.sequence < sequence) return 'kept';",
     tests: [HEADS],
+  },
+  {
+    row: 'Audit: export with proof',
+    holds: 'a download that an event is missing from breaks, so it is not taken for the whole log',
+    file: 'worker/services/audit/audit_proof.ts',
+    text: 'if (!part.ok) {',
+    replacement: 'if (!part.ok) return; if (!part.ok as boolean) {',
+    tests: [PROOF],
+  },
+  {
+    row: 'Audit: export with proof',
+    holds: 'a reader who is suspended meanwhile gets no more events',
+    file: 'worker/services/audit/audit_proof.ts',
+    text: 'if (await hasSuspended(context.database, [caller.userId])) {',
+    replacement: 'if (false as boolean) {',
+    tests: [PROOF],
   },
   {
     row: 'Audit log',

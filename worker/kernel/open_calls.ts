@@ -10,6 +10,7 @@ const KINDS = {
   'snapshot poll': { most: 8, lastsMs: 60_000 },
   'approval wait': { most: 64, lastsMs: 60_000 },
   'mcp request': { most: 32, lastsMs: 5 * 60_000 },
+  'audit export': { most: 4, lastsMs: 60 * 60_000 },
   'audit verification': { most: 2, lastsMs: 10 * 60_000 },
   'audit pruning': { most: 2, lastsMs: 10 * 60_000 },
 } as const;

@@ -43,6 +43,9 @@ interface AuditView {
   readonly nowMs: number;
 }
 
+/** The whole log as a file that `svc audit verify --file` checks. */
+const PROOF_PATH = '/audit/export?format=proof';
+
 /** What is typed is a part of the host, unless it says itself what may be around it. */
 export function hostFilter(typed: string | undefined): string | undefined {
   if (typed === undefined || typed === '') return undefined;
@@ -227,6 +230,7 @@ function list(
         Export
         <a href="${pathWith('/audit/export', { ...form.values, format: 'csv' })}" download>CSV</a>
         <a href="${pathWith('/audit/export', { ...form.values, format: 'jsonl' })}" download>JSON lines</a>
+        <a href="${PROOF_PATH}" download>Everything with proof</a>
       </span>
     </div>
     ${readsAll && (form.values['since'] ?? '') === '' ? html`<p class="quiet small">Searched: the last week. Choose From for more.</p>` : ''}
@@ -276,6 +280,11 @@ export function verificationPage(verified: AuditVerification): Page {
       was restored to an older copy: the sidecars remember their chains, and copies of
       <a href="/v1/audit-events/heads">the signed heads</a> are compared by
       <code>svc audit verify --against FILE</code>.
+    </p>
+    <p class="quiet">
+      <a href="${PROOF_PATH}" download>Everything with proof</a> is one file with every event and a signed statement of
+      the chains. Anybody who knows the control plane’s key checks it without the control plane:
+      <code>svc audit verify --file audit-with-proof.ndjson</code>.
     </p>
     <div class="actions"><a class="button" href="/audit">Back to the audit log</a></div>`;
   return layout('Verify the audit log', content, 'narrow');

@@ -61,7 +61,8 @@ export const getAuditStatement = forUser({
     'It says where each chain begins and ends. With it, exported events are verified without the control plane: svc audit export.',
   replies: { 200: auditStatementReply },
   async handle({ context, who }) {
-    return jsonReply(await stateChains(context, who));
+    const stated = await stateChains(context, who);
+    return stated.ok ? ok({ status: 200, json: stated.value.statement }) : stated;
   },
 });
 

@@ -4,6 +4,7 @@ import { fieldProblems } from '../../../shared/wire/errors.ts';
 import { z } from 'zod';
 import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
 import { exportEvents } from '../../services/audit/audit_file.ts';
+import { exportProof } from '../../services/audit/audit_proof.ts';
 import { utcTime } from '../../pages/components/form_field.ts';
 import { AUDIT_FILTERS, auditPage, hostFilter, verificationPage, viewQuery } from '../../pages/audit/audit.ts';
 import { auditEventPage } from '../../pages/audit/audit_event.ts';
@@ -87,18 +88,30 @@ export const submitForgottenView = forChange(async (c, caller, { name = '' }) =>
 });
 
 const formatQuery = z.enum(['csv', 'jsonl']);
+const JSON_LINES = 'application/x-ndjson';
 
-/** `GET /audit/export`: the events that match the query, as a file. */
+/** `GET /audit/export`: the events that match the query, as a file; with `format=proof` the whole log. */
 export const getAuditExport = forReader(async (c, caller) => {
+  if (c.req.query('format') === 'proof') return sendProof(c, caller);
   const parsed = parseFilters(queryOf(c, AUDIT_FILTERS), { limit: MAX_PAGE });
   const format = formatQuery.safeParse(c.req.query('format'));
   if (!parsed.success || !format.success) return c.redirect('/audit', 303);
   const file = await exportEvents(c.get('context'), caller, parsed.data, format.data);
   if (!file.ok) return problem(c, caller, file.error);
-  const type = format.data === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson';
-  const headers = { 'content-type': type, 'content-disposition': `attachment; filename="audit.${format.data}"` };
-  return c.body(file.value, 200, headers);
+  const type = format.data === 'csv' ? 'text/csv; charset=utf-8' : JSON_LINES;
+  return c.body(file.value, 200, downloadAs(`audit.${format.data}`, type));
 });
+
+async function sendProof(c: AppContext, caller: Caller): Promise<Response> {
+  const headers = downloadAs('audit-with-proof.ndjson', JSON_LINES);
+  if (c.req.method === 'HEAD') return c.body(null, 200, headers);
+  const file = await exportProof(c.get('context'), caller);
+  return file.ok ? c.body(file.value, 200, headers) : problem(c, caller, file.error);
+}
+
+function downloadAs(name: string, type: string): Record<string, string> {
+  return { 'content-type': type, 'content-disposition': `attachment; filename="${name}"` };
+}
 
 /** `GET /audit/verify`: verifies every chain. */
 export const getVerification = forReader(async (c, caller) => {

@@ -5,8 +5,9 @@ import type { Page } from '../../../shared/wire/primitives.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listAuditPage } from './audit_log.ts';
+import { streamTexts } from './stream_texts.ts';
 
-/** The newest so many; `svc audit export` has them all. */
+/** The newest so many; the export with proof has them all. */
 const MOST_EVENTS = 50_000;
 
 /** The matching events as a file, newest first, read page by page while it is sent. Refuses as the list does. */
@@ -18,20 +19,7 @@ export async function exportEvents(
 ): Promise<Result<ReadableStream<Uint8Array>, ApiError>> {
   const first = await listAuditPage(context, caller, query);
   if (!first.ok) return first;
-  const encoder = new TextEncoder();
-  const texts = textsOf(context, caller, { query, format, first: first.value });
-  return ok(
-    new ReadableStream({
-      async pull(controller) {
-        const next = await texts.next();
-        if (next.done === true) controller.close();
-        else controller.enqueue(encoder.encode(next.value));
-      },
-      async cancel() {
-        await texts.return(undefined);
-      },
-    }),
-  );
+  return ok(streamTexts(textsOf(context, caller, { query, format, first: first.value })));
 }
 
 interface Export {

@@ -106,11 +106,17 @@ export async function exportHeads(
   };
 }
 
-/** A signed statement of every chain of the caller's enterprise: what an exported log is compared with. */
+/** The chains of an enterprise, and the reply that signs them. */
+interface StatedLog {
+  readonly statement: AuditStatementReply;
+  readonly chains: readonly StatedChain[];
+}
+
+/** A signed statement of every chain of the caller's enterprise: what an exported log is compared with. Refuses with `conflict`. */
 export async function stateChains(
   context: ServiceContext,
   { enterpriseId }: Pick<Caller, 'enterpriseId'>,
-): Promise<Result<AuditStatementReply, ApiError>> {
+): Promise<Result<StatedLog, ApiError>> {
   const { id, publicKey } = context.controlPlane;
   const takenAt = nowText(context);
   const chains: StatedChain[] = [];
@@ -130,7 +136,7 @@ export async function stateChains(
   }
   const statement: AuditStatement = { control_plane_id: id, enterprise_id: enterpriseId, taken_at: takenAt, chains };
   const signed = await context.controlPlane.sign(AUDIT_STATEMENT_TYP, statement);
-  return ok({ control_plane_key: publicKey, signed });
+  return ok({ statement: { control_plane_key: publicKey, signed }, chains });
 }
 
 /** A head, signed by the control plane with the time when it was the end of its chain. */
