@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { hostedUser, type HostedUser, outcome, PUBLIC_URL } from '../e2e/runtimes/hosted_users.ts';
-import { type InProcess, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { createdScimToken } from '../shared/wire/scim_tokens.ts';
 
 const MOST = 60;
 
@@ -41,6 +42,20 @@ test('people cannot stop the sidecars of their enterprise, and a call without a 
   for (let call = 0; call < MOST - 1; call += 1) expect((await me()).status).toBe(200);
   expect(await outcome(me())).toBe('too_many_calls');
   expect((await sidecar.call('GET', '/v1/sidecar/snapshot?wait=0')).status).toBe(200);
+});
+
+test('a directory has as many calls of its own', async () => {
+  await control.context.database.client.execute({
+    sql: `UPDATE users SET role = 'owner' WHERE id = ?`,
+    args: [user.caller.userId],
+  });
+  const made = await parseReply(createdScimToken, user.call('POST', '/v1/scim-tokens', { name: 'Okta' }));
+  const list = () => control.send('/scim/v2/Users', { headers: { authorization: `Bearer ${made.token}` } });
+  for (let call = 0; call < MOST; call += 1) expect((await list()).status).toBe(200);
+  const refused = await list();
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+  expect(await refused.json()).toMatchObject({ status: '429' });
+  expect(await outcome(me())).toBe(200);
 });
 
 test('the audit log has the first refusal of a minute, and not each', async () => {

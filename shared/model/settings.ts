@@ -116,7 +116,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none',
     meaning:
-      'calls of the API that the people of one enterprise may make, and as many its sidecars; each worker counts for itself (hosted)',
+      'calls of the API that the people of one enterprise may make, and as many its sidecars and its directory; each worker counts for itself (hosted)',
     readBy: ['control'],
   },
   ...ANCHOR_SETTINGS,

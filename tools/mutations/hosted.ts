@@ -383,8 +383,8 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: limits',
     holds: 'an enterprise makes no more calls than it may',
     file: 'worker/routes/http/limit_calls.ts',
-    text: 'if (verdict.isAdmitted) return next();',
-    replacement: "if (verdict.isAdmitted || side === 'people') return next();",
+    text: 'if (verdict.isAdmitted) return null;',
+    replacement: "if (verdict.isAdmitted || side === 'people') return null;",
     tests: ['worker/call_rate.test.ts'],
   },
   {

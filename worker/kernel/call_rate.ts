@@ -1,5 +1,5 @@
-/** Who makes calls: people and their programs, or their sidecars. Neither can use up what the other has. */
-export type CallSide = 'people' | 'sidecars';
+/** Who makes calls: people and their programs, their sidecars, or their directory. None can use up what another has. */
+export type CallSide = 'people' | 'sidecars' | 'directory';
 
 /** Whether a call is let through. `isFirst`: no other call of this side was refused in the last minute. */
 export type RateVerdict =

@@ -7,6 +7,7 @@ import { type Directory, findDirectory } from '../../scim/scim_tokens.ts';
 import type { ScimResource } from '../../scim/scim_views.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { errorReply } from '../http/error_reply.ts';
+import { refuseExcess } from '../http/limit_calls.ts';
 import { SCIM_MEDIA_TYPE } from '../http/scim_error.ts';
 
 /** A request of a directory, and where it acts. */
@@ -31,6 +32,8 @@ export function forDirectory(answer: Answer) {
     const directory = await findDirectory(context, token);
     if (directory === null)
       return errorReply(c, apiError('unauthenticated', 'send "Authorization: Bearer" with a SCIM token'));
+    const refused = refuseExcess(c, 'directory', directory.enterpriseId);
+    if (refused !== null) return refused;
     const body = await readBody(c);
     if (!body.ok) return errorReply(c, body.error);
     const ifMatch = c.req.header('if-match') ?? null;
