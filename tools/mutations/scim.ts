@@ -162,10 +162,10 @@ export const SCIM_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Merging',
-    holds: 'only a sign-in of the person’s own reaches both enterprises',
-    file: 'worker/sign_in/merge.ts',
-    text: 'context.local === null && (await voucherOf(context, caller)) === null;',
-    replacement: 'context.local === null;',
+    holds: 'a way to sign in that an enterprise refuses moves nothing out of it',
+    file: 'worker/sign_in/switch_enterprise.ts',
+    text: 'return problem === null ? ok({ account, provider }) : err(problem);',
+    replacement: 'return ok({ account, provider });',
     tests: [MERGES],
   },
   {

@@ -219,4 +219,20 @@ describe('nobody else’s things move', () => {
     expect(await merge()).toBe('not_alone');
     expect(await owned(team)).toBe(0);
   });
+
+  test('a way to sign in that the other enterprise refuses takes nothing out of it', async () => {
+    await fill();
+    const rules = [
+      ['allowed_providers', `'["github"]'`, 'NULL', 'provider_not_allowed'],
+      ['allowed_domains', `'["elsewhere.test"]'`, `'[]'`, 'domain_not_allowed'],
+      ['sso_required', '1', '0', 'sso_required'],
+    ] as const;
+    for (const [column, value, before, code] of rules) {
+      await run(`UPDATE enterprises SET ${column} = ${value} WHERE id = ?`, [solo.enterpriseId]);
+      const shown = outcome(team.call('GET', `/v1/enterprises/${solo.enterpriseId}/merge`));
+      expect([await merge(), await shown]).toEqual([code, code]);
+      await run(`UPDATE enterprises SET ${column} = ${before} WHERE id = ?`, [solo.enterpriseId]);
+    }
+    expect(await owned(team)).toBe(0);
+  });
 });

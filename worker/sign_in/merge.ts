@@ -7,8 +7,7 @@ import { type AuditDraft, commit } from '../kernel/commit.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import type { SealPlace } from '../kernel/vault.ts';
 import { keyPlace, valuePlace } from '../services/sources/minted_value.ts';
-import { type Account, findAccount } from '../store/accounts.ts';
-import { listAccountsOfPerson } from '../store/identities.ts';
+import type { Account } from '../store/accounts.ts';
 import {
   isAlone,
   listNamed,
@@ -18,7 +17,7 @@ import {
   type Resealed,
 } from '../store/people/merges.ts';
 import type { SignInContext } from './sign_in_context.ts';
-import { voucherOf } from './voucher.ts';
+import { findSwitch } from './switch_enterprise.ts';
 
 /** The most things that move at a time: they are written in one transaction. */
 const MAX_MOVED = 1_000;
@@ -31,7 +30,8 @@ interface Plan {
 
 /**
  * What would move from an enterprise in which the caller is alone to the caller's user here. Only a sign-in of the
- * person's own reaches both. Refuses with `not_found`, `not_alone`, `conflict`.
+ * person's own reaches both, and only one that the other enterprise admits. Refuses with the codes of {@link findSwitch},
+ * `not_alone`, `conflict`.
  */
 export async function previewMerge(
   context: SignInContext,
@@ -83,11 +83,10 @@ export async function mergeEnterprise(
 
 async function planMerge(context: SignInContext, caller: Caller, from: string): Promise<Result<Plan, ApiError>> {
   const { database } = context;
-  const account = await findAccount(database, caller.userId);
-  const isOwn = context.local === null && (await voucherOf(context, caller)) === null;
-  const accounts = account === null || !isOwn ? [] : await listAccountsOfPerson(database, account.person.id);
-  const source = accounts.find(({ enterprise, user }) => enterprise.id === from && user.leftAt === null);
-  if (source === undefined) return err(notYours(from));
+  // By the rules of the enterprise that things leave, as for a sign-in there: a way that it refuses takes nothing out of it.
+  const found = context.local === null ? await findSwitch(context, caller, from) : err(notYours(from));
+  if (!found.ok) return found;
+  const source = found.value.account;
   if (from === caller.enterpriseId) return err(apiError('conflict', 'this is the enterprise that you are in'));
   const places = { from: { userId: source.user.id, enterpriseId: from }, to: caller };
   if (source.user.suspendedAt !== null || source.user.role !== 'owner' || !(await isAlone(database, places.from))) {
