@@ -14,6 +14,7 @@ export function fitsElement(filter: Filter, element: Element): boolean {
 }
 
 function subOf(element: Element, name: string): unknown {
+  if (Object.hasOwn(element, name)) return element[name];
   const key = Object.keys(element).find((each) => each.toLowerCase() === name);
   return key === undefined ? undefined : element[key];
 }

@@ -50,6 +50,14 @@ export function parseFilter(text: string): Result<Filter, ScimProblem> {
   return read(text, 'invalidFilter', (reader) => reader.filter());
 }
 
+/** How many comparisons a filter has. */
+export function countConditions(filter: Filter): number {
+  if (filter.kind === 'and' || filter.kind === 'or') {
+    return countConditions(filter.left) + countConditions(filter.right);
+  }
+  return filter.kind === 'not' || filter.kind === 'element' ? countConditions(filter.of) : 1;
+}
+
 /** Reads the path of a PATCH operation. */
 export function parsePatchPath(text: string): Result<PatchPath, ScimProblem> {
   return read(text, 'invalidPath', (reader) => reader.path());

@@ -223,6 +223,44 @@ describe('filters', () => {
   });
 });
 
+function each<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+const removeMember = (index: number) => ({ op: 'remove', path: `members[value eq "usr_${index}"]` });
+
+describe('one request has a limited effort', () => {
+  const MANY = { displayName: 'x', members: Array.from({ length: 5_000 }, (_, index) => ({ value: `usr_${index}` })) };
+  test('as many operations as may be change a group of as many members as may be', () => {
+    const patched = patch(GROUP_KIND, MANY, ...each(1_000, removeMember));
+    expect(parseGroup(patched)).toMatchObject({ ok: true, value: { members: { length: 4_000 } } });
+  });
+
+  test.each([
+    [
+      'a list that is long before it is checked',
+      [
+        { op: 'add', path: 'members', value: each(20_000, (index) => ({ value: String(index) })) },
+        ...each(900, () => ({ op: 'add', path: 'members', value: [] })),
+      ],
+    ],
+    [
+      'conditions of filters',
+      each(100, () => ({ op: 'remove', path: `members[${each(30, () => 'value eq "-"').join(' or ')}]` })),
+    ],
+    [
+      'names of a value without a path',
+      [
+        {
+          op: 'replace',
+          value: Object.fromEntries(each(2_000, (index) => [`members[value ne "${index}"]`, {}] as const)),
+        },
+      ],
+    ],
+  ])('refuses what costs more: %s', (_what, operations) => {
+    expect(patch(GROUP_KIND, MANY, ...operations)).toBe('tooMany');
+  });
+});
+
 describe('resources', () => {
   test('names have no case, null is no value, and the address that counts is the primary one', () => {
     const read = parseUser({

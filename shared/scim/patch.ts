@@ -1,12 +1,20 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../model/result.ts';
 import { type Element, elementOf, fitsElement } from './element_filter.ts';
-import { parsePatchPath, type PatchPath } from './filter.ts';
+import { countConditions, parsePatchPath, type PatchPath } from './filter.ts';
 import { asJsonObject, canonical, type JsonObject } from './json_resource.ts';
 import { type Attribute, findAttribute, localName, PATCH_SCHEMA } from './schemas.ts';
+import { MAX_MEMBERS } from './resources.ts';
 import { type ScimProblem, scimProblem } from './scim_problem.ts';
 
 const MAX_OPERATIONS = 1_000;
+/** The most times that the elements of lists are looked at: as many operations as may be, on as many members as may be. */
+const MAX_LOOKS = MAX_OPERATIONS * MAX_MEMBERS;
+
+/** How often one request may still look at an element, once for each condition. Without it, a small body takes minutes. */
+interface Effort {
+  left: number;
+}
 
 interface Operation {
   readonly op: 'add' | 'remove' | 'replace';
@@ -51,29 +59,31 @@ export function applyPatch(
   operations: readonly Operation[],
   attributes: readonly Attribute[],
 ): Result<JsonObject, ScimProblem> {
+  const to = { attributes, effort: { left: MAX_LOOKS } };
   let patched = resource;
   for (const each of operations) {
-    const next = each.path === null ? applyValue(patched, each, attributes) : applyAt(patched, each, attributes);
+    const next = each.path === null ? applyValue(patched, each, to) : applyAt(patched, each, to);
     if (!next.ok) return next;
     patched = next.value;
   }
   return ok(patched);
 }
 
+interface Target {
+  readonly attributes: readonly Attribute[];
+  readonly effort: Effort;
+}
+
 /** An operation without a path: its value is a part of a resource, whose names may be paths. Okta and Entra send it. */
-function applyValue(
-  resource: JsonObject,
-  { op, value }: Operation,
-  attributes: readonly Attribute[],
-): Result<JsonObject, ScimProblem> {
+function applyValue(resource: JsonObject, { op, value }: Operation, to: Target): Result<JsonObject, ScimProblem> {
   if (op === 'remove') return err(scimProblem('noTarget', 'a remove operation needs a path'));
   const parts = asJsonObject(value);
   if (parts === null) return err(scimProblem('invalidValue', 'value must be an object if there is no path'));
   let patched = resource;
   for (const [name, part] of Object.entries(parts)) {
     // A whole resource is sent back with its id and schemas, which do not change.
-    if (findAttribute(attributes, localName(name))?.mutability === 'readOnly') continue;
-    const next = applyAt(patched, { op, path: name, value: part }, attributes);
+    if (findAttribute(to.attributes, localName(name))?.mutability === 'readOnly') continue;
+    const next = applyAt(patched, { op, path: name, value: part }, to);
     if (!next.ok) return next;
     patched = next.value;
   }
@@ -83,7 +93,7 @@ function applyValue(
 function applyAt(
   resource: JsonObject,
   { op, path: text, value }: Operation,
-  attributes: readonly Attribute[],
+  { attributes, effort }: Target,
 ): Result<JsonObject, ScimProblem> {
   const path = parsePatchPath(text ?? '');
   if (!path.ok) return err(scimProblem('invalidPath', `path ${path.error.detail}`));
@@ -94,7 +104,7 @@ function applyAt(
   const sub = path.value.sub === null ? null : findAttribute(target.subAttributes ?? [], path.value.sub);
   if (path.value.sub !== null && sub === null) return ok(resource);
   if (sub?.mutability === 'immutable') return err(scimProblem('mutability', `${target.name} are added and removed`));
-  const change: Change = { op, target, path: path.value, sub, value };
+  const change: Change = { op, target, path: path.value, sub, value, effort };
   const changed = target.multiValued ? changeList(resource, change) : changeOne(resource, change);
   if (!changed.ok) return changed;
   const { [target.name]: _before, ...others } = resource;
@@ -107,6 +117,7 @@ interface Change {
   readonly path: PatchPath;
   readonly sub: Attribute | null;
   readonly value: unknown;
+  readonly effort: Effort;
 }
 
 function changeOne(resource: JsonObject, { op, target, path, sub, value }: Change): Result<unknown, ScimProblem> {
@@ -121,8 +132,10 @@ function changeOne(resource: JsonObject, { op, target, path, sub, value }: Chang
 }
 
 function changeList(resource: JsonObject, change: Change): Result<readonly Element[], ScimProblem> {
-  const { op, target, path, sub, value } = change;
-  const before = elementsOf(resource[target.name], target) ?? [];
+  const { op, target, path, sub, value, effort } = change;
+  const before = writtenElements(resource[target.name]);
+  effort.left -= before.length * (path.filter === null ? 1 : countConditions(path.filter));
+  if (effort.left < 0) return err(scimProblem('tooMany', `the operations on ${target.name} are too many at a time`));
   if (path.filter !== null) return changeFitting(before, path.filter, change);
   if (sub !== null) return ok(changeSub(before, sub, change));
   if (op === 'remove' && (value === undefined || value === null)) return ok([]);
@@ -181,6 +194,15 @@ function withSub(element: Element, name: string, value: unknown): Element {
 /** The identity of an element: its value. */
 function keyOf(element: Element): string {
   return String(element['value']).toLowerCase();
+}
+
+/** The elements of a resource's own list, whose names are canonical already. */
+function writtenElements(list: unknown): readonly Element[] {
+  return Array.isArray(list) ? list.filter((each) => isElement(each)) : [];
+}
+
+function isElement(value: unknown): value is Element {
+  return typeof value === 'object' && value !== null;
 }
 
 function elementsOf(value: unknown, target: Attribute): readonly Element[] | null {

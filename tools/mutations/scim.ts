@@ -58,6 +58,22 @@ export const SCIM_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'SCIM',
+    holds: 'a user who is in use is not adopted under an address that only the directory gave it',
+    file: 'worker/store/people/scim_users.ts',
+    text: 'STANDS_ALONE, signsInAs(address))',
+    replacement: 'STANDS_ALONE)',
+    tests: [JOINING],
+  },
+  {
+    row: 'SCIM',
+    holds: 'a small body cannot take minutes',
+    file: 'shared/scim/patch.ts',
+    text: '(path.filter === null ? 1 : countConditions(path.filter))',
+    replacement: '0',
+    tests: [PATCHES],
+  },
+  {
+    row: 'SCIM',
     holds: 'only members who have proven the address are linked',
     file: 'worker/store/people/scim_users.ts',
     text: 'or(eq(people.verifiedEmail, address), proves)',

@@ -237,3 +237,35 @@ test('who asks under an address that the directory has a user for joins at once,
   expect((await scim('DELETE', `/Users/${id}`)).status).toBe(204);
   expect(await usersOf(pat)).toEqual([[pat.enterpriseId, 'owner']]);
 });
+
+test('a user whom the directory renames to another’s address is not adopted by that other person', async () => {
+  const mallory = await early('mallory@acme.test');
+  const { token } = await parseReply(createdScimToken, owner.call('POST', '/v1/scim-tokens', { name: 'Okta' }));
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const scim = (method: string, path: string, body?: object) =>
+    control.send(`/scim/v2${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+  const { id } = await parseReply(z.object({ id: z.string() }), scim('POST', '/Users', { userName: 'ivy@acme.test' }));
+  // Ivy signs in by the enterprise’s provider alone.
+  const ivy = await signIn('ivy@acme.test', enterpriseId);
+  expect(ivy.userId).toBe(id);
+  const renamed = await scim('PUT', `/Users/${id}`, { userName: 'mallory@acme.test' });
+  expect(renamed.status).toBe(200);
+  expect(await ask(mallory)).toMatchObject({ state: 'open' });
+  expect(await usersOf(mallory)).toEqual([[mallory.enterpriseId, 'owner']]);
+  expect((await signIn('ivy@acme.test', enterpriseId)).userId).toBe(id);
+});
+
+test('a user who signs in by the enterprise’s provider with the address is adopted, with that sign-in', async () => {
+  const pat = await early();
+  const { token } = await parseReply(createdScimToken, owner.call('POST', '/v1/scim-tokens', { name: 'Okta' }));
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ userName: 'pat@acme.test' });
+  const { id } = await parseReply(
+    z.object({ id: z.string() }),
+    control.send('/scim/v2/Users', { method: 'POST', headers, body }),
+  );
+  expect((await signIn('Pat@Acme.test', enterpriseId)).userId).toBe(id);
+  expect(await ask(pat)).toMatchObject({ state: 'accepted' });
+  expect(await usersOf(pat)).toEqual(expect.arrayContaining([[enterpriseId, 'member']]));
+  expect((await signIn('Pat@Acme.test', enterpriseId)).userId).toBe(id);
+});

@@ -49,7 +49,7 @@ export async function planJoining(
     return ok({ userId, isNew, statements: [takeBack(database, userId, { role, email, displayName }), forgotten] });
   }
   if (waiting !== null) {
-    return ok({ userId, isNew, statements: [...adoptUser(database, waiting, { personId, role }), forgotten] });
+    return ok({ userId, isNew, statements: [...adoptUser(database, waiting, { personId, role, email }), forgotten] });
   }
   const user = { id: userId, enterpriseId, email, displayName, role, createdAt: nowText(context) };
   return ok({ userId, isNew, statements: [insertUserOf(database, personId, user), forgotten] });

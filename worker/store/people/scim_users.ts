@@ -167,24 +167,31 @@ const STANDS_ALONE = sql`NOT EXISTS (
     SELECT 1 FROM identities WHERE person_id = ${users.personId} AND vouched_by IS NULL)
   AND NOT EXISTS (SELECT 1 FROM users AS other WHERE other.person_id = ${users.personId} AND other.id <> ${users.id})`;
 
+/**
+ * Whether everybody who signs in as the user has this address by the word of the enterprise's provider. A directory can give a
+ * user any address, so its word alone would hand a user who is in use, with its secrets, to whoever has proven that address.
+ */
+const signsInAs = (address: string): SQL => sql`NOT EXISTS (SELECT 1 FROM identities
+    WHERE person_id = ${users.personId} AND (email IS NOT ${address} COLLATE NOCASE OR email_verified <> 1))`;
+
 /** The user that a directory manages under an address, if a person who has proven the address may take it over. */
 export async function findAdoptable(
   database: Database,
   enterpriseId: string,
   address: string,
 ): Promise<MemberRow | null> {
-  const isOne = and(ofEnterprise(enterpriseId), eq(scimUsers.email, address), isNull(users.leftAt), STANDS_ALONE);
-  return (await selectUsers(database).where(isOne))[0]?.user ?? null;
+  const isOne = and(ofEnterprise(enterpriseId), eq(scimUsers.email, address), isNull(users.leftAt));
+  return (await selectUsers(database).where(and(isOne, STANDS_ALONE, signsInAs(address))))[0]?.user ?? null;
 }
 
 /** Makes a directory's user a person's, with the identities that the enterprise vouches for. */
 export function adoptUser(
   database: Database,
   { id, personId: before }: MemberRow,
-  { personId, role }: { readonly personId: string; readonly role: MemberRow['role'] },
+  { personId, role, email }: { readonly personId: string; readonly role: MemberRow['role']; readonly email: string },
 ): Statement[] {
   const standsAlone = sql`EXISTS (SELECT 1 FROM users WHERE users.id = ${id} AND users.person_id = ${before}
-    AND users.suspended_at IS NULL AND ${STANDS_ALONE})`;
+    AND users.suspended_at IS NULL AND ${STANDS_ALONE} AND ${signsInAs(email)})`;
   return [
     ...guard(standsAlone),
     database.read.update(identities).set({ personId }).where(eq(identities.personId, before)),
