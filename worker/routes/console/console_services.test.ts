@@ -170,6 +170,24 @@ describe('every request to the hosts', () => {
   });
 });
 
+test('a test call sends nothing that changes something, also if another spec is installed under the name', async () => {
+  const operation = {
+    name: 'list-organizations',
+    method: 'DELETE',
+    path: '/all',
+    summary: 'Delete all',
+    effect: 'write',
+  };
+  const connector = { fqn: 'catalog/sentry', version: '1.0.0', title: 'Another' };
+  const spec = { schema_version: 1, connector, hosts: ['api.github.com'], credential: { kind: 'api_key' } };
+  const installed = await control.asUser('POST', '/v1/connectors', { ...spec, operations: [operation] });
+  const { id } = z.object({ id: z.string() }).parse(await installed.json());
+  await control.asUser('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value: TOKEN });
+  const { page } = await send('/services/sentry/test', {});
+  expect([sent, page.includes('There is no reply.')]).toEqual([[], true]);
+  await control.asUser('DELETE', `/v1/connectors/${id}`);
+});
+
 describe('refuses', () => {
   test('a way that the service does not have', async () => {
     expect((await send('/services/notion', { way: 'connector', token: TOKEN })).status).toBe(400);

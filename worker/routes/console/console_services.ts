@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { OWNERS } from '../../../shared/model/host_binding.ts';
-import { type ReadyService, findReadyServices, testOperation, waysOf } from '../../../shared/wire/ready_services.ts';
+import { type ReadyService, findReadyServices, waysOf } from '../../../shared/wire/ready_services.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { marketplaceQuery } from '../../../shared/wire/marketplace.ts';
 import { secretValue } from '../../../shared/wire/secrets.ts';
@@ -13,7 +13,7 @@ import { type FoundServers, servicesPage } from '../../pages/connectors/services
 import { type Caller, mayActAs, visibleOwners } from '../../kernel/caller.ts';
 import { browse } from '../../marketplace/browse.ts';
 import { runOperation } from '../../services/connectors/run_operation.ts';
-import { describeReady, sealByBindings, sealByConnector } from '../../services/ready/seal_ready.ts';
+import { describeReady, findTestOperation, sealByBindings, sealByConnector } from '../../services/ready/seal_ready.ts';
 import type { AppContext } from '../http/app_env.ts';
 import {
   dropEmpty,
@@ -164,7 +164,7 @@ async function connect(
   return err(apiError('invalid_input', `way ${message}`, { fields: [{ field: 'way', message }] }));
 }
 
-/** `POST /services/{name}/test`: runs the connector's simplest operation that reads. */
+/** `POST /services/{name}/test`: runs the simplest operation of the installed connector that reads. */
 export const submitServiceTest = forChange(async (c, caller) => {
   const ready = readyNamed(c);
   if (!ready.ok) return problem(c, caller, ready.error);
@@ -172,11 +172,12 @@ export const submitServiceTest = forChange(async (c, caller) => {
 });
 
 async function testCall(c: AppContext, caller: Caller, { connector }: ReadyService): Promise<TestCall> {
-  const operation = connector === null ? null : testOperation(connector);
-  if (connector === null || operation === null) {
-    return { problem: 'No operation of this service can be called without an input.' };
+  const fqn = connector?.connector.fqn;
+  const operation = fqn === undefined ? null : await findTestOperation(c.get('context'), caller, fqn);
+  if (fqn === undefined || operation === null) {
+    return { problem: 'It is not connected, or none of its operations reads something without an input.' };
   }
-  const request = { connector_fqn: connector.connector.fqn, operation: operation.name, args: {} };
+  const request = { connector_fqn: fqn, operation, args: {} };
   const run = await runOperation(c.get('context'), caller, request);
   if (!run.ok) return { problem: toSentence(run.error.message) };
   return { reply: run.value, excerpt: excerptOf(run.value.body_base64) };

@@ -7,11 +7,15 @@ import type { ConnectorSpecRecord } from '../../../shared/wire/connectors/connec
 import { apiError, fieldProblems, type ApiError } from '../../../shared/wire/errors.ts';
 import { duplicateBinding, hostBindingInput, type ValidHostBinding } from '../../../shared/wire/host_binding.ts';
 import { bindingsOfService, type SealedService, type ServiceValues } from '../../../shared/wire/sealed_service.ts';
-import { type Caller, writableOwner } from '../../kernel/caller.ts';
+import { testOperation } from '../../../shared/wire/ready_services.ts';
+import { type Caller, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { createHostBinding, listAllHostBindings, removeHostBinding } from '../bindings/host_bindings.ts';
 import { storeConnectorCredential } from '../connectors/connector_credentials.ts';
+import { parseStoredSpec } from '../connectors/connector_records.ts';
 import { installConnector, listConnectorPage } from '../connectors/connectors.ts';
+import { chooseConnector } from '../connectors/run_operation.ts';
+import { findConnectorsNamed } from '../../store/connectors.ts';
 import { findOwnSecret, storeSecret } from '../vault/secrets.ts';
 
 /** What a person gave for a service. */
@@ -197,4 +201,13 @@ export async function describeReady(
       .filter(({ credential_ref: used }) => used === reference)
       .map(({ id, host, owner }) => ({ id, host, owner })),
   };
+}
+
+/**
+ * The operation that shows whether the credential of an installed connector works; null if there is none. It is one of the installed
+ * spec: under the catalog's name there may be another spec, whose operation of the same name changes something.
+ */
+export async function findTestOperation(context: ServiceContext, caller: Caller, fqn: string): Promise<string | null> {
+  const row = chooseConnector(caller, await findConnectorsNamed(context.database, visibleOwners(caller), fqn));
+  return row === null ? null : (testOperation(parseStoredSpec(row.connector))?.name ?? null);
 }
