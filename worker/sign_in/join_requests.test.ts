@@ -255,7 +255,7 @@ test('a user whom the directory renames to another’s address is not adopted by
   expect((await signIn('ivy@acme.test', enterpriseId)).userId).toBe(id);
 });
 
-test('a user who signs in by the enterprise’s provider with the address is adopted, with that sign-in', async () => {
+test('a user who signs in by the enterprise’s provider with the address is adopted, with that sign-in and its role', async () => {
   const pat = await early();
   const { token } = await parseReply(createdScimToken, owner.call('POST', '/v1/scim-tokens', { name: 'Okta' }));
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
@@ -265,7 +265,8 @@ test('a user who signs in by the enterprise’s provider with the address is ado
     control.send('/scim/v2/Users', { method: 'POST', headers, body }),
   );
   expect((await signIn('Pat@Acme.test', enterpriseId)).userId).toBe(id);
+  await run(`UPDATE users SET role = 'owner' WHERE id = ?`, [id]);
   expect(await ask(pat)).toMatchObject({ state: 'accepted' });
-  expect(await usersOf(pat)).toEqual(expect.arrayContaining([[enterpriseId, 'member']]));
+  expect(await usersOf(pat)).toEqual(expect.arrayContaining([[enterpriseId, 'owner']]));
   expect((await signIn('Pat@Acme.test', enterpriseId)).userId).toBe(id);
 });

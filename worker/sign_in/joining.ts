@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Role } from '../../shared/model/role.ts';
+import { hasRole, type Role } from '../../shared/model/role.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { freshId, nowText } from '../kernel/service_context.ts';
 import { insertUserOf } from '../store/accounts.ts';
@@ -49,7 +49,10 @@ export async function planJoining(
     return ok({ userId, isNew, statements: [takeBack(database, userId, { role, email, displayName }), forgotten] });
   }
   if (waiting !== null) {
-    return ok({ userId, isNew, statements: [...adoptUser(database, waiting, { personId, role, email }), forgotten] });
+    // It may have become an admin, or the only owner: joining takes nothing from it.
+    const kept = hasRole(waiting.role, role) ? waiting.role : role;
+    const adopted = adoptUser(database, waiting, { personId, role: kept, email });
+    return ok({ userId, isNew, statements: [...adopted, forgotten] });
   }
   const user = { id: userId, enterpriseId, email, displayName, role, createdAt: nowText(context) };
   return ok({ userId, isNew, statements: [insertUserOf(database, personId, user), forgotten] });
