@@ -29,6 +29,16 @@ export async function findHeldValue(
   return row === null ? null : { target, value: await openRow(context, row) };
 }
 
+/** Whether a target is a path, or a connector or a server that is the caller's own: an admin may write to the enterprise's too. */
+export async function isOwnTarget(
+  context: ServiceContext,
+  { userId }: Pick<Caller, 'userId'>,
+  target: MoveTarget,
+): Promise<boolean> {
+  if (target.kind === 'secret' || target.kind === 'source') return true;
+  return (await reservedPath(context, userId, target)) !== null;
+}
+
 async function atPath(context: ServiceContext, ownerId: string, path: string): Promise<HeldValue | null> {
   const row = await findSealedSecret(context.database, { ownerId, path });
   return row === null ? null : heldOf(context, row);

@@ -245,6 +245,23 @@ describe('an attacker', () => {
     expect(await outcome(send(other.sealed))).toBe('not_found');
   });
 
+  test('replaces nothing of the enterprise, also as an admin who may', async () => {
+    const admin = await hostedUser(hosted);
+    await hosted.context.database.client.execute({
+      sql: `UPDATE users SET role = 'owner' WHERE id = ?`,
+      args: [admin.caller.userId],
+    });
+    move = await begin(admin);
+    const { id } = await parseReply(withId, admin.call('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC));
+    const target = await newSecret();
+    const { sealed } = await seal('store', target, { kind: 'connector', connector_id: id });
+    expect(await outcome(send(sealed, admin))).toBe('not_found');
+    const body = { name: 'x', command: ['x'], owner: 'enterprise' };
+    const server = await parseReply(withId, admin.call('POST', '/v1/mcp-servers', body));
+    const other = await seal('store', target, { kind: 'mcp_server', server_id: server.id, name: 'TOKEN' });
+    expect(await outcome(send(other.sealed, admin))).toBe('not_found');
+  });
+
   test('cannot use a ticket after its hour, or with another end', async () => {
     const target = await newSecret();
     const { sealed } = await seal('store', target);

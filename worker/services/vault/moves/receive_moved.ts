@@ -25,7 +25,7 @@ import { storeConnectorCredential } from '../../connectors/connector_credentials
 import { storeMcpCredential } from '../../mcp/mcp_credentials.ts';
 import { storeSource } from '../../sources/secret_sources.ts';
 import { storeSecret } from '../secrets.ts';
-import { findHeldValue } from './held_value.ts';
+import { findHeldValue, isOwnTarget } from './held_value.ts';
 import { valueDigest } from './value_digest.ts';
 
 /**
@@ -71,6 +71,11 @@ export async function receiveMoved(
   if (moved === null) return err(unusable('sealed', 'is not a value of this user, sealed to the key of the ticket'));
   const known = await compare(context, caller, moved);
   if (known.state !== 'absent' || moved.action === 'compare') return ok(known);
+  if (!(await isOwnTarget(context, caller, moved.target))) {
+    return err(
+      apiError('not_found', 'you own no such connector or server: list yours with GET /v1/connectors, /v1/mcp-servers'),
+    );
+  }
   const stored = await store(context, caller, moved);
   if (!stored.ok) return stored;
   const recorded = await recordMovedIn(context, caller, moved.target);
