@@ -183,6 +183,12 @@ describe('the keyring', () => {
     expect(fileOf('vault.key')).toBe(before);
   });
 
+  it('gets a name that no program takes for an option', () => {
+    const ids = Array.from({ length: 200 }, () => newKeyringKey().id);
+    expect(ids.filter((id) => !/^[0-9a-f]{32}$/.test(id))).toEqual([]);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
   it('that loses what it is given changes nothing', async () => {
     keyring.store = () => Promise.resolve();
     await expect(protectKeyFile({}, home, newKeyringKey(), keyring)).rejects.toMatchObject({

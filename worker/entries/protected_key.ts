@@ -87,10 +87,10 @@ export async function protect(name: string, content: string, protection: Protect
   return `${JSON.stringify({ ...unsealed, sealed: bytes.toString('base64url') })}\n`;
 }
 
-/** A key for the keyring, and the name that it has there. */
+/** A key for the keyring, and the name that it has there: in hex, because a name that begins with - would be an option to `secret-tool`. */
 export function newKeyringKey(): Extract<Protection, { by: 'keyring' }> {
-  const [id, key] = [16, KEY_BYTES].map((bytes) => randomBytes(bytes).toString('base64url'));
-  return { by: 'keyring', id: id ?? '', key: new Secret(key ?? '') };
+  const key = new Secret(randomBytes(KEY_BYTES).toString('base64url'));
+  return { by: 'keyring', id: randomBytes(16).toString('hex'), key };
 }
 
 async function protectionIn(name: string, read: Envelope, { passphrase, keyring }: Unlock): Promise<Protection> {
