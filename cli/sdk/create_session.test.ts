@@ -10,12 +10,14 @@ let sidecar: Server;
 let origin: string;
 let reply: object;
 let calls: string[];
+let status: number;
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'svc-session-'));
   calls = [];
+  status = 200;
   sidecar = createServer((request, answer) => {
     calls.push(`${request.method} ${request.url}`);
-    answer.end(JSON.stringify(reply));
+    answer.writeHead(status).end(JSON.stringify(reply));
   });
   await new Promise<void>((done) => sidecar.listen(0, '127.0.0.1', done));
   const address = sidecar.address();
@@ -68,4 +70,14 @@ test('a session whose reply cannot be used is ended', async () => {
 test('an empty SVC_HOME does not make the working directory a state directory', async () => {
   vi.stubEnv('SVC_HOME', '');
   await expect(createSession()).rejects.toThrow('SVC_HOME is empty');
+});
+
+test('an end that failed can be tried again, and is not repeated once it is done', async () => {
+  const session = await createSession({ home });
+  status = 503;
+  await expect(session.end()).rejects.toThrow('the sidecar answered 503');
+  status = 200;
+  await session.end();
+  await session.end();
+  expect(calls.filter((call) => call.startsWith('DELETE'))).toHaveLength(2);
 });

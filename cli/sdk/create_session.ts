@@ -46,7 +46,7 @@ export interface SvcSession {
   /** A file with the roots of the system and the session's CA. */
   readonly caBundlePath: string;
   readonly expiresAt: Date;
-  /** Ends the session, and waits until its audit events are delivered. A second call does nothing. */
+  /** Ends the session, and waits until its audit events are delivered. After it has ended, a call does nothing; one that failed can be made again. */
   end(): Promise<void>;
   /** The same, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -75,7 +75,13 @@ export async function createSession(options: SessionOptions = {}): Promise<SvcSe
   const proxyUrl = proxyUrlFor(textField(reply, 'proxy_url'), id, textField(reply, 'token'));
   const caBundlePath = textField(reply, 'ca_bundle_path');
   let ended: Promise<void> | null = null;
-  const end = (): Promise<void> => (ended ??= endSession(sidecar, id));
+  const end = (): Promise<void> => {
+    ended ??= endSession(sidecar, id).catch((error: unknown) => {
+      ended = null;
+      throw error;
+    });
+    return ended;
+  };
   try {
     const access = { sentinels: sentinelsOf(reply), sdkEndpoints: sdkEndpointsOf(reply) };
     const session = { sessionId: id, proxyUrl, caBundlePath, ...access };
