@@ -33,7 +33,8 @@ export interface PatchPath extends AttributeName {
 }
 
 const MAX_CHARACTERS = 2_000;
-const MAX_TERMS = 30;
+/** Each is looked at for each of an enterprise's users, and for each of their addresses. */
+const MAX_TERMS = 10;
 const MAX_DEPTH = 10;
 
 interface Token {

@@ -55,10 +55,10 @@ export async function viewUsers(
 ): Promise<ScimResource[]> {
   const ids = rows.map(({ user }) => user.id);
   const groups = isWanted(wanted, 'groups') && ids.length > 0 ? await listDirectoryGroupsOf(context.database, ids) : [];
+  const ofUsers = partsBy(groups, ({ userId }) => userId);
   return Promise.all(
     rows.map((row) => {
-      const ofUser = groups.filter(({ userId }) => userId === row.user.id);
-      const attributes = { ...writtenUser(row), groups: ofUser.map(({ value, display }) => ({ value, display })) };
+      const attributes = { ...writtenUser(row), groups: ofUsers.get(row.user.id) ?? [] };
       const { id } = row.user;
       const { createdAt, updatedAt } = row.scim;
       return viewResource(context, USER_KIND, { id, createdAt, updatedAt, attributes }, wanted);
@@ -73,18 +73,35 @@ export async function viewGroups(
 ): Promise<ScimResource[]> {
   const ids = rows.map(({ group }) => group.id);
   const people = isWanted(wanted, 'members') && ids.length > 0 ? await listMembersOfGroups(context.database, ids) : [];
+  const ofGroups = partsBy(people, ({ groupId }) => groupId);
   return Promise.all(
     rows.map(({ group, scim }) => {
-      const members = people.filter(({ groupId }) => groupId === group.id);
       const attributes = {
         displayName: group.name,
         ...(scim.externalId !== null && { externalId: scim.externalId }),
-        members: members.map(({ value, display }) => ({ value, display })),
+        members: ofGroups.get(group.id) ?? [],
       };
       const { id, createdAt } = group;
       return viewResource(context, GROUP_KIND, { id, createdAt, updatedAt: scim.updatedAt, attributes }, wanted);
     }),
   );
+}
+
+interface Part {
+  readonly value: string;
+  readonly display: string;
+}
+
+/** What belongs to each resource: a page may have hundreds of thousands of members. */
+function partsBy<T extends Part>(parts: readonly T[], idOf: (part: T) => string): ReadonlyMap<string, readonly Part[]> {
+  const found = new Map<string, Part[]>();
+  for (const part of parts) {
+    const { value, display } = part;
+    const known = found.get(idOf(part));
+    if (known === undefined) found.set(idOf(part), [{ value, display }]);
+    else known.push({ value, display });
+  }
+  return found;
 }
 
 interface Described {
