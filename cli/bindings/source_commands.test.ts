@@ -128,3 +128,32 @@ test('a dry run needs no key, and is one object with --json', async () => {
   expect(JSON.parse(stored.stdout)).toEqual(PLAN);
   expect(stored.calls[0]?.body).toEqual({ path: 'ci/build', owner: 'personal' });
 });
+
+test('a dry run of a source of Vault says by which call its value is read', async () => {
+  const plan = {
+    ...PLAN,
+    kind: 'vault_kv',
+    value: 'kept_value',
+    minted_for: 'the field password of secret/ci/db at vault.test',
+    identity: 'the token of the source',
+    scope: ['field password'],
+    provider_url: 'https://vault.test/v1/secret/data/ci/db',
+    life_seconds: 300,
+  };
+  const fields = ['vault_url=https://vault.test', 'secret_path=ci/db', 'field=password', 'version=3'];
+  const set = fields.flatMap((field) => ['--set', field]);
+  const run = await runCli(home, ['secret', 'source', 'add', 'ci/db', 'vault_kv', '--dry-run', ...set], {
+    answer: () => ({ status: 200, body: plan }),
+  });
+  expect(run.calls[0]?.body).toMatchObject({ source: { kind: 'vault_kv', version: 3, authentication: 'token' } });
+  expect(run.stdout).toContain('value: the field password of secret/ci/db at vault.test\n');
+  expect(run.stdout).toContain('asked of: https://vault.test/v1/secret/data/ci/db\n');
+});
+
+test('an AppRole without its role id is refused by the name of the field', async () => {
+  const set = ['vault_url=https://vault.test', 'secret_path=ci/db', 'field=a', 'authentication=approle'];
+  const args = ['secret', 'source', 'add', 'ci/db', 'vault_kv', '--dry-run', ...set.flatMap((each) => ['--set', each])];
+  const run = await runCli(home, args, { answer: control });
+  expect([run.code, run.calls]).toEqual([2, []]);
+  expect(run.stderr).toContain('the field role_id of the source: is needed for approle');
+});

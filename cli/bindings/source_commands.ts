@@ -107,10 +107,16 @@ async function planNewSource({ context, options, print }: Call<AddOptions>, sour
   print.data(plan, () => planText(plan));
 }
 
+const PLANNED_VALUES: { readonly [V in SourcePlan['value']]: string } = {
+  token: 'a token for ',
+  key_set: 'a key set of AWS for ',
+  kept_value: '',
+};
+
 function planText(plan: SourcePlan): string {
   const { provider_url: url, life_seconds: seconds, until_at_latest: until, audience, scope } = plan;
   const lines = [
-    `value: ${plan.value === 'key_set' ? 'a key set of AWS' : 'a token'} for ${plan.minted_for}`,
+    `value: ${PLANNED_VALUES[plan.value]}${plan.minted_for}`,
     `speaks for: ${plan.identity}`,
     `scope: ${scope.length === 0 ? 'whatever the provider gives it' : scope.join(', ')}`,
     ...(audience === null ? [] : [`audience: ${audience}`]),

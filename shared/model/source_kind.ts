@@ -1,4 +1,4 @@
-/** The kinds of sources that mint the value of a secret. A secret without a source has a stored value. */
+/** The kinds of sources that mint the value of a secret, or read it where it is kept. A secret without a source has a stored value. */
 export const SOURCE_KINDS = [
   'client_credentials',
   'jwt_bearer',
@@ -7,6 +7,7 @@ export const SOURCE_KINDS = [
   'github_app',
   'aws_assume_role',
   'aws_web_identity',
+  'vault_kv',
 ] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 

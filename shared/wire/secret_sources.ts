@@ -5,6 +5,7 @@ import { providerUrl } from './connectors/connector_credentials.ts';
 import { accessKeyIdText } from './host_binding_fields.ts';
 import { line, owner, time } from './primitives.ts';
 import { secretFacts, secretValue, vaultPath } from './secrets.ts';
+import { authenticationProblem, vaultKv } from './sources/vault_kv.ts';
 
 const word = z
   .string()
@@ -181,6 +182,7 @@ const SOURCES = [
   githubApp,
   awsAssumeRole,
   awsWebIdentity,
+  vaultKv,
   borrowed,
 ] as const;
 
@@ -188,6 +190,10 @@ const SOURCES = [
 export const secretSource = z
   .discriminatedUnion('kind', SOURCES)
   .superRefine((source, context) => {
+    const contradiction = source.kind === 'vault_kv' ? authenticationProblem(source) : null;
+    if (contradiction !== null) {
+      context.addIssue({ code: 'custom', path: [contradiction.field], message: contradiction.message });
+    }
     if (source.kind === 'token_exchange' && (source.issuer === undefined) !== (source.subject === undefined)) {
       const path = [source.issuer === undefined ? 'issuer' : 'subject'];
       context.addIssue({
@@ -210,9 +216,10 @@ export type SourceOf<K extends SourceKind> = Extract<SecretSource, { kind: K }>;
 /** What the key of a source is called. */
 export function sourceKeyName(
   source: MintedSource,
-): 'client secret' | 'private key' | 'secret access key' | 'token to exchange' {
+): 'client secret' | 'private key' | 'secret access key' | 'token to exchange' | 'token' | 'secret id' {
   if (source.kind === 'token_exchange' && source.issuer === undefined) return 'token to exchange';
   if (source.kind === 'aws_assume_role') return 'secret access key';
+  if (source.kind === 'vault_kv') return source.authentication === 'approle' ? 'secret id' : 'token';
   const isShared = source.kind === 'client_credentials' && source.client_authentication !== 'private_key_jwt';
   return isShared ? 'client secret' : 'private key';
 }
@@ -331,6 +338,17 @@ export const SOURCE_FIELDS: {
     algorithm: 'text',
     key_id: 'text',
   },
+  vault_kv: {
+    vault_url: 'text',
+    mount: 'text',
+    secret_path: 'text',
+    field: 'text',
+    version: 'number',
+    authentication: 'text',
+    role_id: 'text',
+    auth_mount: 'text',
+    namespace: 'text',
+  },
 };
 
 /** The fields of {@link sourceInput}. */
@@ -339,7 +357,7 @@ export const sourceInputFields = z.strictObject({
   owner: owner.default('personal'),
   description: line(500).optional(),
   source: secretSource,
-  /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), the secret access key of an AWS caller, or a token to exchange. A borrowed secret has none. */
+  /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), the secret access key of an AWS caller, a token to exchange, or a token or secret id of Vault. A borrowed secret has none. */
   key: secretValue.optional(),
 });
 
@@ -400,8 +418,8 @@ export const sourceDryRunInput = z
 export const sourcePlan = z
   .object({
     kind: z.enum([...SOURCE_KINDS, BORROWED_KIND]),
-    /** A key set is a secret access key of AWS with its access key id and session token. */
-    value: z.enum(['token', 'key_set']),
+    /** A key set is a secret access key of AWS with its access key id and session token. A kept value is read where it is kept. */
+    value: z.enum(['token', 'key_set', 'kept_value']),
     minted_for: z.string(),
     /** Who the value speaks for at the provider. */
     identity: z.string(),

@@ -2,6 +2,7 @@ import type { Mutation } from '../mutation.ts';
 
 const SOURCES = 'worker/secret_sources.test.ts';
 const AWS = 'worker/aws_sources.test.ts';
+const VAULT = 'worker/vault_sources.test.ts';
 const MINTED = 'worker/services/sources/minted_value.ts';
 const STORED = 'worker/services/sources/secret_sources.ts';
 
@@ -110,5 +111,45 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     text: 'const problem = await findSourceProblem(context, planned);',
     replacement: 'const problem = await findSourceProblem(context, { ...planned, key: null });',
     tests: [SOURCES],
+  },
+  {
+    row: 'Vault and OpenBao',
+    holds: 'another version of a secret in Vault than was asked for is discarded',
+    file: 'worker/services/sources/vault_calls.ts',
+    text: 'if (source.version !== undefined && metadata.version !== source.version) {',
+    replacement: 'if (source.version !== undefined && metadata.version < 0) {',
+    tests: [VAULT],
+  },
+  {
+    row: 'Vault and OpenBao',
+    holds: 'a value of Vault ends when its version is deleted there',
+    file: 'worker/services/sources/kinds/vault_kv.ts',
+    text: 'expiresAtMs: Math.min(endsAtMs, deletedAtMs ?? endsAtMs)',
+    replacement: 'expiresAtMs: Math.max(endsAtMs, deletedAtMs ?? endsAtMs)',
+    tests: [VAULT],
+  },
+  {
+    row: 'Vault and OpenBao',
+    holds: 'the token of a login at Vault is revoked after the read',
+    file: 'worker/services/sources/kinds/vault_kv.ts',
+    text: 'await revokeLogin(source, token.value, outbound);',
+    replacement: '',
+    tests: [VAULT],
+  },
+  {
+    row: 'Vault and OpenBao',
+    holds: 'a path in Vault leads to no other endpoint',
+    file: 'shared/wire/sources/vault_kv.ts',
+    text: "segments.includes('.') || segments.includes('..')",
+    replacement: "segments.includes('.')",
+    tests: [VAULT],
+  },
+  {
+    row: 'Vault and OpenBao',
+    holds: 'the token of a login at Vault has no character that would begin another header',
+    file: 'worker/services/sources/vault_calls.ts',
+    text: String.raw`client_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/)`,
+    replacement: 'client_token: z.string()',
+    tests: [VAULT],
   },
 ];

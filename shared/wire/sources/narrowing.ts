@@ -47,6 +47,7 @@ const FIELDS_OF: { readonly [K in SourceKind]: readonly (keyof Narrowing)[] } = 
   github_app: ['repositories', 'permissions'],
   aws_assume_role: AWS,
   aws_web_identity: AWS,
+  vault_kv: [],
 };
 
 type Narrowed<T> = Result<T, string>;
@@ -58,6 +59,7 @@ type Narrowed<T> = Result<T, string>;
 export function narrowSource(source: SecretSource, wanted: Narrowing): Narrowed<SecretSource> {
   if (source.kind === 'borrowed') return err('a program of this machine gives the value: it cannot be narrowed');
   const known = FIELDS_OF[source.kind];
+  if (known.length === 0) return err(`a secret of the kind ${source.kind} is one value, which cannot be narrowed`);
   const foreign = Object.entries(wanted).find(
     ([name, value]) => value !== undefined && !known.some((field) => field === name),
   );

@@ -127,13 +127,19 @@ function testedAlert(tested: SourceTested): Html {
   );
 }
 
+const PLANNED_VALUES: { readonly [V in SourcePlan['value']]: string } = {
+  token: 'a token',
+  key_set: 'a key set of AWS',
+  kept_value: 'the value that is kept there',
+};
+
 /** What would be minted. */
 export function planPanel(plan: SourcePlan): Html {
   const { life_seconds: seconds, until_at_latest: until, scope, audience, provider_url: url } = plan;
   return html`<section class="panel" aria-labelledby="plan-title" id="plan">
     <h2 id="plan-title">What would be minted</h2>
     ${definitionList([
-      ['Value', plan.value === 'key_set' ? 'a key set of AWS' : 'a token'],
+      ['Value', PLANNED_VALUES[plan.value]],
       ['Speaks for', foreignText(plan.identity)],
       ['Scope', scope.length === 0 ? 'whatever the provider gives it' : foreignText(scope.join(', '))],
       ['Audience', audience === null ? null : foreignText(audience)],

@@ -62,6 +62,7 @@ const KEYS: { readonly [K in SourceKind]: string } = {
   github_app: 'The private key of the app, in PEM: the file that GitHub gave you.',
   aws_assume_role: 'The secret access key of the caller.',
   aws_web_identity: 'The private key, in PEM, whose public key the issuer publishes.',
+  vault_kv: 'The token, or the secret id of the AppRole.',
 };
 
 function keyHint(kind: SourceKind, isAgain: boolean): string {

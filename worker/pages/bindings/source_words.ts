@@ -35,6 +35,10 @@ export const SOURCE_TITLES: {
     title: 'AWS role by identity',
     lead: 'A key set of a role for a JWT that the key signs, so that no access key exists. Only an AWS signature can use it.',
   },
+  vault_kv: {
+    title: 'Vault or OpenBao',
+    lead: 'A field of a secret in a KV engine of version 2, read there every few minutes.',
+  },
 };
 
 /** How a field is asked for. */
@@ -96,6 +100,19 @@ export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
   sts_url: { label: 'STS', hint: 'Empty: that of the region', isRare: true },
   external_id: { label: 'External id', hint: 'If the trust policy of the role wants one', isRare: true },
   tags: { label: 'Session tags', hint: 'Such as team=web, stage=test', isRare: true },
+  vault_url: { label: 'Address of Vault', placeholder: 'https://vault.example.com' },
+  mount: { label: 'Engine', hint: 'Where the KV engine is mounted; empty: secret' },
+  secret_path: { label: 'Path of the secret there', hint: 'Without the engine and data/', placeholder: 'ci/database' },
+  field: { label: 'Field', hint: 'Of the secret there' },
+  version: { label: 'Version there', hint: 'Empty: the newest', isRare: true },
+  authentication: {
+    label: 'How it authenticates',
+    hint: 'token: the key is a token; approle: the key is the secret id of an AppRole',
+    choices: ['token', 'approle'],
+  },
+  role_id: { label: 'Role id of the AppRole' },
+  auth_mount: { label: 'Mount of AppRole', hint: 'Empty: approle', isRare: true },
+  namespace: { label: 'Namespace of Vault', isRare: true },
   transitive_tag_keys: { label: 'Transitive tags', hint: LIST, isRare: true },
 };
 

@@ -201,7 +201,7 @@ export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 
   const { identity, scope, audience, providerUrl, lifeSeconds } = plan();
   return {
     kind: source.kind,
-    value: mintsKeySet(source.kind) ? 'key_set' : 'token',
+    value: plannedValue(source.kind),
     minted_for: describe(),
     identity,
     scope: [...scope],
@@ -210,6 +210,11 @@ export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 
     life_seconds: lifeSeconds,
     until_at_latest: new Date(nowMs + (lifeSeconds === null ? LONGEST_MS : lifeSeconds * 1000)).toISOString(),
   };
+}
+
+function plannedValue(kind: SecretSource['kind']): SourcePlan['value'] {
+  if (kind === 'vault_kv') return 'kept_value';
+  return mintsKeySet(kind) ? 'key_set' : 'token';
 }
 
 export function sourceOf({ config }: Pick<SourceRow, 'config'>): SecretSource {

@@ -28,7 +28,7 @@ export type MintFailure = Failure<'invalid_key' | 'failed'>;
 
 export interface Minting<K extends SourceKind> {
   readonly source: SourceOf<K>;
-  /** The client secret, the private key, the secret access key of the caller, or the token to exchange. */
+  /** The client secret, the private key, the secret access key of the caller, the token to exchange, or Vault's token or secret id. */
   readonly key: Secret;
   readonly outbound: Outbound;
   readonly nowMs: number;

@@ -9,6 +9,7 @@ import { GITHUB_APP } from './kinds/github_app.ts';
 import { GOOGLE_SERVICE_ACCOUNT } from './kinds/google_service_account.ts';
 import { JWT_BEARER } from './kinds/jwt_bearer.ts';
 import { TOKEN_EXCHANGE } from './kinds/token_exchange.ts';
+import { VAULT_KV } from './kinds/vault_kv.ts';
 import {
   type Minted,
   type MintFailure,
@@ -38,6 +39,7 @@ export function configured(source: SecretSource): ConfiguredSource {
   if (source.kind === 'google_service_account') return configure(GOOGLE_SERVICE_ACCOUNT, source);
   if (source.kind === 'aws_assume_role') return configure(AWS_ASSUME_ROLE, source);
   if (source.kind === 'aws_web_identity') return configure(AWS_WEB_IDENTITY, source);
+  if (source.kind === 'vault_kv') return configure(VAULT_KV, source);
   if (source.kind === BORROWED_KIND) return BORROWED;
   return configure(GITHUB_APP, source);
 }
