@@ -47,6 +47,12 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     shows: 'The view is saved',
   },
   '/audit/views/forget': { at: null, press: 'Forget the view of GitHub', shows: 'The view is forgotten' },
+  '/audit/retention/remove': confirmedForm(
+    () => '/audit/retention/remove?before=2026-01-01',
+    '2026-01-01',
+    'Remove them',
+    'The events are removed',
+  ),
   '/theme': { at: () => '/secrets', press: 'Dark', shows: 'Write-only' },
   '/secrets': {
     at: () => '/secrets/new',

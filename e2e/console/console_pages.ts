@@ -33,6 +33,12 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   ],
   '/audit/verify': [page('audit, verified', () => '/audit/verify')],
   '/audit/sinks': [page('audit sinks', () => '/audit/sinks')],
+  '/audit/retention': [
+    page('retention', () => '/audit/retention'),
+    page('retention, counted', () => '/audit/retention?before=2026-01-01'),
+    page('retention, a day that is wrong', () => '/audit/retention?before=2199-01-01', 400),
+  ],
+  '/audit/retention/remove': [page('events to remove', () => '/audit/retention/remove?before=2026-01-01')],
   '/audit/sessions/{id}': [
     page('what a session did', () => '/audit/sessions/ses_demo'),
     page('no session', () => '/audit/sessions/ses_none', 404),

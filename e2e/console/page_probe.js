@@ -45,7 +45,7 @@ function listStops() {
 
 /** The places of the fields for a time among the stops. */
 function listTimeStops() {
-  return stops.flatMap((each, place) => (each.matches('input[type=datetime-local]') ? [place] : []));
+  return stops.flatMap((each, place) => (each.matches('input[type=datetime-local], input[type=date]') ? [place] : []));
 }
 
 /**

@@ -6,7 +6,9 @@ import { createClient } from '@libsql/client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Secret } from '../../shared/model/secret.ts';
 import { type AuditVerification, auditVerification } from '../../shared/wire/audit_events.ts';
+import { signInLinkReply } from '../../shared/wire/account.ts';
 import { openDatabase } from '../../worker/store/database.ts';
+import { fetchAs } from '../support/fetch_as.ts';
 import { startInProcess } from './in_process.ts';
 import {
   type ControlPlaneUnderTest,
@@ -66,6 +68,15 @@ async function verifyLog(control: ControlPlaneUnderTest): Promise<AuditVerificat
   return auditVerification.parse(await (await call(control, 'GET', '/v1/audit-events/verify')).json());
 }
 
+/** The console's page about retention, for the local owner's browser. */
+async function retentionPage(control: ControlPlaneUnderTest): Promise<string> {
+  const { url } = signInLinkReply.parse(await (await call(control, 'POST', '/v1/sign-in-links')).json());
+  const { host, pathname } = new URL(url);
+  const opened = await fetchAs(host, control.url + pathname, {});
+  const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
+  return (await fetchAs(host, `${control.url}/audit/retention`, { headers: { cookie } })).text();
+}
+
 describe.each([
   ['Node', startNodeAt],
   ['Deno', startDenoAt],
@@ -78,6 +89,7 @@ describe.each([
     expect((await call(control, 'POST', '/v1/secrets', { path: 'user/new', value: 'v' })).status).toBe(201);
     expect(await verifyLog(control)).toMatchObject({ ok: true, events: 2, removed: OLD_SECRETS });
     expect(control.output()).not.toContain('deferred work failed');
+    expect(await retentionPage(control)).toContain('For 30 days after they were received');
   });
 });
 
@@ -88,6 +100,7 @@ test("in workerd the platform's cron trigger runs it", async () => {
   const settings = { SVC_VAULT_KEY: vaultKey, SVC_AUDIT_RETENTION_DAYS: '30' };
   const control = await keepRunning(startOnWorkerd({ url: server.url }, settings));
   expect(await verifyLog(control)).toMatchObject({ ok: true, removed: 0 });
+  expect(await retentionPage(control)).toContain('For 30 days after they were received');
   const asked = await fetch(`${control.url}/cdn-cgi/handler/scheduled`);
   expect([asked.status, await asked.text()]).toEqual([200, 'ok']);
   expect(await verifyLog(control)).toMatchObject({ ok: true, events: 1, removed: OLD_SECRETS });

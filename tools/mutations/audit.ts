@@ -126,6 +126,16 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
     tests: [PROOF],
   },
   {
+    row: 'Audit: retention page',
+    holds: 'it counts the events of the own enterprise only',
+    file: 'worker/store/audit/audit_beginnings.ts',
+    text: `.where(eq(auditHeads.enterpriseId, enterpriseId));
+  return rows[0] ??`,
+    replacement: `.where(sql\`\${enterpriseId} IS NOT NULL\`);
+  return rows[0] ??`,
+    tests: ['worker/routes/console/console_retention.test.ts'],
+  },
+  {
     row: 'Audit log',
     holds: 'a sidecar advances only with an answer that continues the head it remembers',
     file: 'sidecar/control/audit_witness.ts',

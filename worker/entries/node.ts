@@ -245,6 +245,7 @@ async function startServices(
     callsPerMinute: options.settings.callsPerMinute,
     registry: { url: options.registryUrl },
     anchors: options.settings.anchors,
+    auditRetentionDays: options.settings.auditRetentionDays,
     printMail: log,
     log,
   });

@@ -103,6 +103,7 @@ async function prepare(
     callsPerMinute: settings.callsPerMinute,
     registry: { url: settings.registryUrl, syncMs: SYNC_MS },
     anchors: settings.anchors,
+    auditRetentionDays: settings.auditRetentionDays,
     printMail: log,
     log,
   });

@@ -49,6 +49,8 @@ export interface StartInput {
   readonly registry?: RegistryInput | undefined;
   /** Where the heads of the audit log are sent; default: nowhere. */
   readonly anchors?: AnchorSettings | undefined;
+  /** Days after which audit events are removed; default: never. */
+  readonly auditRetentionDays?: number | undefined;
   readonly lifetime: Lifetime;
   /** Default: the limits of the design. */
   readonly limits?: ApiLimits | undefined;
@@ -127,6 +129,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     mcpClientUrl: input.mcpClientUrl ?? (local === null ? ownClientUrl(publicUrl) : null),
     registry,
     anchors: input.anchors ?? null,
+    auditRetentionDays: input.auditRetentionDays ?? null,
     limits: input.limits ?? DEFAULT_LIMITS,
   };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });

@@ -26,6 +26,8 @@ export interface ServiceContext extends Lifetime {
   readonly policyLooks: PolicyLooks;
   /** Where the heads of the audit log are sent; null if nowhere. */
   readonly anchors: AnchorSettings | null;
+  /** Days after which audit events are removed; null: never. */
+  readonly auditRetentionDays: number | null;
   readonly limits: ApiLimits;
   /** Null on a hosted control plane. */
   readonly local: LocalMode | null;

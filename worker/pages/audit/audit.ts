@@ -44,7 +44,7 @@ interface AuditView {
 }
 
 /** The whole log as a file that `svc audit verify --file` checks. */
-const PROOF_PATH = '/audit/export?format=proof';
+export const PROOF_PATH = '/audit/export?format=proof';
 
 /** What is typed is a part of the host, unless it says itself what may be around it. */
 export function hostFilter(typed: string | undefined): string | undefined {
@@ -73,6 +73,7 @@ export function auditPage(view: AuditView): Page {
     title: 'Audit',
     lead: 'Every decision about a request and every change, without secrets. Each event is chained to the previous one.',
     actions: html`<a class="button" href="/audit/sinks">Sinks</a>
+      <a class="button" href="/audit/retention">Retention</a>
       <a class="button" href="/audit/verify">Verify the chain</a>`,
   })}
   ${flash(view.done)} ${formRefusal(form, AUDIT_FILTERS)}

@@ -51,6 +51,10 @@ const DONE: Readonly<Record<string, string>> = {
   share_accepted: 'Accepted: your sidecars use it within seconds, and the list says if another binding comes first.',
   share_declined: 'Your acceptance is taken back: your sidecars stop using it within seconds.',
   share_ended: 'The share has ended: nobody uses your binding by it any more.',
+  events_removed: 'The events are removed, and the log records who did it.',
+  events_partly_removed:
+    'The oldest of them are removed. There are more: repeat it, or remove all at once with svc audit prune.',
+  events_removed_but_broken: 'Removed, but not from the chains that do not verify: verify the chain to see where.',
   view_saved: 'The view is saved.',
   view_forgotten: 'The view is forgotten.',
   settings_changed: 'The settings are in force.',

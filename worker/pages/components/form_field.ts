@@ -57,6 +57,15 @@ export function timeField(form: FormState, field: Pick<FieldInput, 'name' | 'lab
   });
 }
 
+/** A day. */
+export function dateField(form: FormState, field: Pick<FieldInput, 'name' | 'label' | 'isRequired'>): Html {
+  const given = form.values[field.name] ?? '';
+  const value = /^\d{4}-\d\d-\d\d$/.test(given) ? given : '';
+  return labelledControl(form, field, (attributes) => {
+    return html`<input ${attributes} type="date" value="${value}" ${field.isRequired === true ? 'required' : ''} />`;
+  });
+}
+
 /** What {@link timeField} sends, as RFC 3339. */
 export function utcTime(text: string): string {
   const [, minutes, seconds] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(:\d\d(?:\.\d+)?)?$/.exec(text) ?? [];

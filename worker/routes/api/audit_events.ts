@@ -19,7 +19,7 @@ import {
 } from '../../../shared/wire/audit_heads.ts';
 import { describeAnchors } from '../../services/audit/audit_anchors.ts';
 import { checkHeads, exportHeads, stateChains } from '../../services/audit/audit_heads.ts';
-import { pruneAudit } from '../../services/audit/audit_pruning.ts';
+import { pruneInTurn } from '../../services/audit/audit_pruning.ts';
 import { type Arrival, followAudit, listAuditPage, listChainEvents } from '../../services/audit/audit_log.ts';
 import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import type { Leave } from '../../kernel/open_calls.ts';
@@ -102,8 +102,7 @@ export const postAuditPrune = forUser({
   body: auditPruneInput,
   replies: { 200: auditPruneReply },
   async handle({ context, who, body }) {
-    const prune = () => pruneAudit(context, who, body);
-    return jsonReply(await context.openCalls.holdWhile('audit pruning', who.enterpriseId, prune));
+    return jsonReply(await pruneInTurn(context, who, body));
   },
 });
 

@@ -24,6 +24,7 @@ import {
   submitForgottenView,
   submitView,
 } from './console_audit.ts';
+import { RETENTION_PAGES } from './console_retention.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
 import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
@@ -96,6 +97,7 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/audit/verify', getVerification],
   ['get', '/audit/sinks', getSinksPage],
   ['get', '/audit/export', getAuditExport],
+  ...RETENTION_PAGES,
   ['get', '/audit/sessions/{id}', getSessionPage],
   ['get', '/audit/{id}', getAuditEventPage],
   ['get', '/report', getReport],

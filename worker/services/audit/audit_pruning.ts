@@ -63,6 +63,16 @@ export async function pruneAudit(
   return ok({ ...what, removed, finished, broken: [...broken] });
 }
 
+/** The same, while few others do. Refuses with `too_many_open_calls`, too. */
+export function pruneInTurn(
+  context: ServiceContext,
+  caller: Caller,
+  input: AuditPruneInput,
+): Promise<Result<AuditPruneReply, ApiError>> {
+  const prune = () => pruneAudit(context, caller, input);
+  return context.openCalls.holdWhile('audit pruning', caller.enterpriseId, prune);
+}
+
 function adminsOnly(): ApiError {
   return apiError('admin_required', 'removing audit events needs the role admin: ask an admin or an owner');
 }

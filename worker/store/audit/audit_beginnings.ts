@@ -10,6 +10,25 @@ export async function findBeginning(database: Database, writer: string): Promise
   return rows[0] ?? null;
 }
 
+/** How many events an enterprise's chains have, how many were removed, and when the oldest was received. */
+export async function summarizeLog(
+  database: Database,
+  enterpriseId: string,
+): Promise<{ readonly events: number; readonly removed: number; readonly oldest: string | null }> {
+  const begun = sql`coalesce(${auditBeginnings.sequence}, 0)`;
+  const rows = await database.read
+    .select({
+      events: sql<number>`coalesce(sum(${auditHeads.sequence} - ${begun}), 0)`,
+      removed: sql<number>`coalesce(sum(${begun}), 0)`,
+      oldest: sql<string | null>`min(${auditEvents.receivedAt})`,
+    })
+    .from(auditHeads)
+    .leftJoin(auditBeginnings, eq(auditBeginnings.writer, auditHeads.writer))
+    .leftJoin(auditEvents, and(eq(auditEvents.writer, auditHeads.writer), eq(auditEvents.sequence, sql`1 + ${begun}`)))
+    .where(eq(auditHeads.enterpriseId, enterpriseId));
+  return rows[0] ?? { events: 0, removed: 0, oldest: null };
+}
+
 /** Writers whose chains had events removed. */
 export async function listBegunWriters(database: Database, enterpriseId: string): Promise<string[]> {
   const rows = await database.read
