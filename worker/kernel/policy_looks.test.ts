@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../e2e/runtimes/sidecar_client.ts';
+import { pollSnapshot } from '../services/sidecars/snapshot.ts';
 import type { Database } from '../store/database.ts';
-import { LOOK_MS, OwnLooks, type PolicyLooks, SharedLooks } from './policy_looks.ts';
+import { LOOK_MS, lookNow, OwnLooks, type PolicyLooks, SharedLooks } from './policy_looks.ts';
 
 let control: InProcess;
 let sidecars: TestSidecar[];
@@ -23,6 +24,14 @@ const clock = {
   },
 };
 const never = new AbortController().signal;
+const CALLER = {
+  enterpriseId: '',
+  ownOnly: false,
+  receivingKey: { kty: 'OKP', crv: 'X25519', x: '' },
+  nonce: 'n',
+} as const;
+const KNOWS = { knowsInactive: true, knowsTunnels: true, knowsOtherPorts: true, knowsTools: true };
+const POLL = { waitSeconds: 0.5, signal: never, ...KNOWS };
 
 beforeEach(async () => {
   control = await startInProcess();
@@ -106,6 +115,20 @@ describe('looks that are shared', () => {
     stop.abort();
     expect(await answer).not.toBeNull();
   });
+});
+
+test('a poll that ends before the next look still sees a change at its end', async () => {
+  const { context } = control;
+  const sidecarId = ids()[0] ?? '';
+  const { policyVersion: held = -1 } = (await lookNow(context.database, sidecarId)) ?? {};
+  const sleep = control.clock.sleep.bind(control.clock);
+  control.clock.sleep = async (milliseconds) => {
+    await control.asUser('DELETE', `/v1/sidecars/${sidecarId}`);
+    await sleep(milliseconds);
+  };
+  const caller = { ...CALLER, sidecarId, userId: context.local?.userId ?? '' };
+  const ended = await pollSnapshot(context, caller, { ...POLL, held });
+  expect(ended).toMatchObject({ ok: false, error: { code: 'sidecar_revoked' } });
 });
 
 test('looks of one’s own are a statement each, and are made at once for a client that has gone', async () => {

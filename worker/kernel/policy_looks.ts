@@ -18,6 +18,11 @@ export interface PolicyLooks {
   next(waiting: Waiting): Promise<SidecarStanding | null>;
 }
 
+/** The sidecar's standing now; null if there is no such sidecar. */
+export async function lookNow(database: Database, sidecarId: string): Promise<SidecarStanding | null> {
+  return (await readStandings(database, [sidecarId])).get(sidecarId) ?? null;
+}
+
 /** For a runtime whose requests cannot wait for each other (workerd): each looks for itself. */
 export class OwnLooks implements PolicyLooks {
   readonly #clock: Pick<Clock, 'sleep'>;
@@ -28,7 +33,7 @@ export class OwnLooks implements PolicyLooks {
 
   async next({ sidecarId, database, signal }: Waiting): Promise<SidecarStanding | null> {
     await this.#clock.sleep(LOOK_MS, signal);
-    return (await readStandings(database, [sidecarId])).get(sidecarId) ?? null;
+    return lookNow(database, sidecarId);
   }
 }
 

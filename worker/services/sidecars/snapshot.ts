@@ -14,7 +14,7 @@ import { policyVersion } from '../../store/accounts.ts';
 import type { ConnectorRow, WithCredential } from '../../store/connectors.ts';
 import { listSourceKinds, type SourceRow } from '../../store/sources/secret_sources.ts';
 import { listReferredSecrets, type SecretSummary, type VaultPlace } from '../../store/secrets.ts';
-import { findSidecar } from '../../store/sidecars.ts';
+import { findSidecar, type SidecarStanding } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { toSnapshotRecord } from '../connectors/connector_records.ts';
@@ -24,7 +24,7 @@ import { findSharedSecrets, listSharedBindings } from '../sharing/shared_binding
 import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
 import { listAllMcpServers } from '../mcp/mcp_servers.ts';
 import { reviewedToolsOf } from '../mcp/mcp_tools.ts';
-import { LOOK_MS } from '../../kernel/policy_looks.ts';
+import { LOOK_MS, lookNow } from '../../kernel/policy_looks.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { hasEnded, refuseRevoked, type SidecarCaller } from './sidecar_calls.ts';
 
@@ -61,15 +61,22 @@ export async function pollSnapshot(
   while (version === poll.held) {
     const left = deadline - context.clock.now();
     if (left <= 0 || poll.signal.aborted) return ok(await confirmUnchanged(context, caller, version));
-    if (left < LOOK_MS) await context.clock.sleep(left, poll.signal);
-    else {
-      const { database, policyLooks } = context;
-      const standing = await policyLooks.next({ sidecarId: caller.sidecarId, database, signal: poll.signal });
-      if (standing === null || hasEnded(context, standing)) return err(await refuseGone(context, caller));
-      version = standing.policyVersion;
-    }
+    const standing = await lookAgain(context, caller, { left, signal: poll.signal });
+    if (standing === null || hasEnded(context, standing)) return err(await refuseGone(context, caller));
+    version = standing.policyVersion;
   }
   return ok(await signSnapshot(context, caller, poll));
+}
+
+/** What is true after a while: at the next look, or at the poll's end if that is sooner. */
+async function lookAgain(
+  { clock, database, policyLooks }: ServiceContext,
+  { sidecarId }: SidecarCaller,
+  { left, signal }: { readonly left: number; readonly signal: AbortSignal },
+): Promise<SidecarStanding | null> {
+  if (left >= LOOK_MS) return policyLooks.next({ sidecarId, database, signal });
+  await clock.sleep(left, signal);
+  return lookNow(database, sidecarId);
 }
 
 async function refuseGone(context: ServiceContext, caller: SidecarCaller): Promise<ApiError> {
