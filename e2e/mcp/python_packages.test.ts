@@ -240,9 +240,10 @@ describe('a damaged Python package', { timeout: HANGS_MS }, () => {
     rmSync(join(folder, 'lib', 'greeting.py'));
     expect(store.find(SPEC)).toBeNull();
     index.publish(greeting('1.1.0'));
-    expect(outputOf(await installed(store))).toBe('hello 1.0.0 hello 1.0.0 a b\n');
+    const again = await installed(store);
+    expect(outputOf(again)).toBe('hello 1.0.0 hello 1.0.0 a b\n');
     index.publish(greeting('1.0.0', { files: { 'greeting.py': 'TEXT = "evil"\n' } }));
-    rmSync(join(packagesFolder(), folders()[0] ?? ''), { recursive: true });
+    rmSync(again.folder, { recursive: true });
     rmSync(join(home, '.cache'), { recursive: true, force: true });
     expect(await install(store)).toMatchObject({ ok: false, error: expect.stringContaining('could not be installed') });
     expect(store.find(SPEC)).toBeNull();
