@@ -141,7 +141,7 @@ export function parseScopes(texts: readonly string[]): Result<readonly SecretSco
     const [, reference = '', name = '', value = ''] = /^((?:vault:\/\/)?[^:]*):([^=:]*)=(.*)$/s.exec(each) ?? [];
     const isWhole = reference.startsWith(VAULT_SCHEME);
     const path = parseVaultReference(isWhole ? reference : formatVaultReference(reference));
-    if (!path.ok) return invalid(`is not one: ${RULE}`);
+    if (!path.ok) return invalid(`has a value that is no scope: ${RULE}`);
     const field = Object.entries(NARROWING_FIELDS).find(([known]) => known === name);
     if (field === undefined) {
       return invalid(`has the field ${JSON.stringify(name)}: use ${Object.keys(NARROWING_FIELDS).join(', ')}`);
