@@ -25,7 +25,7 @@ describe('the commands that install a version', () => {
     ],
     [
       { way: 'npm', prefix: '/usr/local' },
-      `curl -fsSLO https://downloads.example.com/svc/svc-5.0.0.tgz && echo '${SUM}  svc-5.0.0.tgz' | sha256sum --check && npm install --global --prefix /usr/local ./svc-5.0.0.tgz`,
+      `curl -fsSLO https://downloads.example.com/svc/svc-5.0.0.tgz && echo '${SUM}  svc-5.0.0.tgz' | sha256sum --check && npm install --global --ignore-scripts --prefix /usr/local ./svc-5.0.0.tgz`,
     ],
     [
       { way: 'debian' },

@@ -36,7 +36,7 @@ export function upgradeSteps(
   const place = prefix === null ? '' : ` --prefix ${shellWord(prefix)}`;
   const install = {
     archive: `sh install.sh --from ${release.isFolder ? '.' : from}${place}`,
-    npm: `npm install --global${place} ./${file}`,
+    npm: `npm install --global --ignore-scripts${place} ./${file}`,
     debian: `sudo dpkg --install ${file}`,
     image: `docker build --target control --tag svc-control - < ${file}`,
   }[way];

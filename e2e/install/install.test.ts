@@ -91,7 +91,16 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
     const path = [node, systemPath()].join(delimiter);
     const [archive = ''] = readdirSync(release).filter((name) => name.endsWith('.tgz'));
     expect(manifestOf(join(release, archive))).not.toHaveProperty('scripts');
-    const install = ['install', '--global', '--prefix', prefix, '--registry', registry.url, join(release, archive)];
+    const install = [
+      'install',
+      '--global',
+      '--ignore-scripts',
+      '--prefix',
+      prefix,
+      '--registry',
+      registry.url,
+      join(release, archive),
+    ];
     await runOk('npm', install, { cwd: home, env: { HOME: home, PATH: path } });
     expect(readdirSync(join(prefix, 'lib/node_modules/svc'))).toContain('THIRD_PARTY_NOTICES.txt');
     await firstRequest(join(prefix, 'bin/svc'), path);
