@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
 import { emptyState } from './empty_state.ts';
 import { PAGE_WORDS, pathWith } from './pager.ts';
+import { searchField } from './search_field.ts';
 
 /** How a list is searched and put in order, from the address. */
 export interface ListQuery {
@@ -99,20 +100,7 @@ function searchForm<Item>({ path, orders, words, placeholder }: ListKind<Item>, 
     action="${path}"
     data-island="search"
   >
-    <div class="field">
-      <label for="q">Search</label>
-      <input
-        id="q"
-        name="q"
-        type="search"
-        value="${q}"
-        maxlength="200"
-        autocomplete="off"
-        spellcheck="false"
-        placeholder="${placeholder}"
-        aria-keyshortcuts="/"
-      />
-    </div>
+    ${searchField(q, placeholder)}
     <div class="field">
       <label for="sort">Order</label>
       <select id="sort" name="sort">

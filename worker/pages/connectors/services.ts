@@ -6,6 +6,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import { initials } from '../components/initials.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
+import { searchField } from '../components/search_field.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { entryPath } from '../mcp/marketplace_words.ts';
@@ -30,20 +31,7 @@ export function servicesPage({ text, services, servers }: ServicesView): Page {
       actions: html`<a class="button" href="/secrets/new">Another credential</a>`,
     })}
     <form class="search" role="search" method="get" action="/services" data-island="search">
-      <div class="field">
-        <label for="q">Search</label>
-        <input
-          id="q"
-          name="q"
-          type="search"
-          value="${text}"
-          maxlength="200"
-          autocomplete="off"
-          spellcheck="false"
-          placeholder="GitHub, Stripe, api.openai.com …"
-          aria-keyshortcuts="/"
-        />
-      </div>
+      ${searchField(text, 'GitHub, Stripe, api.openai.com …')}
       <button class="primary">Search</button>
     </form>
     <p class="small quiet" id="found" role="status">${foundWords(services.length)}</p>

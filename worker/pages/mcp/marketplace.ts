@@ -11,6 +11,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import { initials } from '../components/initials.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
+import { searchField } from '../components/search_field.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import {
@@ -58,20 +59,7 @@ export function marketplacePage(view: MarketplaceView): Page {
 
 function searchForm({ query }: MarketplaceView): Html {
   return html`<form class="search" role="search" method="get" action="/marketplace" data-island="search">
-    <div class="field">
-      <label for="q">Search</label>
-      <input
-        id="q"
-        name="q"
-        type="search"
-        value="${query.q}"
-        maxlength="200"
-        autocomplete="off"
-        spellcheck="false"
-        placeholder="github, postgres, weather …"
-        aria-keyshortcuts="/"
-      />
-    </div>
+    ${searchField(query.q, 'github, postgres, weather …')}
     ${filter('registry_type', 'Package', query.registry_type, ECOSYSTEMS)}
     ${filter(
       'transport',
