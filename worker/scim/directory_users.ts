@@ -276,9 +276,10 @@ async function findUnchanged(
   ifMatch: string | null,
 ): Promise<Result<DirectoryUser, ApiError>> {
   const found = await findDirectoryUser(context.database, enterpriseId, id);
-  const [view] = found === null ? [] : await viewUsers(context, [found], EVERYTHING);
-  if (found === null || view === undefined) return err(unknownResource(id));
-  return ifMatch === null || ifMatch === '*' || ifMatch === view.version ? ok(found) : err(versionChanged());
+  if (found === null) return err(unknownResource(id));
+  if (ifMatch === null || ifMatch === '*') return ok(found);
+  const [view] = await viewUsers(context, [found], EVERYTHING);
+  return view?.version === ifMatch ? ok(found) : err(versionChanged());
 }
 
 /** What follows for a member from `active`. */
