@@ -60,8 +60,8 @@ function repositoryPlace(repositoryUrl: string | null): ReadmePlace | null {
 function textIn(body: Uint8Array<ArrayBuffer>, path: readonly string[]): string | null {
   let value: unknown = parseJsonBytes(body);
   for (const name of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return null;
-    value = new Map<string, unknown>(Object.entries(value)).get(name);
+    if (typeof value !== 'object' || value === null) return null;
+    value = Object.getOwnPropertyDescriptor(value, name)?.value;
   }
   return typeof value === 'string' ? value : null;
 }
