@@ -13,7 +13,7 @@ interface Bucket {
 }
 
 const MINUTE_MS = 60_000;
-/** With more buckets, those that are full again are dropped. */
+/** With more buckets, those that are full again are dropped, once a minute. */
 const MANY_BUCKETS = 10_000;
 
 /**
@@ -24,6 +24,7 @@ export class CallRate {
   readonly #now: () => number;
   readonly #perMinute: number;
   readonly #buckets = new Map<string, Bucket>();
+  #droppedAtMs = 0;
 
   /** `now`: milliseconds since the epoch. */
   constructor(now: () => number, perMinute: number) {
@@ -39,7 +40,7 @@ export class CallRate {
     bucket.calls = Math.min(this.#perMinute, bucket.calls + Math.max(0, gained));
     bucket.atMs = nowMs;
     this.#buckets.set(key, bucket);
-    if (this.#buckets.size > MANY_BUCKETS) this.#dropFull(nowMs);
+    if (this.#buckets.size > MANY_BUCKETS && nowMs - this.#droppedAtMs >= MINUTE_MS) this.#dropFull(nowMs);
     if (bucket.calls >= 1) {
       bucket.calls -= 1;
       return { isAdmitted: true };
@@ -52,6 +53,7 @@ export class CallRate {
 
   /** A bucket that has not been touched for a minute is full. */
   #dropFull(nowMs: number): void {
+    this.#droppedAtMs = nowMs;
     for (const [key, { atMs }] of this.#buckets) if (nowMs - atMs >= MINUTE_MS) this.#buckets.delete(key);
   }
 }
