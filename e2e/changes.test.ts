@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { plantSecret } from './support/planted_secret.ts';
-import { connectThroughProxy, type SeenReply } from './support/raw_client.ts';
+import { ConnectionEnded, connectThroughProxy, type SeenReply } from './support/raw_client.ts';
 import type { Session } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
@@ -30,7 +30,11 @@ beforeEach(async () => {
 async function get(host = HOST): Promise<SeenReply> {
   for (;;) {
     const client = await connectThroughProxy(session, host).catch((error: unknown) => {
-      if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return null;
+      if (
+        error instanceof ConnectionEnded ||
+        (error instanceof Error && 'code' in error && error.code === 'ECONNRESET')
+      )
+        return null;
       throw error;
     });
     if (client === null) continue;

@@ -23,6 +23,9 @@ export interface ProxyAccess {
 
 const IDLE_MS = 120_000;
 
+/** The peer ended the connection before it replied. */
+export class ConnectionEnded extends Error {}
+
 /** A connection on which the test says exactly which bytes are sent. */
 export class RawConnection {
   readonly socket: Socket;
@@ -57,7 +60,7 @@ export class RawConnection {
     this.send(bytes);
     const text = typeof bytes === 'string' ? bytes : bytes.subarray(0, 32).toString('latin1');
     const seen = await this.reply(method ?? text.split(' ')[0]);
-    if (seen === null) throw new Error('the connection ended without a reply');
+    if (seen === null) throw new ConnectionEnded('the connection ended without a reply');
     return seen;
   }
 

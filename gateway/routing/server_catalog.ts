@@ -48,7 +48,10 @@ export class ServerCatalog {
     return (await Promise.all(listings)).filter((listing) => listing !== null);
   }
 
-  /** A client must not wait long for a slow start: it gets the list of the last run, and is notified of the new one. */
+  /**
+   * A client must not wait long for a slow start: it gets the list of the last run, and is notified of the new one. A server
+   * that runs, and has not listed yet, is waited for: nothing would notify the client of its list.
+   */
   async #listSoon<K extends Listable>(
     kind: K,
     supervised: SupervisedServer,
@@ -60,7 +63,8 @@ export class ServerCatalog {
     if (items === null) return waitUnlessAborted(listing, deadline);
     const patience = AbortSignal.any([deadline, AbortSignal.timeout(this.#options.limits.keptListMs)]);
     const listed = await waitUnlessAborted(listing, patience);
-    if (listed !== null || !supervised.isStarting) return listed;
+    if (listed !== null) return listed;
+    if (!supervised.isStarting) return waitUnlessAborted(listing, deadline);
     return { supervised, name: this.#options.fleet.prefixOf(supervised.server.id), items };
   }
 

@@ -8,7 +8,7 @@ import type { ImageFacts } from '../contract/image_contract_facts.ts';
 import type { PlanEgress } from '../../shared/model/egress.ts';
 import type { SandboxSession } from '../launch/launch_ports.ts';
 import type { PlanPorts } from './plan_ports.ts';
-import { parseSweepCount, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
+import { parseSweepCounts, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
 import { execScript, type QuietEnd } from './exec_script.ts';
 
 /** The facts of an image that steps can run in. Its programs are named by their full paths. */
@@ -26,6 +26,8 @@ const CA_PATH = '/etc/svc/proxy/ca.pem';
 const READY_TIMEOUT_MS = 70_000;
 const SWEEP_TIMEOUT_MS = 20_000;
 const SWEEP_ATTEMPTS = 5;
+/** How often it is looked whether the dead are reaped. */
+const REAP_ATTEMPTS = 50;
 const BETWEEN_SWEEPS_MS = 200;
 /** Process limit, far lower than an agent's: an endless fork must not harm the machine. */
 const PIDS_LIMIT = 1024;
@@ -89,14 +91,20 @@ export class PlanContainer {
     });
   }
 
-  /** Ends every process except the first. False if one may still run. */
+  /**
+   * Ends every process except the first. False if one may still run. The dead are waited for, because a step that left many
+   * would leave the next one no process ids.
+   */
   async sweep(): Promise<boolean> {
-    for (let attempt = 1; attempt <= SWEEP_ATTEMPTS; attempt += 1) {
+    let isClean = false;
+    for (let attempt = 1; attempt <= (isClean ? REAP_ATTEMPTS : SWEEP_ATTEMPTS); attempt += 1) {
       const said = await this.#runScript(SWEEP_SCRIPT, { timeoutMs: SWEEP_TIMEOUT_MS });
-      if (said.code === 0 && parseSweepCount(said.stdout) === 0) return true;
+      const counts = said.code === 0 ? parseSweepCounts(said.stdout) : null;
+      isClean = counts?.left === 0;
+      if (isClean && counts?.dead === 0) return true;
       await this.#ports.pause(BETWEEN_SWEEPS_MS);
     }
-    return false;
+    return isClean;
   }
 
   /** Whether a path and all its parent folders exist and are not links. */

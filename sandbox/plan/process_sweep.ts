@@ -1,11 +1,12 @@
 /**
- * Ends, as root, every process of the container except the first, and prints how many are left. The kernel holds a lock while
- * it signals the processes (kill(2), pid -1), so none escapes by forking. Not counted: processes that are dead but not yet
- * reaped, and those that the first process started as root to wait. A process cannot forge another field with its name: the
- * kernel writes the name on a line that begins with Name, with line breaks escaped.
+ * Ends, as root, every process of the container except the first, and prints how many are left, and how many are dead but not
+ * yet reaped. The kernel holds a lock while it signals the processes (kill(2), pid -1), so none escapes by forking. Not
+ * counted: those that the first process started as root to wait. A process cannot forge another field with its name: the kernel
+ * writes the name on a line that begins with Name, with line breaks escaped.
  */
 export const SWEEP_SCRIPT = `kill -KILL -1 2>/dev/null
 left=0
+dead=0
 for folder in /proc/[0-9]*; do
   pid=\${folder#/proc/} state= parent= owner=
   [ "$pid" = 1 ] && continue
@@ -17,17 +18,28 @@ for folder in /proc/[0-9]*; do
     Uid:) owner=$value ;;
     esac
   done 2>/dev/null <"$folder/status"
-  case $state in '' | Z | X) continue ;; esac
+  case $state in
+  '') continue ;;
+  Z | X) dead=$((dead + 1)) && continue ;;
+  esac
   [ "$parent:$owner" = 1:0 ] && continue
   left=$((left + 1))
 done 2>/dev/null
-echo "left $left"
+echo "left $left dead $dead"
 `;
 
-/** How many processes the sweep left; null if it did not finish. */
-export function parseSweepCount(stdout: string): number | null {
-  const found = /^left (\d+)\n$/.exec(stdout);
-  return found === null ? null : Number(found[1]);
+/** What a sweep found after it. */
+interface SweepCounts {
+  /** Processes that may still run. */
+  readonly left: number;
+  /** Processes that do nothing any more, but count towards the container's limit until they are reaped. */
+  readonly dead: number;
+}
+
+/** What the sweep printed; null if it did not finish. */
+export function parseSweepCounts(stdout: string): SweepCounts | null {
+  const found = /^left (\d+) dead (\d+)\n$/.exec(stdout);
+  return found === null ? null : { left: Number(found[1]), dead: Number(found[2]) };
 }
 
 /**

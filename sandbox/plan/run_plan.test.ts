@@ -328,6 +328,17 @@ describe('a plan', () => {
     expect(await run([STEP])).toMatchObject([{ outcome: 'failed' }]);
   });
 
+  test('the next step waits until the dead of the last one are reaped, but not for ever', async () => {
+    engine.left = ['dead', 'dead'];
+    expect(await run([STEP, { ...STEP, id: 'two' }])).toMatchObject([{ outcome: 'done' }, { outcome: 'done' }]);
+    const [first, ...rest] = engine.log.filter((line) => line === 'sweep' || line.startsWith('exec'));
+    expect(first).toMatch(/^exec/);
+    expect(rest.map((line) => line.split(' ')[0])).toEqual(['sweep', 'sweep', 'sweep', 'exec', 'sweep']);
+    engine.left = Array.from({ length: 50 }, () => 'dead' as const);
+    expect(await run([STEP])).toMatchObject([{ outcome: 'done' }]);
+    expect(engine.left).toEqual([]);
+  });
+
   test('a scope that cannot be closed ends the plan', async () => {
     closeFails = true;
     expect(await run([SCOPED, STEP], { keepGoing: true })).toMatchObject([

@@ -42,7 +42,7 @@ export class FakeEngine {
   readonly #running = new Set<FakeChild>();
   behaviour: StepBehaviour = (child) => child.end(0);
   /** What sweeps say is left, one after the other; then nothing is. */
-  left: (number | 'broken')[] = [];
+  left: (number | 'broken' | 'dead')[] = [];
   kinds: Readonly<Record<string, string>> = {};
   createFails = false;
   /** Called before a step's command runs; false: the engine cannot run it. */
@@ -96,7 +96,8 @@ export class FakeEngine {
     for (const one of this.#running) one.end(137);
     const left = this.left.shift() ?? 0;
     if (left === 'broken') child.end(1, '', 'exec failed');
-    else child.end(0, `left ${left}\n`);
+    else if (left === 'dead') child.end(0, 'left 0 dead 3\n');
+    else child.end(0, `left ${left} dead 0\n`);
   }
 
   #step(child: FakeChild, spec: ExecSpec): void {

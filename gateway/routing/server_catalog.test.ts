@@ -1,0 +1,85 @@
+import type { Tool } from '@modelcontextprotocol/client';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { HOST_CALLER } from '../../machine/mcp_caller.ts';
+import { localServer } from '../../shared/mcp/testing/servers.ts';
+import { ok } from '../../shared/model/result.ts';
+import type { Downstream } from '../fronts/downstream.ts';
+import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import { SecretMask } from '../servers/secret_mask.ts';
+import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { ServerCatalog } from './server_catalog.ts';
+
+const OLD: Tool = { name: 'old', inputSchema: { type: 'object' } };
+const NEW: Tool = { name: 'new', inputSchema: { type: 'object' } };
+const AT_ONCE = { ...DEFAULT_GATEWAY_LIMITS, keptListMs: 0 };
+
+/** A catalog with one server, whose start and whose list a test finishes. */
+function world(kept: readonly Tool[] | null) {
+  const started = Promise.withResolvers<void>();
+  const listed = Promise.withResolvers<{ tools: Tool[] }>();
+  const asked = Promise.withResolvers<void>();
+  const downstream = z.custom<Downstream>().parse({
+    mask: new SecretMask([]),
+    client: {
+      getServerCapabilities: () => ({ tools: { listChanged: true } }),
+      getProtocolEra: () => 'legacy',
+      transport: { pid: 1 },
+      request: () => {
+        asked.resolve();
+        return listed.promise;
+      },
+    },
+  });
+  const supervised = {
+    server: localServer({ name: 'demo' }),
+    credentials: '',
+    current: null as Downstream | null,
+    isStarting: true,
+    connect: async () => {
+      await started.promise;
+      supervised.current = downstream;
+      supervised.isStarting = false;
+      return ok(downstream);
+    },
+  };
+  const server = z.custom<SupervisedServer>().parse(supervised);
+  const fleet = z
+    .custom<Fleet>()
+    .parse({ listed: Promise.resolve(), serversOf: () => [server], find: () => server, prefixOf: () => 'demo' });
+  const lists = z
+    .custom<ConstructorParameters<typeof ServerCatalog>[0]['kept']>()
+    .parse({ read: () => kept, write: () => Promise.resolve() });
+  const catalog = new ServerCatalog({ fleet, limits: AT_ONCE, now: () => 0, kept: lists });
+  const names = async (): Promise<readonly string[]> => {
+    const listings = await catalog.listAll('tools', HOST_CALLER, new AbortController().signal);
+    return listings.flatMap(({ items }) => items.map(({ name }) => name));
+  };
+  return { names, started, listed, asked };
+}
+
+test('a server that is still starting has the list of its last run', async () => {
+  const { names, started } = world([OLD]);
+  expect(await names()).toEqual(['old']);
+  started.resolve();
+});
+
+test('a server that runs, and has not listed yet, is waited for', async () => {
+  const { names, started, listed, asked } = world([OLD]);
+  started.resolve();
+  const found = names();
+  await asked.promise;
+  // Longer than the patience for a starting server.
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  listed.resolve({ tools: [NEW] });
+  expect(await found).toEqual(['new']);
+});
+
+test('a server without a list of its last run is waited for', async () => {
+  const { names, started, listed } = world(null);
+  const found = names();
+  started.resolve();
+  listed.resolve({ tools: [NEW] });
+  expect(await found).toEqual(['new']);
+});
