@@ -19,7 +19,7 @@ describeContainers('svc image', () => {
   afterAll(() => bench.clear());
 
   const svc = (...args: string[]): Promise<Finished> =>
-    run(SVC, args, { env: { ...bench.engine.environment, SVC_HOME: home }, timeoutMs: 90_000 });
+    run(SVC, args, { env: { ...bench.engine.environment, SVC_HOME: home } });
   const problemsOf = async (image: string): Promise<unknown[]> => {
     const done = await svc('image', 'check', image, '--json');
     expect(done.code).toBe(1);

@@ -74,7 +74,7 @@ test('a list waits at most its limit for a server that never answers, and afterw
   const silent = hostile('silent');
   const ports = new FakePorts([silent, hostile('silent-list'), hostile('well')]);
   const listWaitMs = 5_000;
-  const client = await open(ports, { listWaitMs, startMs: 7_000, probeMs: 500 });
+  const client = await open(ports, { listWaitMs, startMs: 20_000, probeMs: 500 });
   await client.listTools();
   expect(stateOf(ports, silent)?.state).toBe('starting');
   expect(await textOf(client, 'silent__say')).toEqual([true, expect.stringContaining('not available')]);

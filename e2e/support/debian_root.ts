@@ -96,6 +96,6 @@ async function buildClients(root: string): Promise<void> {
 /** A static program, which runs in any root. */
 async function buildGoProgram(to: string): Promise<void> {
   const env = { CGO_ENABLED: '0', GOCACHE: `${to}-cache`, GOFLAGS: '-buildvcs=false' };
-  await runOk('go', ['build', '-o', to, join(PROGRAMS, 'items.go')], { env, timeoutMs: 120_000 });
+  await runOk('go', ['build', '-o', to, join(PROGRAMS, 'items.go')], { env, timeoutMs: 300_000 });
   await runOk('rm', ['-rf', `${to}-cache`]);
 }
