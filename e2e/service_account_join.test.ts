@@ -114,7 +114,7 @@ it('runs its command with a credential, gives its exit status, and leaves nothin
 });
 
 it('passes on a signal, and leaves nothing behind then', async () => {
-  const child = start(SVC, ['join', ...flags, '--', 'sh', '-c', 'echo began; exec sleep 60'], { env, cwd: temporary });
+  const child = start(SVC, ['join', ...flags, '--', 'sh', '-c', 'echo began; exec sleep 600'], { env, cwd: temporary });
   let said = '';
   child.stdout?.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
