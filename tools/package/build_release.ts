@@ -9,7 +9,8 @@ import { packDevContainerFeature } from './dev_container_feature.ts';
 import { writeFormula } from './homebrew_formula.ts';
 import { IMAGE_NATIVE, writeImageContext } from './image_context.ts';
 import { writeInstallScript } from './install_script.ts';
-import { BESIDE_THE_BUNDLE, packNpmPackage, readRootManifest, writeNpmPackage } from './npm_package.ts';
+import parts from './native/native_parts.json' with { type: 'json' };
+import { packNpmPackage, readRootManifest, writeNpmPackage } from './npm_package.ts';
 import { packPortableArchive, RUNTIME_X64 } from './portable_archive.ts';
 import { type Contents, writeSbom } from './sbom.ts';
 import { CHECKSUMS, publicKeyOf, signChecksums } from './sign_release.ts';
@@ -66,16 +67,16 @@ async function buildFiles(out: string, work: string, wanted: WantedRelease, sign
     files.push(...made);
   };
   const npmFile = packNpmPackage(folder, out);
-  // npm installs these beside it.
-  add([npmFile], BESIDE_THE_BUNDLE);
+  // npm installs one or two of them beside it.
+  add([npmFile], Object.keys(parts));
   if (wanted.debian === true) {
-    add([buildDebianPackage(folder, join(work, 'debian'), out, signer)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
+    add([buildDebianPackage(folder, join(work, 'debian'), out, signer)], RUNTIME_X64);
   }
   if (wanted.archive === true) {
-    add([packPortableArchive(folder, join(work, 'archive'), out, signer)], [...BESIDE_THE_BUNDLE, ...RUNTIME_X64]);
+    add([packPortableArchive(folder, join(work, 'archive'), out, signer)], RUNTIME_X64);
   }
   if (wanted.image === true) {
-    add(writeImageContext(folder, join(work, 'image'), out, signer), [...BESIDE_THE_BUNDLE, ...IMAGE_NATIVE]);
+    add(writeImageContext(folder, join(work, 'image'), out, signer), IMAGE_NATIVE);
   }
   if (wanted.url !== undefined) files.push(writeFormula(wanted.url, npmFile, sha256(join(out, npmFile)), out));
   copyFileSync(join(ROOT, CHANGELOG), join(out, CHANGELOG));

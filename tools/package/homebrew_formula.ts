@@ -17,7 +17,7 @@ ${license === 'UNLICENSED' ? '' : `  license ${quoted(license)}\n`}
   depends_on "node"
 
   def install
-    system "npm", "install", *std_npm_args
+    system "npm", "install", "--ignore-scripts", *std_npm_args
     bin.install_symlink Dir["#{libexec}/bin/*"]
   end
 

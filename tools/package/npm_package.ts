@@ -5,6 +5,7 @@ import type { OutputChunk } from 'rolldown';
 import typescript from 'typescript';
 import { z } from 'zod';
 import { ROOT, writePackage } from './build_package.ts';
+import parts from './native/native_parts.json' with { type: 'json' };
 import { writeReleaseFile } from './release_file.ts';
 import { settleFiles } from './settle_files.ts';
 import { packagesOf, thirdPartyNotices } from './third_party_notices.ts';
@@ -19,15 +20,9 @@ export function readRootManifest(): RootManifest {
   return rootManifest.parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')));
 }
 
-/** The version that the lock file has installed. */
-export function installedVersion(name: string): string {
-  const text = readFileSync(join(ROOT, 'node_modules', name, 'package.json'), 'utf8');
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
-}
-
 /**
- * Writes the folder of the npm package: bundled programs, no scripts, and one dependency, whose native part npm chooses for the
- * machine. It stays private: nobody publishes it by accident, under a name that is somebody else's at the public registry.
+ * Writes the folder of the npm package: bundled programs, no scripts, and the database's native parts as dependencies, of which npm
+ * chooses that of the machine. Their hashes are in the bundle. It stays private: nobody publishes it by accident, under a name that is somebody else's at the public registry.
  */
 export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string, signer: string | null): void {
   mkdirSync(folder, { recursive: true });
@@ -39,7 +34,7 @@ export function writeNpmPackage(chunks: readonly OutputChunk[], folder: string, 
     bin: { svc: 'bin/svc' },
     exports: { './session': { types: './sdk/session.d.ts', default: './sdk/session.js' } },
     engines: { node: OLDEST_NODE },
-    dependencies: { libsql: installedVersion('libsql') },
+    optionalDependencies: Object.fromEntries(Object.entries(parts).map(([name, { version }]) => [name, version])),
   };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   writeFileSync(join(folder, 'sdk/session.d.ts'), sessionTypes());
@@ -63,12 +58,9 @@ function sessionTypes(): string {
   return outputText;
 }
 
-/** What runs beside the bundle, where npm does not install it. */
-export const BESIDE_THE_BUNDLE: readonly string[] = ['libsql', '@neon-rs/load', 'detect-libc'];
-
-/** Copies what the package depends on into its folder, with these native parts. */
+/** Copies these native parts into the package's folder, where npm does not install them. */
 export function copyModules(native: readonly string[], folder: string): void {
-  for (const name of [...BESIDE_THE_BUNDLE, ...native]) {
+  for (const name of native) {
     const from = join(ROOT, 'node_modules', name);
     cpSync(from, join(folder, 'node_modules', name), { recursive: true, dereference: true });
   }

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './build_package.ts';
-import { BESIDE_THE_BUNDLE, copyModules, readRootManifest } from './npm_package.ts';
+import { copyModules, readRootManifest } from './npm_package.ts';
 import { packArchive } from './pack_archive.ts';
 import { writeReleaseFile } from './release_file.ts';
 import { settleFiles } from './settle_files.ts';
@@ -21,7 +21,7 @@ export function addRuntime(folder: string): void {
 
 /** The licence texts of what runs beside the bundle. */
 export function runtimeNotices(): string {
-  return thirdPartyNotices([...BESIDE_THE_BUNDLE, ...RUNTIME_X64].map((name) => join(ROOT, 'node_modules', name)));
+  return thirdPartyNotices(RUNTIME_X64.map((name) => join(ROOT, 'node_modules', name)));
 }
 
 /** Writes the archive that runs where it is unpacked, without Node and without npm. */

@@ -5,8 +5,14 @@ import { z } from 'zod';
 import { ROOT } from './build_package.ts';
 import { SOURCE_DATE } from './settle_files.ts';
 
-const manifest = z.object({ name: z.string(), version: z.string(), license: z.string().optional() });
-const lockFile = z.object({ packages: z.record(z.string(), z.looseObject({ integrity: z.string().optional() })) });
+const locked = z.object({
+  /** Of a package that is installed under another name. */
+  name: z.string().optional(),
+  version: z.string(),
+  integrity: z.string(),
+  license: z.string().optional(),
+});
+const lockFile = z.object({ packages: z.record(z.string(), z.unknown()) });
 
 /** A file of the release, and the folders of the packages whose code is in it. */
 export interface Contents {
@@ -32,10 +38,10 @@ function sbomOf(svc: { readonly name: string; readonly version: string }, conten
   const { packages } = lockFile.parse(JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')));
   const folders = [...new Set(contents.flatMap((each) => each.folders))].toSorted();
   const components = folders.map((folder) => {
-    const integrity = packages[relative(ROOT, folder)]?.integrity;
-    if (integrity === undefined) throw new Error(`package-lock.json has no hash of ${relative(ROOT, folder)}`);
+    const entry = locked.safeParse(packages[relative(ROOT, folder)]);
+    if (!entry.success) throw new Error(`package-lock.json has no hash of ${relative(ROOT, folder)}`);
     const files = contents.filter((each) => each.folders.includes(folder)).map((each) => each.file);
-    return componentOf(folder, integrity, files);
+    return componentOf(folder, entry.data, files);
   });
   // No package URL: at the public registry the name is somebody else's.
   const root = `${svc.name}@${svc.version}`;
@@ -59,11 +65,12 @@ interface Component {
   readonly [field: string]: unknown;
 }
 
-function componentOf(folder: string, integrity: string, files: readonly string[]): Component {
-  const { name, version, license } = manifest.parse(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
-  const purl = purlOf(name, version);
+function componentOf(folder: string, entry: z.output<typeof locked>, files: readonly string[]): Component {
+  const { version, integrity, license } = entry;
   // The same release of a package may lie in two folders, one of them nested.
   const nested = relative(join(ROOT, 'node_modules'), folder);
+  const name = entry.name ?? nested.split('/node_modules/').at(-1) ?? nested;
+  const purl = purlOf(name, version);
   return {
     type: 'library',
     'bom-ref': nested === name ? purl : `${purl}#${nested}`,

@@ -2,8 +2,7 @@
 # Installs svc @VERSION@:
 #   sh install.sh --from URL-OR-FOLDER [--prefix FOLDER]
 # It runs nothing of what it fetches before two checks: SHA256SUMS has the signature of the key below, and the package has the checksum
-# in SHA256SUMS. Whoever can change this file can change the key: get it from a place that you trust. Where it installs the npm package,
-# npm fetches libsql from its registry, which no signature of the release covers.
+# in SHA256SUMS. Whoever can change this file can change the key: get it from a place that you trust.
 set -eu
 
 version='@VERSION@'

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import parts from './native_parts.json' with { type: 'json' };
+
+const requireHere = createRequire(import.meta.url);
+
+/**
+ * Loads the native part of the libSQL client, for the bundle. npm fetches that part from its registry, so the signature of a release
+ * does not cover it: it is loaded only if its hash is the one in this file, which the signature covers. The file itself is named, so
+ * nothing else of the fetched package runs.
+ */
+export function loadNativePart(target: string): unknown {
+  const name = `@libsql/${target}`;
+  const wanted = Object.entries(parts).find(([part]) => part === name)?.[1].sha256;
+  if (wanted === undefined) throw new Error(`the database has no native part for ${target}`);
+  const file = join(folderOf(name), 'index.node');
+  checkNativePart(file, wanted);
+  return requireHere(file);
+}
+
+/** Fails unless the file has that SHA-256, in hexadecimal digits. */
+export function checkNativePart(file: string, wanted: string): void {
+  const found = createHash('sha256').update(readFileSync(file)).digest('hex');
+  if (found === wanted) return;
+  throw new Error(
+    `${file} is not the native part of the database that belongs to this release of svc (SHA-256 ${found}, expected ${wanted}): ` +
+      'it was not loaded. Remove svc, and install it with a registry of npm that you trust',
+  );
+}
+
+function folderOf(name: string): string {
+  try {
+    return dirname(requireHere.resolve(`${name}/package.json`));
+  } catch (cause) {
+    throw new Error(
+      `${name}, the database's native part for this machine, is missing: install svc again, without --omit=optional`,
+      {
+        cause,
+      },
+    );
+  }
+}
