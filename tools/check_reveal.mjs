@@ -32,7 +32,11 @@ export const MAY_REVEAL = {
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
   'worker/installation/local_home.ts': 'tells which of two master keys the file contains',
   'worker/entries/os_keyring.ts': 'gives the keyring the key that seals the file of the master key',
-  'worker/entries/protected_key.ts': 'seals the file of the master key with a passphrase or a key of the keyring',
+  'worker/entries/protected_key.ts':
+    'seals the file of the master key with a passphrase, a key of the keyring or one that a KMS wraps',
+  'worker/entries/kms/aws_kms.ts': 'sends the key of a file of the master key to the KMS that wraps it',
+  'worker/entries/kms/google_kms.ts':
+    'sends the key of a file of the master key to the KMS that wraps it, with the token for that KMS',
   'worker/entries/vault_key_files.ts': 'writes a new master key into the file of the local one',
   'worker/installation/start.ts': 'hashes the local sign-in key, to know it again',
   'worker/services/sinks/sink_target.ts': 'reads the URL and the signing secret of a sink, opened from the vault',

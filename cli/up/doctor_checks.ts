@@ -26,6 +26,7 @@ import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHea
 import { requireFreePort } from './up_programs.ts';
 import type { Finding } from './finding.ts';
 import { proxyFindings } from './proxy_findings.ts';
+import { keyFindings } from '../vault/key_findings.ts';
 import { sourceFindings } from './source_findings.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { borrowFindings } from '../borrow/borrow_findings.ts';
@@ -37,6 +38,7 @@ import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts'
 /** Every check of `svc doctor`. A check comes after those that it depends on. */
 export async function runChecks(call: Call, home: string): Promise<readonly Finding[]> {
   const findings = [...settingFindings(call.context.env), ...homeFindings(home, process.getuid?.())];
+  findings.push(...keyFindings(home, call.context.env));
   if (parseSettings(call.context.env).ok) {
     const [control, sidecar] = await Promise.all([askControl(call), askSidecar(call)]);
     findings.push(...controlFindings(control, call.context), ...sidecarFindings(sidecar, call.context));

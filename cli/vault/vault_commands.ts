@@ -60,9 +60,10 @@ const COLUMNS: readonly Column<z.infer<typeof count>>[] = [
 ];
 
 const PROTECTED: Readonly<Record<KeyProtection, string>> = {
-  none: 'vault.key is the key itself: protect it with "svc vault protect keyring" or "svc vault protect passphrase"',
+  none: 'vault.key is the key itself: protect it with "svc vault protect"',
   keyring: 'vault.key is protected by the keyring',
   passphrase: 'vault.key is protected by a passphrase',
+  kms: 'vault.key is wrapped by a key of a KMS: "svc doctor" names it',
 };
 
 async function showStatus(call: Call): Promise<number> {

@@ -1,4 +1,3 @@
-import { closeSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { MAX_PASSPHRASE_CHARACTERS, PASSPHRASE_MARK } from '../../shared/model/key_protection.ts';
 import type { Call } from '../command_line.ts';
@@ -6,6 +5,7 @@ import type { CliContext } from '../context.ts';
 import { promptHidden } from '../terminal/read_secret.ts';
 import { environmentFor } from '../up/up_programs.ts';
 import { homeOf } from '../up/home.ts';
+import { readProtectedKeyFile } from './protected_key_file.ts';
 
 const KEY_FILE = 'vault.key';
 const GIVEN = ['SVC_VAULT_KEY', 'SVC_VAULT_PASSPHRASE', 'SVC_VAULT_PASSPHRASE_FILE'];
@@ -17,7 +17,7 @@ const GIVEN = ['SVC_VAULT_KEY', 'SVC_VAULT_PASSPHRASE', 'SVC_VAULT_PASSPHRASE_FI
 export async function unlockedCall<T extends Call>(call: T): Promise<T> {
   const { context, options, print } = call;
   if (GIVEN.some((name) => context.env[name] !== undefined)) return call;
-  if (!context.interactive || !needsPassphrase(join(homeOf(context, options), KEY_FILE))) return call;
+  if (!context.interactive || !isBehindPassphrase(join(homeOf(context, options), KEY_FILE))) return call;
   const typed = await promptHidden(context.stdin, context.stderr, 'Passphrase of the vault (not shown): ');
   if (typed.length > MAX_PASSPHRASE_CHARACTERS) print.warn('this is longer than any passphrase of a vault');
   const env = { ...context.env, SVC_VAULT_PASSPHRASE: typed };
@@ -29,21 +29,6 @@ export async function environmentOfVault(call: Call): Promise<CliContext['env']>
   return environmentFor((await unlockedCall(call)).context.env, 'control');
 }
 
-/** Reads no more of the file than shows it: one without a passphrase may be the key itself. */
-function needsPassphrase(path: string): boolean {
-  let file: number;
-  try {
-    file = openSync(path, 'r');
-  } catch {
-    // The control plane says what is wrong with it.
-    return false;
-  }
-  try {
-    const first = Buffer.alloc(1);
-    if (readSync(file, first, 0, 1, 0) !== 1 || first.toString() !== PASSPHRASE_MARK.charAt(0)) return false;
-    const mark = Buffer.alloc(PASSPHRASE_MARK.length);
-    return readSync(file, mark, 0, mark.length, 0) === mark.length && mark.toString() === PASSPHRASE_MARK;
-  } finally {
-    closeSync(file);
-  }
+function isBehindPassphrase(path: string): boolean {
+  return readProtectedKeyFile(path)?.startsWith(PASSPHRASE_MARK) ?? false;
 }

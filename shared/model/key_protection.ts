@@ -1,5 +1,5 @@
-/** How the file with the master key is protected (decision 0130). */
-export const KEY_PROTECTIONS = ['none', 'passphrase', 'keyring'] as const;
+/** How the file with the master key is protected (decisions 0130 and 0153). */
+export const KEY_PROTECTIONS = ['none', 'passphrase', 'keyring', 'kms'] as const;
 export type KeyProtection = (typeof KEY_PROTECTIONS)[number];
 
 /** What a key file that needs a passphrase begins with. */

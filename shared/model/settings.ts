@@ -25,6 +25,9 @@ export interface Settings {
   /** What opens the file of the master key, if it is protected so; or the file that has it. */
   readonly vaultPassphrase?: Secret;
   readonly vaultPassphraseFile?: string;
+  /** What may use the key of a KMS that wraps the master key, and the service's URL if it is not the cloud's own. */
+  readonly kmsCredentialsFile?: string;
+  readonly kmsUrl?: string;
   /** For how many days audit events are kept; indefinitely if not set. */
   readonly auditRetentionDays?: number;
   /** Of one enterprise, at each worker; absent: no limit. */
@@ -102,6 +105,21 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none',
     meaning: 'the passphrase itself; programs of the same user can read it, so prefer the file',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_KMS_CREDENTIALS_FILE',
+    flag: null,
+    default: 'none',
+    meaning:
+      'file with the AWS keys (JSON, as `aws configure export-credentials` prints them) or the Google service account key that may use the key of `svc vault protect kms`',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_KMS_URL',
+    flag: null,
+    default: "the cloud's own",
+    meaning: 'origin of the KMS, such as that of a VPC endpoint; https, or http on loopback',
     readBy: ['control'],
   },
   {
@@ -268,10 +286,7 @@ export function parseSettings(
   };
   const home = read('SVC_HOME', parsePath);
   const controlUrl = read('SVC_CONTROL_URL', parseControlUrl);
-  const vaultKey = read('SVC_VAULT_KEY', parseVaultKey);
-  const vaultKeyPrevious = read('SVC_VAULT_KEY_PREVIOUS', parseVaultKey);
-  const vaultPassphrase = read('SVC_VAULT_PASSPHRASE', parsePassphrase);
-  const vaultPassphraseFile = read('SVC_VAULT_PASSPHRASE_FILE', parsePath);
+  const vault = readVaultSettings(read);
   const auditRetentionDays = read('SVC_AUDIT_RETENTION_DAYS', parseDays);
   const callsPerMinute = read('SVC_MAX_CALLS_PER_MINUTE', parseCallsPerMinute);
   const anchors = readAnchorSettings(read);
@@ -290,16 +305,13 @@ export function parseSettings(
     problems.push(buffersTooSmall(limits));
   }
   if (databaseReplicaUrl !== undefined && isFile(databaseUrl)) problems.push(REPLICA_OF_FILE);
-  if (vaultKeyPrevious !== undefined && env['SVC_VAULT_KEY'] === undefined) problems.push(PREVIOUS_KEY_ALONE);
+  if (vault.vaultKeyPrevious !== undefined && env['SVC_VAULT_KEY'] === undefined) problems.push(PREVIOUS_KEY_ALONE);
   problems.push(...anchorProblems(env));
   if (problems.length > 0) return err(problems);
   const given = definedOnly({
     home,
     controlUrl,
-    vaultKey,
-    vaultKeyPrevious,
-    vaultPassphrase,
-    vaultPassphraseFile,
+    ...vault,
     auditRetentionDays,
     callsPerMinute,
     anchors: anchors ?? undefined,
@@ -312,6 +324,27 @@ export function parseSettings(
     ...sandbox,
   });
   return ok({ ...given, signIn, upstreamCaFiles, privateHosts, limits });
+}
+
+type VaultSettings =
+  | 'vaultKey'
+  | 'vaultKeyPrevious'
+  | 'vaultPassphrase'
+  | 'vaultPassphraseFile'
+  | 'kmsCredentialsFile'
+  | 'kmsUrl';
+
+function readVaultSettings(read: <T>(name: string, parse: (text: string) => Result<T, string>) => T | undefined): {
+  readonly [K in VaultSettings]: Settings[K] | undefined;
+} {
+  return {
+    vaultKey: read('SVC_VAULT_KEY', parseVaultKey),
+    vaultKeyPrevious: read('SVC_VAULT_KEY_PREVIOUS', parseVaultKey),
+    vaultPassphrase: read('SVC_VAULT_PASSPHRASE', parsePassphrase),
+    vaultPassphraseFile: read('SVC_VAULT_PASSPHRASE_FILE', parsePath),
+    kmsCredentialsFile: read('SVC_KMS_CREDENTIALS_FILE', parsePath),
+    kmsUrl: read('SVC_KMS_URL', parseControlUrl),
+  };
 }
 
 type SandboxSettings = 'sandboxProxy' | 'sandboxEngine' | 'sandboxImage' | 'agentBaseImage' | 'agentSandbox';

@@ -3,9 +3,10 @@ import type { Mutation } from '../mutation.ts';
 const KEY = 'worker/entries/protected_key.ts';
 const FILES = 'worker/entries/vault_key_files.ts';
 const KEY_TEST = 'worker/entries/protected_key.test.ts';
+const KMS_TEST = 'worker/entries/kms/wrapped_key.test.ts';
 const row = 'The file of the master key';
 
-/** Checks of a master key that is sealed by the keyring or a passphrase (decision 0130). */
+/** Checks of a master key that is sealed by the keyring, a passphrase or a KMS (decisions 0130 and 0153). */
 export const MASTER_KEY_MUTATIONS: readonly Mutation[] = [
   {
     row,
@@ -62,5 +63,45 @@ export const MASTER_KEY_MUTATIONS: readonly Mutation[] = [
     text: "const ran = await run('security', ['-i'], line);",
     replacement: "const ran = await run('security', line.trim().split(' '), line);",
     tests: [KEY_TEST],
+  },
+  {
+    row,
+    holds: 'a key that a KMS has wrapped opens for its own file only (AWS)',
+    file: 'worker/entries/kms/aws_kms.ts',
+    text: 'const context = { purpose: KMS_PURPOSE, file };',
+    replacement: 'const context = { purpose: KMS_PURPOSE, file: file.slice(0, 0) };',
+    tests: [KMS_TEST],
+  },
+  {
+    row,
+    holds: 'a key that a KMS has wrapped opens for its own file only (Google)',
+    file: 'worker/entries/kms/google_kms.ts',
+    text: '`${KMS_PURPOSE}\\0${file}`',
+    replacement: '`${KMS_PURPOSE}\\0${file.slice(0, 0)}`',
+    tests: [KMS_TEST],
+  },
+  {
+    row,
+    holds: 'an answer of AWS KMS for another key is refused',
+    file: 'worker/entries/kms/aws_kms.ts',
+    text: 'if (answer.data.KeyId !== key.name)',
+    replacement: "if (answer.data.KeyId !== key.name && key.name === '')",
+    tests: [KMS_TEST],
+  },
+  {
+    row,
+    holds: 'the key of a KMS is read from the file only if it is the name of one',
+    file: KEY,
+    text: 'if (!key.ok) throw damaged(name);',
+    replacement: "if (!key.ok) return { by: 'kms', key: { cloud: 'google', name: read.key }, kms };",
+    tests: [KMS_TEST],
+  },
+  {
+    row,
+    holds: 'an alias is no key of a KMS',
+    file: 'shared/model/kms_key.ts',
+    text: ':key\\/[A-Za-z0-9-]{1,64}$/',
+    replacement: ':(?:key|alias)\\/[A-Za-z0-9-]{1,64}$/',
+    tests: [KMS_TEST],
   },
 ];

@@ -1,7 +1,5 @@
 // The control worker on Node and Deno: `node worker/entries/node.ts --local --home DIR --port N`, or `deno run` with the same flags.
-import { readFileSync } from 'node:fs';
 import { createServer, IncomingMessage, type Server } from 'node:http';
-import tls from 'node:tls';
 import { parseArgs } from 'node:util';
 import { getRequestListener } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
@@ -21,7 +19,7 @@ import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { databaseInHome, homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
-import { readUpstreamProxy, type UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
+import type { UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { openableConnections } from '../../shared/net/connection_gate.ts';
 import { guardConnections, serverDeadlines } from './guard_connections.ts';
 import { listenAt, type Listening, listenOnInherited, listenOnLoopback } from './node_listen.ts';
@@ -29,6 +27,7 @@ import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, ProgramError, refuse } from './program_error.ts';
 import { detectOtherUsers } from './node_peer_user.ts';
 import { stopOnSignal } from './node_stop.ts';
+import { readProxy, trustRoots } from './node_trust.ts';
 import { contextOfKeys, keyVersion } from './node_vault_key.ts';
 import { startTurnTimer } from './turn_timer.ts';
 import { periodicTurns } from './periodic_turns.ts';
@@ -92,7 +91,9 @@ async function main(): Promise<void> {
 
 function readOptions(): Options {
   const { values } = parseFlags();
-  const settings = readSettings();
+  const given = readSettings();
+  const upstreamCaFiles = values['upstream-ca'] ?? given.upstreamCaFiles;
+  const settings = { ...given, upstreamCaFiles };
   const home = homeDirectory(values.home, settings);
   const local = values.local ?? false;
   const listen = values.listen ?? '127.0.0.1';
@@ -101,7 +102,6 @@ function readOptions(): Options {
     throw new ProgramError('invalid_flag', message, EXIT_USAGE);
   }
   const inherited = values['listen-fds'] === undefined ? 0 : Number(values['listen-fds']);
-  const upstreamCaFiles = values['upstream-ca'] ?? settings.upstreamCaFiles;
   const pinned = readPins(values.resolve ?? [], local);
   const registryUrl = readRegistryUrl(values['registry-url']) ?? settings.registryUrl;
   const port = readPort(values.port);
@@ -112,12 +112,6 @@ function readOptions(): Options {
   const localKey = local && !isNamed ? readLocalKey() : null;
   const proxy = readProxy();
   return { local, home, localKey, port, listen, inherited, upstreamCaFiles, pinned, registryUrl, proxy, settings };
-}
-
-function readProxy(): UpstreamProxy | null {
-  const proxy = readUpstreamProxy(process.env);
-  if (proxy.ok) return proxy.value;
-  throw new ProgramError('invalid_setting', proxy.error, EXIT_USAGE);
 }
 
 /** The local key from the environment; null if it is not set. */
@@ -183,33 +177,6 @@ function readPins(texts: readonly string[], local: boolean): ReadonlyMap<string,
       throw new ProgramError('invalid_flag', message, EXIT_USAGE);
     }),
   );
-}
-
-/**
- * Reads the given roots, and returns the function that makes all outgoing calls trust them, the runtime's and the system's,
- * as the sidecar does.
- */
-function trustRoots(files: readonly string[]): () => void {
-  const roots = files.map((file) => readPem(file));
-  let isDone = !('setDefaultCACertificates' in tls);
-  if (isDone && roots.length > 0) {
-    const message = `--upstream-ca needs Node 22.19 or 24.5, and this is ${process.version}: set NODE_EXTRA_CA_CERTS to the file instead`;
-    throw new ProgramError('invalid_flag', message, EXIT_USAGE);
-  }
-  return () => {
-    if (isDone) return;
-    isDone = true;
-    const known = [...tls.getCACertificates('default'), ...tls.getCACertificates('system')];
-    tls.setDefaultCACertificates([...new Set([...known, ...roots])]);
-  };
-}
-
-function readPem(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    throw new ProgramError('invalid_flag', `--upstream-ca ${file}: cannot be read; give a PEM file`, EXIT_USAGE);
-  }
 }
 
 async function startServices(

@@ -6,6 +6,7 @@ import { newMasterKey } from '../../e2e/runtimes/in_process.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { readMasterKeys } from '../installation/local_home.ts';
 import { type Keyring, osKeyring, type RunProgram } from './os_keyring.ts';
+import { nodeKms } from './kms/node_kms.ts';
 import { newKeyringKey, openProtected, protect, type Protection } from './protected_key.ts';
 import {
   beginKeyChange,
@@ -109,7 +110,7 @@ describe.each(WAYS)('a master key behind %s', (_, next) => {
     const protection = next();
     const text = await protect('vault.key', 'the content', protection);
     if (protection.by === 'keyring') await keyring.store(protection.id, protection.key);
-    const unlock = { passphrase: () => SETTINGS.vaultPassphrase, keyring };
+    const unlock = { passphrase: () => SETTINGS.vaultPassphrase, keyring, kms: nodeKms({}) };
     expect(await openProtected('vault.key', text, unlock)).toBe('the content');
     await expect(openProtected('vault.key.change', text, unlock)).rejects.toThrow('vault.key.change');
     const at = text.indexOf('"sealed":"') + 12;

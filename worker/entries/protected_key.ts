@@ -2,7 +2,9 @@ import { createCipheriv, createDecipheriv, randomBytes, scrypt, type ScryptOptio
 import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
 import type { KeyProtection } from '../../shared/model/key_protection.ts';
+import { type KmsKey, parseKmsKey } from '../../shared/model/kms_key.ts';
 import { Secret } from '../../shared/model/secret.ts';
+import type { Kms } from './kms/kms.ts';
 import type { Keyring } from './os_keyring.ts';
 import { ProgramError } from './program_error.ts';
 
@@ -11,12 +13,14 @@ export interface Unlock {
   /** Null: nobody gave one. */
   readonly passphrase: () => Secret | null;
   readonly keyring: Keyring;
+  readonly kms: Kms;
 }
 
 /** How a file is to be protected, with the secret for it. */
 export type Protection =
   | { readonly by: 'passphrase'; readonly passphrase: Secret; readonly cost?: ScryptCost }
-  | { readonly by: 'keyring'; readonly id: string; readonly key: Secret };
+  | { readonly by: 'keyring'; readonly id: string; readonly key: Secret }
+  | { readonly by: 'kms'; readonly key: KmsKey; readonly kms: Kms };
 
 /** What one try of a passphrase costs: 128 bytes times `n` times `r` of memory, and the time to fill them `p` times. */
 interface ScryptCost {
@@ -39,6 +43,13 @@ const sealed = { version: z.literal(1), iv: base64Url, sealed: base64Url };
 const envelope = z.discriminatedUnion('protection', [
   z.strictObject({ protection: z.literal('passphrase'), ...sealed, salt: base64Url, ...cost }),
   z.strictObject({ protection: z.literal('keyring'), ...sealed, id: base64Url }),
+  /** `wrapped` is a key of this file alone, in the form that the KMS gives. */
+  z.strictObject({
+    protection: z.literal('kms'),
+    ...sealed,
+    key: z.string().max(2_048),
+    wrapped: z.string().regex(/^[A-Za-z0-9+/]{1,8192}={0,2}$/),
+  }),
 ]);
 type Envelope = z.output<typeof envelope>;
 
@@ -71,20 +82,33 @@ export async function findProtection(name: string, text: string, unlock: Unlock)
 /** The text of a file whose content only this protection opens. It opens under its own name only. */
 export async function protect(name: string, content: string, protection: Protection): Promise<string> {
   const iv = randomBytes(12).toString('base64url');
-  const common = { version: 1 as const, iv, sealed: '' };
-  const unsealed: Envelope =
-    protection.by === 'passphrase'
-      ? {
-          protection: 'passphrase',
-          ...common,
-          salt: randomBytes(16).toString('base64url'),
-          ...(protection.cost ?? COST),
-        }
-      : { protection: 'keyring', ...common, id: protection.id };
-  const cipher = createCipheriv('aes-256-gcm', await keyOf(name, unsealed, protection), Buffer.from(iv, 'base64url'));
+  const { envelope: unsealed, key } = await newEnvelope(name, { version: 1, iv, sealed: '' }, protection);
+  const cipher = createCipheriv('aes-256-gcm', key, Buffer.from(iv, 'base64url'));
   cipher.setAAD(boundTo(name));
   const bytes = Buffer.concat([cipher.update(content, 'utf8'), cipher.final(), cipher.getAuthTag()]);
   return `${JSON.stringify({ ...unsealed, sealed: bytes.toString('base64url') })}\n`;
+}
+
+type Sealed = Pick<Envelope, 'version' | 'iv' | 'sealed'>;
+
+/** `protection` comes first, because it is what a passphrase is asked by. */
+async function newEnvelope(
+  name: string,
+  common: Sealed,
+  protection: Protection,
+): Promise<{ readonly envelope: Envelope; readonly key: Buffer }> {
+  if (protection.by === 'passphrase') {
+    const salt = randomBytes(16).toString('base64url');
+    const spent = protection.cost ?? COST;
+    const key = await derive(protection.passphrase, Buffer.from(salt, 'base64url'), scryptOptions(spent));
+    return { envelope: { protection: 'passphrase', ...common, salt, ...spent }, key };
+  }
+  if (protection.by === 'keyring') {
+    return { envelope: { protection: 'keyring', ...common, id: protection.id }, key: keyringKey(name, protection.key) };
+  }
+  const key = randomBytes(KEY_BYTES);
+  const wrapped = await protection.kms.wrap({ key: protection.key, file: name }, new Secret(key.toString('base64')));
+  return { envelope: { protection: 'kms', ...common, key: protection.key.name, wrapped }, key };
 }
 
 /** A key for the keyring, and the name that it has there: in hex, because a name that begins with - would be an option to `secret-tool`. */
@@ -93,7 +117,12 @@ export function newKeyringKey(): Extract<Protection, { by: 'keyring' }> {
   return { by: 'keyring', id: randomBytes(16).toString('hex'), key };
 }
 
-async function protectionIn(name: string, read: Envelope, { passphrase, keyring }: Unlock): Promise<Protection> {
+async function protectionIn(name: string, read: Envelope, { passphrase, keyring, kms }: Unlock): Promise<Protection> {
+  if (read.protection === 'kms') {
+    const key = parseKmsKey(read.key);
+    if (!key.ok) throw damaged(name);
+    return { by: 'kms', key: key.value, kms };
+  }
   if (read.protection === 'keyring') {
     const key = await keyring.find(read.id);
     if (key !== null) return { by: 'keyring', id: read.id, key };
@@ -107,16 +136,26 @@ async function protectionIn(name: string, read: Envelope, { passphrase, keyring 
   throw new ProgramError('vault_passphrase_missing', message);
 }
 
-function keyOf(name: string, read: Envelope, protection: Protection): Promise<Buffer> {
+async function keyOf(name: string, read: Envelope, protection: Protection): Promise<Buffer> {
   if (read.protection === 'passphrase' && protection.by === 'passphrase') {
-    const { salt, n: N, r, p } = read;
-    const maxmem = 128 * N * r * p + 32 * 1024 * 1024;
-    return derive(protection.passphrase, Buffer.from(salt, 'base64url'), { N, r, p, maxmem });
+    return derive(protection.passphrase, Buffer.from(read.salt, 'base64url'), scryptOptions(read));
   }
-  if (read.protection !== 'keyring' || protection.by !== 'keyring') throw damaged(name);
-  const key = Buffer.from(protection.key.reveal(), 'base64url');
-  if (key.length === KEY_BYTES) return Promise.resolve(key);
+  if (read.protection === 'keyring' && protection.by === 'keyring') return keyringKey(name, protection.key);
+  if (read.protection !== 'kms' || protection.by !== 'kms') throw damaged(name);
+  const plain = await protection.kms.unwrap({ key: protection.key, file: name }, read.wrapped);
+  const key = Buffer.from(plain.reveal(), 'base64');
+  if (key.length === KEY_BYTES) return key;
+  throw new ProgramError('vault_kms_unavailable', `what the KMS has unwrapped for ${name} is not its key`);
+}
+
+function keyringKey(name: string, secret: Secret): Buffer {
+  const key = Buffer.from(secret.reveal(), 'base64url');
+  if (key.length === KEY_BYTES) return key;
   throw new ProgramError('vault_keyring_unavailable', `what the keyring has for ${name} is not its key`);
+}
+
+function scryptOptions({ n: N, r, p }: ScryptCost): ScryptOptions {
+  return { N, r, p, maxmem: 128 * N * r * p + 32 * 1024 * 1024 };
 }
 
 /** The same passphrase typed on two keyboards is one: NFC, and no line break of a file's end. */
@@ -138,7 +177,7 @@ function openWith(name: string, read: Envelope, key: Buffer): string {
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
     return Buffer.concat([decipher.update(bytes.subarray(0, -TAG_BYTES)), decipher.final()]).toString('utf8');
   } catch {
-    if (read.protection === 'keyring') throw damaged(name);
+    if (read.protection !== 'passphrase') throw damaged(name);
     throw new ProgramError('vault_passphrase_wrong', `the passphrase does not open ${name}, or the file is damaged`);
   }
 }

@@ -1,12 +1,14 @@
 // The program of `svc vault`: `node worker/entries/vault.ts rotate|status --home DIR`. It prints one line of JSON.
 import { parseArgs } from 'node:util';
 import { type KeyProtection, passphraseProblem } from '../../shared/model/key_protection.ts';
+import { parseKmsKey } from '../../shared/model/kms_key.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { Settings } from '../../shared/model/settings.ts';
 import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../installation/master_key_rotation.ts';
 import { type VaultStatus, vaultStatus } from '../installation/vault_status.ts';
 import { closeFile, type Database, openDatabase } from '../store/database.ts';
 import { migrate } from '../store/migrate.ts';
+import { nodeKms } from './kms/node_kms.ts';
 import { readSettings, requireDatabase } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
@@ -24,7 +26,7 @@ import {
 import { SYSTEM_CLOCK } from '../kernel/clock.ts';
 
 async function main(): Promise<void> {
-  const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });
+  const { positionals, values } = parseArgs({ allowPositionals: true, options: FLAGS });
   const action = ACTIONS.get(positionals[0] ?? '');
   if (action === undefined) throw new ProgramError('invalid_flag', 'use rotate, status or protect-…', EXIT_USAGE);
   const settings = readSettings();
@@ -34,12 +36,14 @@ async function main(): Promise<void> {
   replica?.close();
   const migrated = await migrate(client, new Date().toISOString());
   if (!migrated.ok) throw new ProgramError(migrated.error.reason, migrated.error.message);
-  const answer = await action(openDatabase(client), settings, home);
+  const answer = await action(openDatabase(client), settings, home, values['kms-key']);
   await closeFile(client);
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 
-type Action = (database: Database, settings: Settings, home: string) => Promise<object>;
+const FLAGS = { home: { type: 'string' }, 'kms-key': { type: 'string' } } as const;
+
+type Action = (database: Database, settings: Settings, home: string, kmsKey?: string) => Promise<object>;
 
 const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
   [
@@ -54,6 +58,10 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
     'protect-passphrase',
     async (database, settings, home) => protectFile(database, settings, home, await readNewPassphrase()),
   ],
+  [
+    'protect-kms',
+    async (database, settings, home, kmsKey) => protectFile(database, settings, home, kmsProtection(settings, kmsKey)),
+  ],
 ]);
 
 /** The new passphrase is on the input, because other programs can read arguments. */
@@ -64,6 +72,12 @@ async function readNewPassphrase(): Promise<Protection> {
   const problem = passphraseProblem(text);
   if (problem !== null) throw new ProgramError('invalid_passphrase', `the passphrase ${problem}`, EXIT_USAGE);
   return { by: 'passphrase', passphrase: new Secret(text) };
+}
+
+function kmsProtection(settings: Settings, name = ''): Protection {
+  const key = parseKmsKey(name);
+  if (!key.ok) throw new ProgramError('invalid_flag', `the key of the KMS ${key.error}`, EXIT_USAGE);
+  return { by: 'kms', key: key.value, kms: nodeKms(settings) };
 }
 
 async function protectFile(

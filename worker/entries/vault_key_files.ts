@@ -15,6 +15,7 @@ import {
   VAULT_KEY_FILE,
 } from '../installation/local_home.ts';
 import { homeFiles } from './node_home.ts';
+import { nodeKms } from './kms/node_kms.ts';
 import { type Keyring, osKeyring } from './os_keyring.ts';
 import { ProgramError } from './program_error.ts';
 import {
@@ -27,9 +28,13 @@ import {
   type Unlock,
 } from './protected_key.ts';
 
-export type KeySettings = Pick<Settings, 'vaultKey' | 'vaultKeyPrevious' | 'vaultPassphrase' | 'vaultPassphraseFile'>;
 /** What opens the files of a home. */
-export type UnlockSettings = Pick<Settings, 'vaultPassphrase' | 'vaultPassphraseFile'>;
+export type UnlockSettings = Pick<
+  Settings,
+  'vaultPassphrase' | 'vaultPassphraseFile' | 'kmsCredentialsFile' | 'kmsUrl'
+> &
+  Partial<Pick<Settings, 'upstreamCaFiles'>>;
+export type KeySettings = Pick<Settings, 'vaultKey' | 'vaultKeyPrevious'> & UnlockSettings;
 
 /** The master keys from the settings, otherwise from the files of `home`. */
 export async function masterKeys(settings: KeySettings, home: string): Promise<MasterKeys> {
@@ -65,12 +70,13 @@ async function sealedLike(files: HomeFiles, unlock: Unlock, name: string, text: 
   return protect(name, text, await findProtection(VAULT_KEY_FILE, now, unlock));
 }
 
-function unlockOf({ vaultPassphrase, vaultPassphraseFile: file }: UnlockSettings, keyring: Keyring): Unlock {
+function unlockOf(settings: UnlockSettings, keyring: Keyring): Unlock {
+  const { vaultPassphrase, vaultPassphraseFile: file } = settings;
   const passphrase = (): Secret | null => {
     if (vaultPassphrase !== undefined) return vaultPassphrase;
     return file === undefined ? null : readPassphrase(file);
   };
-  return { passphrase, keyring };
+  return { passphrase, keyring, kms: nodeKms(settings) };
 }
 
 function readPassphrase(file: string): Secret {
@@ -99,7 +105,8 @@ export async function protectKeyFile(
   if (next?.by === 'keyring') await keyring.store(next.id, next.key);
   const content = `${masterKey.reveal()}\n`;
   const text = next === null ? content : await protect(VAULT_KEY_FILE, content, next);
-  await checkOpens(text, content, { passphrase: () => (next?.by === 'passphrase' ? next.passphrase : null), keyring });
+  const passphrase = () => (next?.by === 'passphrase' ? next.passphrase : null);
+  await checkOpens(text, content, { ...unlockOf(settings, keyring), passphrase });
   replaceFile(home, text);
   const old = isProtected(before) ? await findProtection(VAULT_KEY_FILE, before, unlockOf(settings, keyring)) : null;
   if (old?.by === 'keyring') await keyring.remove(old.id);
@@ -109,7 +116,7 @@ export async function protectKeyFile(
 async function checkOpens(text: string, content: string, unlock: Unlock): Promise<void> {
   if (!isProtected(text)) return;
   if ((await openProtected(VAULT_KEY_FILE, text, unlock)) === content) return;
-  throw new ProgramError('vault_keyring_unavailable', 'the protected key does not open again: nothing was changed');
+  throw new ProgramError('vault_key_damaged', 'the protected key does not open again: nothing was changed');
 }
 
 /** How the key in `home` is protected; nothing is opened. */

@@ -10,6 +10,10 @@ export interface UnsignedAwsCall {
   readonly body: Uint8Array<ArrayBuffer>;
   readonly accessKeyId: string;
   readonly key: Secret;
+  /** Of temporary credentials. */
+  readonly sessionToken?: Secret;
+  /** Other headers that are signed; names are `x-amz-...`. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly region: string;
   readonly service: string;
   readonly nowMs: number;
@@ -22,7 +26,7 @@ export interface UnsignedAwsCall {
 export async function signAwsCall(call: UnsignedAwsCall): Promise<Result<Readonly<Record<string, string>>, 'bad_key'>> {
   const { inject } = await import('../../shared/inject/inject.ts');
   const { WebHash } = await import('../../shared/inject/web_hash.ts');
-  const { method, url, contentType, body, accessKeyId, region, service } = call;
+  const { method, url, contentType, body, accessKeyId, region, service, headers = {}, sessionToken } = call;
   const written = await inject({
     binding: {
       injection: { scheme: 'sigv4-resign', accessKeyId, region, service },
@@ -32,9 +36,12 @@ export async function signAwsCall(call: UnsignedAwsCall): Promise<Result<Readonl
       method,
       target: url.pathname,
       host: url.host,
-      fields: [headerField('host', url.host), headerField('content-type', contentType)],
+      fields: Object.entries({ host: url.host, 'content-type': contentType, ...headers }).map(([name, value]) =>
+        headerField(name, value),
+      ),
     },
     credential: call.key,
+    ...(sessionToken !== undefined && { sessionToken }),
     body: { kind: 'bytes', chunks: [body] },
     now: new Date(call.nowMs),
     hash: WebHash,
