@@ -215,7 +215,7 @@ export const eventsPayload = z.object({
   nonce: z.string(),
   /** The ids that are in the log now, including earlier ones: sending an event again is harmless. */
   accepted: z.array(z.string()),
-  /** Events that can never be accepted, so that resending is useless. `index` is the position in the request. */
+  /** Events that this version never accepts; the sidecar may offer them to a later one. `index` is the position in the request. */
   rejected: z.array(z.object({ index: z.number().int().min(0), id: z.string().nullable(), message: z.string() })),
   /** Where the sidecar's chain ends now; absent from an older control plane. */
   head: acknowledgedHead.optional(),

@@ -1,12 +1,16 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import { auditEvent } from '../../shared/wire/audit_events.ts';
 import type { AuditSink } from '../ports.ts';
 import { FakeAuditSink, FakeClock, FakeMetrics } from '../testing/fakes.ts';
-import { ScriptedChannel } from '../testing/scripted_channel.ts';
+import { idOf, ScriptedChannel } from '../testing/scripted_channel.ts';
+import { ok, type Result } from '../../shared/model/result.ts';
+import type { ChannelFailure } from './channel_failure.ts';
+import type { EventsOutcome } from './control_channel.ts';
 import { AuditSpool } from '../spool/audit_spool.ts';
 import { Link } from './link.ts';
 
@@ -75,6 +79,19 @@ function spool(): Subject & { readonly sink: AuditSpool; readonly channel: Scrip
     stop: () => sink.stop(),
   };
 }
+
+/** A control plane that refuses the events with that word. */
+const refuse =
+  (word: string) =>
+  (lines: readonly string[]): Result<EventsOutcome, ChannelFailure> => {
+    const rejected = lines.flatMap((line, index) => (line.includes(word) ? [{ index, message: 'not read' }] : []));
+    return ok({ accepted: lines.filter((line) => !line.includes(word)).map(idOf), rejected });
+  };
+const refusedIds = (): readonly string[] => {
+  const lines = readFileSync(join(directory, 'rejected.jsonl'), 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => idOf(z.object({ line: z.string() }).parse(JSON.parse(line)).line));
+};
+const methodOf = (method: string): Recorded => ({ ...EVENT, data: { 'svc.proxy.method': method } });
 
 describe.each([
   ['the fake', fake],
@@ -185,6 +202,46 @@ describe('the spool as an audit sink', () => {
     sink.record(EVENT);
     expect(await sink.flush(5_000)).toBe(true);
     expect(readFileSync(join(directory, 'rejected.jsonl'), 'utf8')).toContain('too old');
+    await stop();
+  });
+
+  it('offers refused events again when the control plane is back, and keeps what it still refuses', async () => {
+    const first = spool();
+    first.channel.takeEvents = refuse('NEW');
+    const id = first.sink.record(methodOf('NEW'));
+    const other = first.sink.record(methodOf('NEWER'));
+    const plain = first.sink.record(methodOf('GET'));
+    expect(await first.sink.flush(5_000)).toBe(true);
+    expect([refusedIds(), [...first.channel.log.keys()]]).toEqual([[id, other], [plain]]);
+    // The control plane is updated: it does not answer for a while, and then reads one of the two.
+    first.goDown();
+    first.sink.record(methodOf('GET'));
+    expect(await first.sink.flush(20)).toBe(false);
+    first.channel.takeEvents = refuse('NEWER');
+    first.channel.down = null;
+    await expect.poll(refusedIds).toEqual([other]);
+    expect(first.channel.log.get(id)).toBe(1);
+    await first.stop();
+    // So is a sidecar that starts again.
+    const second = spool();
+    second.sink.record(methodOf('GET'));
+    await expect.poll(refusedIds).toEqual([]);
+    expect(second.channel.log.get(other)).toBe(1);
+    await second.stop();
+  });
+
+  it('offers no event of an earlier enrolment, and no damaged line', async () => {
+    const foreign = JSON.stringify({ id: 'evt_x', sidecar_id: 'sdc_another' });
+    const lines = [{ reason: 'x', line: foreign }, { reason: 'not JSON', line: '{' }, { other: 1 }];
+    const text = [...lines.map((line) => JSON.stringify(line)), 'garbage', ''].join('\n');
+    writeFileSync(join(directory, 'rejected.jsonl'), text);
+    const { sink, channel, stop } = spool();
+    const id = sink.record(EVENT);
+    expect(await sink.flush(5_000)).toBe(true);
+    sink.record(EVENT);
+    expect(await sink.flush(5_000)).toBe(true);
+    expect(channel.sent.flat().map(idOf)).toEqual([id, expect.stringMatching(/^evt_/)]);
+    expect(readFileSync(join(directory, 'rejected.jsonl'), 'utf8')).toBe(text);
     await stop();
   });
 });

@@ -1,5 +1,3 @@
-import { appendFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import type { AcknowledgedHead } from '../../shared/wire/audit_heads.ts';
 import type { Clock } from '../../shared/model/clock.ts';
@@ -9,6 +7,7 @@ import type { ControlChannel } from '../control/control_channel.ts';
 import { EventIds } from './event_ids.ts';
 import { EventSender } from './event_sender.ts';
 import type { Link } from '../control/link.ts';
+import { RefusedEvents } from './refused_events.ts';
 import { Spool } from './spool.ts';
 import { NODE_SPOOL_FILES } from './spool_files.ts';
 
@@ -35,6 +34,7 @@ const MAX_TEXT_CHARACTERS = 1_000;
 export class AuditSpool implements AuditSink {
   readonly #options: AuditSpoolOptions;
   readonly #spool: Spool;
+  readonly #refused: RefusedEvents;
   readonly #sender: EventSender;
   readonly #ids = new EventIds();
   /** The events recorded in this event-loop turn, as lines. */
@@ -46,6 +46,7 @@ export class AuditSpool implements AuditSink {
 
   constructor(options: AuditSpoolOptions) {
     this.#options = options;
+    this.#refused = new RefusedEvents(options.directory, options.sidecarId);
     this.#spool = new Spool({
       directory: options.directory,
       maxSpoolBytes: options.maxSpoolBytes,
@@ -55,6 +56,7 @@ export class AuditSpool implements AuditSink {
       spool: this.#spool,
       channel: options.channel,
       link: options.link,
+      refused: this.#refused,
       quarantine: (line, reason) => this.#quarantine(line, reason),
       ...(options.onAcknowledged && { onAcknowledged: options.onAcknowledged }),
       ...(options.maxBackoffMs === undefined ? {} : { maxBackoffMs: options.maxBackoffMs }),
@@ -137,11 +139,12 @@ export class AuditSpool implements AuditSink {
   }
 
   #quarantine(line: string, reason: string): void {
-    const { directory, metrics, warn } = this.#options;
+    const { metrics, warn } = this.#options;
     metrics.increment('svc_audit_events_rejected_total');
-    warn(`The control plane refused an audit event permanently (${reason}); it is kept in ${directory}/rejected.jsonl`);
+    const next = 'if the control plane is older than this sidecar, update it: the event is then sent again';
+    warn(`The control plane refused an audit event (${reason}); it is kept in ${this.#refused.path}; ${next}`);
     try {
-      appendFileSync(join(directory, 'rejected.jsonl'), `${JSON.stringify({ reason, line })}\n`, { mode: 0o600 });
+      this.#refused.add(line, reason);
     } catch (error) {
       warn(`A refused audit event could not be kept: ${String(error)}`);
     }

@@ -2,14 +2,17 @@ import type { AcknowledgedHead } from '../../shared/wire/audit_heads.ts';
 import type { EventsOutcome, ControlChannel } from '../control/control_channel.ts';
 import type { Link } from '../control/link.ts';
 import { Pacer } from './pacer.ts';
+import type { RefusedEvent, RefusedEvents } from './refused_events.ts';
 import type { Spool, SpoolBatch } from './spool.ts';
 
 interface EventSenderOptions {
   readonly spool: Spool;
   readonly channel: Pick<ControlChannel, 'sendEvents'>;
   readonly link: Link;
-  /** Keeps an event that the control plane will never accept, so that a person can look at it. */
+  /** Keeps an event that the control plane refuses. */
   readonly quarantine: (line: string, reason: string) => void;
+  /** What was refused before; without it, nothing is offered again. */
+  readonly refused?: Pick<RefusedEvents, 'list' | 'remove'>;
   /** Receives the end of these events' chain from each signed reply. */
   readonly onAcknowledged?: (head: AcknowledgedHead) => void;
   readonly maxBackoffMs?: number;
@@ -43,6 +46,8 @@ export class EventSender {
   #inCall = 0;
   /** The oldest events have waited long enough for others. */
   #due = true;
+  /** The control plane may be another version since the last offer of refused events. */
+  #mayOffer = false;
   #stopped = false;
   #loop: Promise<void> | null = null;
 
@@ -53,7 +58,10 @@ export class EventSender {
       maxMs: options.maxBackoffMs ?? 5_000,
       random: options.random ?? Math.random,
     });
-    options.link.onUp(() => this.#sendNow());
+    options.link.onUp(() => {
+      this.#mayOffer = true;
+      this.#sendNow();
+    });
   }
 
   start(): void {
@@ -117,6 +125,7 @@ export class EventSender {
   async #run(): Promise<void> {
     while (!this.#stopped) {
       this.#options.spool.writeHeld();
+      if (this.#mayOffer) await this.#offerRefused();
       const batch = this.#isTime() ? this.#nextBatch() : null;
       if (batch === null) await this.#pacer.wait();
       else if (await this.#deliver(batch)) this.#pacer.noteSuccess();
@@ -172,6 +181,24 @@ export class EventSender {
     return true;
   }
 
+  /**
+   * Offers refused events again, in calls of their own: those of a kind that only a newer control plane knows are accepted once it
+   * was updated. What is refused again stays where it is.
+   */
+  async #offerRefused(): Promise<void> {
+    this.#mayOffer = false;
+    const { refused, channel } = this.#options;
+    const accepted = new Set<string>();
+    for (const batch of batchesOf(listOf(refused))) {
+      // The next return of the control plane tries again.
+      const sent = this.#stopped ? null : await channel.sendEvents(batch.map(({ line }) => line));
+      if (sent === null || !sent.ok) break;
+      if (sent.value.head !== undefined) this.#options.onAcknowledged?.(sent.value.head);
+      for (const id of sent.value.accepted) accepted.add(id);
+    }
+    if (accepted.size > 0) refused?.remove(accepted);
+  }
+
   #keepUnsettled(lines: readonly string[], outcome: EventsOutcome): readonly string[] {
     const accepted = new Set(outcome.accepted);
     const rejected = new Map(outcome.rejected.map(({ index, message }) => [index, message]));
@@ -193,6 +220,28 @@ export class EventSender {
       return false;
     }
   }
+}
+
+/** Nothing if the file cannot be read: it stays for a person. */
+function listOf(refused: EventSenderOptions['refused']): readonly RefusedEvent[] {
+  try {
+    return refused?.list() ?? [];
+  } catch {
+    return [];
+  }
+}
+
+function batchesOf(events: readonly RefusedEvent[]): readonly (readonly RefusedEvent[])[] {
+  const batches: RefusedEvent[][] = [];
+  let bytes = MAX_BYTES;
+  for (const event of events) {
+    const size = Buffer.byteLength(event.line);
+    const last = batches.at(-1);
+    if (last !== undefined && last.length < MAX_EVENTS && bytes + size <= MAX_BYTES) last.push(event);
+    else batches.push([event]);
+    bytes = batches.at(-1)?.length === 1 ? size : bytes + size;
+  }
+  return batches;
 }
 
 function idOf(line: string): string {

@@ -15,7 +15,7 @@ const current = channelSchemas();
 const NEW_TO_AN_OLDER_CONTROL_PLANE: Readonly<Record<string, readonly RegExp[]>> = {
   // It refuses the call, which is for one session alone: that session does not start (decision 0119).
   credentialsRequest: [/^\.credentials\[\]\.narrowing: is a field that is not read$/],
-  // It refuses such an event by itself, and takes the others of the call; the sidecar keeps it in rejected.jsonl.
+  // It refuses such an event by itself, and takes the others of the call; the sidecar keeps it, and sends it again after the update (decision 0164).
   auditEvent: [/^\.type: the value "[a-z_.]+" is not read$/, /^\.data\.svc\.[a-z_.]+: is a field that is not read$/],
 };
 const NEW_TO_AN_OLDER_SIDECAR: Readonly<Record<string, readonly RegExp[]>> = {
