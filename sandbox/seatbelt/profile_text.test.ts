@@ -128,7 +128,9 @@ describe('the profile of a sandbox on macOS', () => {
     (name) => {
       for (const project of HOSTILE.map((each) => `${HOME}/${each}`)) {
         const decide = decideIn(project, {
-          visible: visibleIn(project, { parts: { writable: [], readOnly: [], placeholders: [], warnings: [] } }),
+          visible: visibleIn(project, {
+            parts: { writable: [`${project}/.git`], readOnly: [], placeholders: [], warnings: [] },
+          }),
         });
         for (const spelling of [name, name.toUpperCase()]) {
           for (const path of [`${project}/${spelling}`, `${project}/${spelling}/x`]) {
@@ -139,6 +141,17 @@ describe('the profile of a sandbox on macOS', () => {
       }
     },
   );
+
+  it('lets git make a repository in a folder without one, and in the temporary folder', () => {
+    const none = { writable: [], readOnly: [], placeholders: [], warnings: [] };
+    const decide = decideIn(`${HOME}/shop`, { visible: visibleIn(`${HOME}/shop`, { parts: none }) });
+    for (const name of ['hooks', 'hooks/pre-commit.sample', 'config', 'HEAD']) {
+      expect([name, decide('file-write-create', `${HOME}/shop/.git/${name}`)]).toEqual([name, 'allow']);
+      const beside = decideIn(`${HOME}/shop`)('file-write-create', `${TEMPORARY}/.git/${name}`);
+      expect([name, beside]).toEqual([name, 'allow']);
+    }
+    expect(decide('file-write-create', `${HOME}/shop/.vscode/tasks.json`)).toBe('deny');
+  });
 
   it('keeps what holds protected files from being moved away', () => {
     const decide = decideIn(`${HOME}/shop`);

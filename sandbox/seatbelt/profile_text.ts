@@ -40,7 +40,7 @@ export function profileText(facts: ProfileFacts): Result<string, LaunchProblem> 
     allow('file-write*', writable.map(subpath)),
     // What holds the rules of its content must not be moved away.
     deny('file-write-unlink', [...writable, ...parts.writable].map(literal)),
-    deny('file-write*', [...parts.readOnly.map(subpath), ...writable.flatMap(protectedIn)]),
+    deny('file-write*', [...parts.readOnly.map(subpath), ...writable.flatMap((folder) => protectedIn(folder, parts))]),
     deny('file-read* file-write* file-map-executable', hidden.map(subpath)),
     `(allow network-outbound (remote ip "localhost:${port}"))`,
   ];
@@ -114,10 +114,12 @@ const GIT_FILES = ['.git/hooks', '.git/config', '.git/config.worktree'];
 
 /**
  * What runs as code outside when a person uses the folder, whether it is there or not. The file system of a Mac takes `.VSCODE` for
- * `.vscode`, so letters are matched in both cases.
+ * `.vscode`, so letters are matched in both cases. A folder without a repository may get one, as on Linux: `git init` writes its
+ * settings.
  */
-function protectedIn(folder: string): readonly string[] {
-  return [...PROTECTED_IN_PROJECT, ...GIT_FILES].map((name) => {
+function protectedIn(folder: string, { writable, readOnly }: VisibleFiles['parts']): readonly string[] {
+  const hasRepository = [...writable, ...readOnly].some((path) => isAtOrBelow(path, `${folder}/.git`));
+  return [...PROTECTED_IN_PROJECT, ...(hasRepository ? GIT_FILES : [])].map((name) => {
     const caseless = name.replaceAll(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`).replaceAll('.', '[.]');
     return `(regex #"^${looseExpression(folder)}/${caseless}(/.*)?$")`;
   });
