@@ -77,7 +77,13 @@ export class Gateway {
     const now = (): number => ports.clock.now();
     const { fleet } = this;
     const registry = this.#registry;
-    const catalog = new ServerCatalog({ fleet, limits, now, kept: options.keptLists });
+    const catalog = new ServerCatalog({
+      fleet,
+      limits,
+      now,
+      kept: options.keptLists,
+      onLate: (kind, serverId) => this.audience.listChanged(kind === 'templates' ? 'resources' : kind, serverId),
+    });
     this.#catalog = catalog;
     const forwarder = new Forwarder({ limits, registry, held: this.#held });
     this.resources = new ResourceRouter({ catalog, forwarder, limits });

@@ -113,15 +113,15 @@ export class Forwarder {
     return this.#step(again, this.#begin(again, held)).catch((error: unknown) => failLeg(again, error));
   }
 
-  /** The connection of a server, started if necessary. Waits no longer than a list does. */
+  /** The connection of a server, started if necessary. What a client knows from the last run may be asked for while it starts. */
   async connection(supervised: SupervisedServer, signal: AbortSignal): Promise<Downstream> {
-    const { listWaitMs } = this.#options.limits;
+    const { startMs } = this.#options.limits;
     const late = Promise.withResolvers<'late' | 'gone'>();
     const gone = (): void => late.resolve('gone');
-    const timer = setTimeout(() => late.resolve('late'), listWaitMs);
+    const timer = setTimeout(() => late.resolve('late'), startMs);
     signal.addEventListener('abort', gone, { once: true });
     try {
-      const connected = await Promise.race([supervised.connect(), late.promise]);
+      const connected = await Promise.race([supervised.connectPatiently(), late.promise]);
       if (connected === 'gone') throw new CallEnded('cancelled');
       if (connected === 'late')
         throw new ServerUnavailable(supervised.server.name, 'it is still starting; try again later');

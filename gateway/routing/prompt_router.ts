@@ -21,6 +21,7 @@ import type { ToolReviews } from './tool_reviews.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { unavailableError } from '../servers/server_unavailable.ts';
 import { dropStale } from '../servers/stale_connection.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -119,17 +120,34 @@ export class PromptRouter {
     const { fleet, catalog, limits, reviews } = this.#options;
     await waitUnlessAborted(fleet.listed, AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]));
     const supervised = fleet.findByToolName(name, caller);
-    const listing = supervised === null ? null : await catalog.listOne('prompts', supervised, signal);
-    const prompt = listing?.items.find((item) => formatToolName(listing.name, item.name, sha256Hex) === name);
-    if (supervised !== null && listing !== null && prompt !== undefined) {
-      if (await reviews.mayCall(supervised, prompt, listing.items)) return { supervised, prompt: prompt.name };
-      const command = `svc mcp tools ${supervised.server.name}`;
-      const message = `this prompt is new or has changed, and waits until a person has looked at it: ${command}`;
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+    if (supervised === null) throw unknownPromptError(name);
+    // A prompt of the last run may be asked for while its server still starts.
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.startMs)]);
+    await waitUnlessAborted(supervised.connectPatiently(), deadline);
+    let found = await this.#findListed(supervised, name, signal);
+    if (found === null) {
+      if (supervised.current === null) throw unavailableError(fleet.nameOf(supervised.server.id), supervised);
+      catalog.forget('prompts', supervised.server.id);
+      found = await this.#findListed(supervised, name, signal);
     }
-    const shown = JSON.stringify(name.slice(0, 128));
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${shown}`);
+    if (found === null) throw unknownPromptError(name);
+    const { prompt, listed } = found;
+    if (await reviews.mayCall(supervised, prompt, listed)) return { supervised, prompt: prompt.name };
+    const command = `svc mcp tools ${supervised.server.name}`;
+    const message = `this prompt is new or has changed, and waits until a person has looked at it: ${command}`;
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
   }
+
+  async #findListed(supervised: SupervisedServer, name: string, signal: AbortSignal) {
+    const listing = await this.#options.catalog.listOne('prompts', supervised, signal);
+    const prompt = listing?.items.find((item) => formatToolName(listing.name, item.name, sha256Hex) === name);
+    return listing === null || prompt === undefined ? null : { prompt, listed: listing.items };
+  }
+}
+
+function unknownPromptError(name: string): ProtocolError {
+  const shown = JSON.stringify(name.slice(0, 128));
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${shown}`);
 }
 
 const ANSWER = z.custom<GetPromptResult | InputRequiredResult>();

@@ -5,7 +5,7 @@ import { HOST_CALLER } from '../../machine/mcp_caller.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { ok } from '../../shared/model/result.ts';
 import type { Downstream } from '../fronts/downstream.ts';
-import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
+import { DEFAULT_GATEWAY_LIMITS, type GatewayLimits } from '../gateway_limits.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import { SecretMask } from '../servers/secret_mask.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
@@ -16,7 +16,7 @@ const NEW: Tool = { name: 'new', inputSchema: { type: 'object' } };
 const AT_ONCE = { ...DEFAULT_GATEWAY_LIMITS, keptListMs: 0 };
 
 /** A catalog with one server, whose start and whose list a test finishes. */
-function world(kept: readonly Tool[] | null) {
+function world(kept: readonly Tool[] | null, limits: GatewayLimits = AT_ONCE) {
   const started = Promise.withResolvers<void>();
   const listed = Promise.withResolvers<{ tools: Tool[] }>();
   const asked = Promise.withResolvers<void>();
@@ -51,12 +51,14 @@ function world(kept: readonly Tool[] | null) {
   const lists = z
     .custom<ConstructorParameters<typeof ServerCatalog>[0]['kept']>()
     .parse({ read: () => kept, write: () => Promise.resolve() });
-  const catalog = new ServerCatalog({ fleet, limits: AT_ONCE, now: () => 0, kept: lists });
+  const late = Promise.withResolvers<readonly [kind: string, serverId: string]>();
+  const onLate = (...told: readonly [kind: string, serverId: string]): void => late.resolve(told);
+  const catalog = new ServerCatalog({ fleet, limits, now: () => 0, kept: lists, onLate });
   const names = async (): Promise<readonly string[]> => {
     const listings = await catalog.listAll('tools', HOST_CALLER, new AbortController().signal);
     return listings.flatMap(({ items }) => items.map(({ name }) => name));
   };
-  return { names, started, listed, asked };
+  return { names, started, listed, asked, late: late.promise };
 }
 
 test('a server that is still starting has the list of its last run', async () => {
@@ -82,4 +84,15 @@ test('a server without a list of its last run is waited for', async () => {
   started.resolve();
   listed.resolve({ tools: [NEW] });
   expect(await found).toEqual(['new']);
+});
+
+test('clients are notified of the list of a running server that they were answered without', async () => {
+  const { names, started, listed, asked, late } = world(null, { ...AT_ONCE, listWaitMs: 500 });
+  started.resolve();
+  const found = names();
+  await asked.promise;
+  expect(await found).toEqual([]);
+  listed.resolve({ tools: [NEW] });
+  expect(await late).toEqual(['tools', localServer().id]);
+  expect(await names()).toEqual(['new']);
 });

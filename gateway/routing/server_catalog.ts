@@ -21,6 +21,8 @@ interface ServerCatalogOptions {
   readonly limits: GatewayLimits;
   readonly now: () => number;
   readonly kept: Pick<KeptLists, 'read' | 'write'>;
+  /** A running server has sent a list that a client was answered without. */
+  readonly onLate: (kind: Listable, serverId: string) => void;
 }
 
 /**
@@ -50,7 +52,7 @@ export class ServerCatalog {
 
   /**
    * A client must not wait long for a slow start: it gets the list of the last run, and is notified of the new one. A server
-   * that runs, and has not listed yet, is waited for: nothing would notify the client of its list.
+   * that runs, and has not listed yet, is waited for up to the limit.
    */
   async #listSoon<K extends Listable>(
     kind: K,
@@ -60,12 +62,34 @@ export class ServerCatalog {
     const items =
       supervised.current === null ? this.#options.kept.read(kind, supervised.server, supervised.credentials) : null;
     const listing = this.#listOf(kind, supervised);
-    if (items === null) return waitUnlessAborted(listing, deadline);
+    if (items === null) return this.#waitOrNotify(kind, supervised, listing, deadline);
     const patience = AbortSignal.any([deadline, AbortSignal.timeout(this.#options.limits.keptListMs)]);
     const listed = await waitUnlessAborted(listing, patience);
     if (listed !== null) return listed;
-    if (!supervised.isStarting) return waitUnlessAborted(listing, deadline);
+    if (!supervised.isStarting) return this.#waitOrNotify(kind, supervised, listing, deadline);
     return { supervised, name: this.#options.fleet.prefixOf(supervised.server.id), items };
+  }
+
+  /**
+   * Waits for what a server lists. If a running one is left out because it is slow, clients are notified when its list comes: after
+   * its start, nothing else would tell them. The list of one that still starts comes with the notification of its start.
+   */
+  async #waitOrNotify<T>(
+    kind: Listable,
+    supervised: SupervisedServer,
+    list: Promise<T | null>,
+    signal: AbortSignal,
+  ): Promise<T | null> {
+    let isLeftOut = false;
+    const tell = (listed: T | null): void => {
+      if (isLeftOut && listed !== null) this.#options.onLate(kind, supervised.server.id);
+    };
+    list.then(tell, () => undefined);
+    try {
+      return await waitUnlessAborted(list, signal);
+    } finally {
+      isLeftOut = supervised.current !== null;
+    }
   }
 
   /** The list of one server; null if it cannot be asked now. */
@@ -102,7 +126,7 @@ export class ServerCatalog {
     const list = lists.list(kind);
     try {
       const items = lists.isSlow(kind)
-        ? await waitUnlessAborted(list, AbortSignal.timeout(SLOW_PATIENCE_MS))
+        ? await this.#waitOrNotify(kind, supervised, list, AbortSignal.timeout(SLOW_PATIENCE_MS))
         : await list;
       if (items === null) return null;
       void this.#options.kept.write(kind, supervised.server, supervised.credentials, items);

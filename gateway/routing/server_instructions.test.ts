@@ -36,9 +36,10 @@ function world({ accepted = [] as readonly string[], kinds = ['tool', 'prompt', 
       },
     },
   });
+  const server = localServer({ name: 'demo' });
   const serverThat = (says: string | undefined, isRunning = true): SupervisedServer =>
     z.custom<SupervisedServer>().parse({
-      server: localServer({ name: 'demo' }),
+      server,
       credentials: '',
       reviewed: accepted.map(hashOf),
       reviewedKinds: kinds,
@@ -80,8 +81,10 @@ test('reports a server without instructions, so that later ones are a change', a
 
 test('passes on those of the last run of a server that does not run, if they are accepted', async () => {
   const { made, serverThat, textOf } = world({ accepted: ['Read first.'] });
+  const stopped = serverThat(undefined, false);
+  expect(textOf(stopped)).toBe('');
   await made.note(serverThat('Read first.'));
-  expect(textOf(serverThat(undefined, false))).toContain('> Read first.');
+  expect(textOf(stopped)).toContain('> Read first.');
 });
 
 test('passes nothing on that the control plane does not keep', async () => {

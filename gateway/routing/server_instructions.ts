@@ -28,7 +28,7 @@ interface ServerInstructionsOptions {
  */
 export class ServerInstructions {
   readonly #options: ServerInstructionsOptions;
-  /** What was read from the disk, for the configuration that it was read for. */
+  /** What the last run said, by the configuration that it ran with: read from the disk, or noted since. */
   readonly #read = new WeakMap<SupervisedServer['server'], { readonly item: Prompt | null }>();
   readonly #current = new WeakMap<Downstream, Prompt>();
 
@@ -44,6 +44,8 @@ export class ServerInstructions {
     // A server without any is reported too: what it names later is then a change.
     const item = itemOf(text.length > MAX_OF_SERVER ? '' : current.mask.maskText(text));
     this.#current.set(current, item);
+    // Once it has ended, these are those of its last run.
+    this.#read.set(server, { item });
     await this.#options.kept.writeInstructions(server, credentials, item);
     if (isKept(supervised)) await this.#options.reviews.offer(supervised, [item]);
   }

@@ -74,7 +74,8 @@ const SLOW_MS = 300_000;
 
 interface Kept {
   readonly list: Promise<unknown>;
-  readonly until: number;
+  /** Unlimited while the server has not answered: nobody asks it twice at a time. */
+  until: number;
 }
 
 /** The lists of one connected server; cached until the server reports a change. */
@@ -98,15 +99,27 @@ export class ServerLists {
     if (kept !== undefined && kept.until > this.#now())
       return z.custom<Promise<readonly Listed[K][]>>().parse(kept.list);
     const list = this.#fetch(kind);
-    const notifiesChanges =
-      this.#downstream.client.getServerCapabilities()?.[FACTS[kind].capability]?.listChanged === true;
-    const mine = { list, until: this.#now() + (notifiesChanges ? this.#notifiedLifetimeMs() : UNNOTIFIED_LIFETIME_MS) };
+    const mine: Kept = { list, until: Number.POSITIVE_INFINITY };
     this.#kept.set(kind, mine);
-    list.catch(() => {
-      this.#slowUntil.set(kind, this.#now() + SLOW_MS);
-      if (this.#kept.get(kind) === mine) this.#kept.delete(kind);
-    });
+    void this.#settle(kind, mine);
     return list;
+  }
+
+  async #settle(kind: Listable, kept: Kept): Promise<void> {
+    try {
+      await kept.list;
+      this.#slowUntil.delete(kind);
+      kept.until = this.#now() + this.#lifetimeMs(kind);
+    } catch {
+      this.#slowUntil.set(kind, this.#now() + SLOW_MS);
+      if (this.#kept.get(kind) === kept) this.#kept.delete(kind);
+    }
+  }
+
+  #lifetimeMs(kind: Listable): number {
+    const capabilities = this.#downstream.client.getServerCapabilities();
+    const notifiesChanges = capabilities?.[FACTS[kind].capability]?.listChanged === true;
+    return notifiesChanges ? this.#notifiedLifetimeMs() : UNNOTIFIED_LIFETIME_MS;
   }
 
   /** Over HTTP, the stream with changes may have ended unnoticed. */

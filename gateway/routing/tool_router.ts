@@ -23,7 +23,7 @@ import { isLargerThan } from './json_size.ts';
 import type { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './page.ts';
 import type { ServerCatalog } from './server_catalog.ts';
-import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
+import { DownstreamError, ServerUnavailable, unavailableError } from '../servers/server_unavailable.ts';
 import { type ToolReviews, withResultMarks } from './tool_reviews.ts';
 import type { ToolSource } from '../tool_source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
@@ -217,10 +217,7 @@ export class ToolRouter {
     await waitUnlessAborted(supervised.connectPatiently(), deadline);
     const found = await this.#findListed(supervised, serverName, name, signal);
     if (found !== null) return { supervised, ...found };
-    if (supervised.current === null) {
-      const why = supervised.facts.problem?.message ?? 'it is still starting; try again later';
-      throw new ServerUnavailable(fleet.nameOf(supervised.server.id), why);
-    }
+    if (supervised.current === null) throw unavailableError(fleet.nameOf(supervised.server.id), supervised);
     catalog.forget('tools', supervised.server.id);
     const again = await this.#findListed(supervised, serverName, name, signal);
     if (again === null) throw unknownToolError(name);
