@@ -343,6 +343,10 @@ const NOBODY_CHECKED = ['unchecked unchecked_code'];
 
 describe('commands with unchecked code', () => {
   test.each([
+    // a runtime of containers, even if it may be a program of its package
+    'npx -p docker-tools@1.0.0 docker run -i acme/mcp:1.0',
+    'npx -y -p @acme/podman-mcp@1.0.0 podman run -i acme/mcp:1.0',
+    'uvx --from docker-mcp==1.0.0 docker run -i acme/mcp:1.0',
     // programs that are not known launchers
     'my-server',
     '/opt/my-server --stdio',

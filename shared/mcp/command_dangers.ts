@@ -3,7 +3,7 @@ import { readDockerRun } from './dangers/docker_options.ts';
 import { environmentDangers } from './dangers/environment_dangers.ts';
 import { interpreterDangers, isInterpreter } from './dangers/interpreters.ts';
 import { isPackageRunner, packageRunnerDangers } from './dangers/package_runners.ts';
-import { baseName, fileName, isLauncher, isShell } from './dangers/program_names.ts';
+import { baseName, fileName, isContainerRuntime, isLauncher, isShell } from './dangers/program_names.ts';
 import { imageDangers } from './dangers/unchecked_packages.ts';
 import { isPinnedOci, readOciReference } from './oci_reference.ts';
 import { hasReference } from './references.ts';
@@ -13,7 +13,6 @@ import { listHiddenCharacters } from '../model/shown_text.ts';
 const MAX_COMMAND_WORDS = 256;
 const MAX_COMMAND_WORD = 4_096;
 
-const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'podman-remote', 'nerdctl', 'finch']);
 /** The allowed nesting of runners; deeper nesting is refused. */
 const MAX_NESTING = 4;
 
@@ -63,7 +62,7 @@ function programDangers(command: readonly string[], depth: number): readonly Dan
 }
 
 function launcherDangers(name: string, args: readonly string[], depth: number): readonly Danger[] {
-  if (CONTAINER_RUNTIMES.has(name)) return containerDangers(name, args);
+  if (isContainerRuntime(name)) return containerDangers(name, args);
   if (isInterpreter(name) && !isBunx(name, args)) return interpreterDangers(name, args);
   if (isBunx(name, args) || isPackageRunner(name)) return runnerDangers(name, args, depth);
   return [markUnchecked(`starts ${quoteWord(name)}, a program that is no launcher known here`)];

@@ -43,3 +43,10 @@ export function isShell(name: string): boolean {
 export function isLauncher(name: string): boolean {
   return LAUNCHERS.has(name) || name.startsWith('ld-linux') || name.startsWith('ld-musl');
 }
+
+const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'podman-remote', 'nerdctl', 'finch']);
+
+/** Runs an image, whatever package has a program of this name. */
+export function isContainerRuntime(name: string): boolean {
+  return CONTAINER_RUNTIMES.has(name);
+}

@@ -2,6 +2,7 @@ import type { PackageSpec } from '../package_specs.ts';
 import { hasReference } from '../references.ts';
 import { markUnchecked, quoteWord, refuse, warn, type Danger } from './danger.ts';
 import { isInterpreter } from './interpreters.ts';
+import { isContainerRuntime } from './program_names.ts';
 import { isOfPackage, packageNameDangers } from './unchecked_packages.ts';
 
 /** The options that a runner may be given. All others are refused. */
@@ -60,8 +61,9 @@ export function packageDangers(
 }
 
 /**
- * The target beside the packages: if its name matches one of them, it is that package's program. Otherwise it is any program of
- * the packages or of the machine: a runner looks for the packages' programs first, so a launcher's name says nothing.
+ * The target beside the packages: if its name matches one of them, it is that package's program, unless it may be a program of the
+ * machine that runs what its arguments say (`npx -p docker-tools docker run IMAGE`). Otherwise it is any program of the packages or of
+ * the machine: a runner looks for the packages' programs first, so a launcher's name says nothing.
  */
 function findStartedDangers(
   packages: readonly string[],
@@ -70,7 +72,7 @@ function findStartedDangers(
 ): readonly Danger[] {
   const dangers = dangersOf(command);
   const [name = ''] = command;
-  const more = packageNameDangers('its runner', name, isInterpreter);
+  const more = packageNameDangers('its runner', name, (one) => isInterpreter(one) || isContainerRuntime(one));
   if (more.length > 0) return [...dangers, ...more];
   const isTheirs = /^[\w.@+-]+$/.test(name) && isOfPackage(name, packages);
   if (isTheirs) return dangers.filter(({ severity }) => severity !== 'unchecked');
