@@ -67,7 +67,9 @@ export interface SessionNameRow {
   readonly id: string;
   readonly name: string;
   readonly folder: string | null;
+  /** Whose machine said so, and which. */
   readonly userId: string;
+  readonly sidecarId: string | null;
 }
 
 /** Only sessions that asked for one of the newest approvals have a name here. */
@@ -77,16 +79,22 @@ export async function listSessionNames(
   ids: readonly string[],
 ): Promise<SessionNameRow[]> {
   if (ids.length === 0) return [];
-  const { sessionId, sessionName, folder, userId } = approvals;
+  const { sessionId, sessionName, folder, userId, sidecarId } = approvals;
   const newest = database.read
-    .select({ sessionId, sessionName, folder, userId })
+    .select({ sessionId, sessionName, folder, userId, sidecarId })
     .from(approvals)
     .where(eq(approvals.enterpriseId, enterpriseId))
     .orderBy(desc(approvals.id))
     .limit(LATEST_LOOKED_AT)
     .as('newest');
   const rows = await database.read
-    .selectDistinct({ id: newest.sessionId, name: newest.sessionName, folder: newest.folder, userId: newest.userId })
+    .selectDistinct({
+      id: newest.sessionId,
+      name: newest.sessionName,
+      folder: newest.folder,
+      userId: newest.userId,
+      sidecarId: newest.sidecarId,
+    })
     .from(newest)
     .where(and(inArray(newest.sessionId, [...ids]), isNotNull(newest.sessionName)));
   return rows.flatMap(({ id, name, ...row }) => (id === null || name === null ? [] : [{ ...row, id, name }]));

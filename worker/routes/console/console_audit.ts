@@ -56,7 +56,7 @@ export const getAudit = forReader(async (c, caller) => {
   const form = { values, problems: [], refusal: null };
   const nowMs = context.clock.now();
   const readsAll = readsEachEvent(parsed.data);
-  const nameOf = await describeNames(context, caller, events.value.items.flatMap(idsIn));
+  const nameOf = await describeNames(context, caller, events.value.items.flatMap(idsIn), events.value.items);
   const views = await listViews(context, caller);
   const found = { events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll };
   const view = { form, ...found, views, done: c.req.query('done'), nowMs, nameOf };
@@ -128,7 +128,7 @@ export const getAuditEventPage = forReader(async (c, caller) => {
   if (!event.ok) return problem(c, caller, event.error);
   const [standing, nameOf] = await Promise.all([
     eventStanding(context, event.value),
-    describeNames(context, caller, idsIn(event.value)),
+    describeNames(context, caller, idsIn(event.value), [event.value]),
   ]);
   return consolePage(c, caller, auditEventPage(event.value, { standing, nameOf, nowMs: context.clock.now() }));
 });

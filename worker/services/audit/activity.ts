@@ -6,7 +6,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listRequestMinutes } from '../../store/audit/request_minutes.ts';
 import { listAuditPage } from './audit_log.ts';
-import { idsIn } from './names.ts';
+import { type describeSessions, idsIn } from './names.ts';
 
 /** A session is shown as active for so long after a request. */
 const ACTIVE_MS = 5 * 60_000;
@@ -102,4 +102,10 @@ function activeAgents(events: readonly StoredAuditEvent[], nowMs: number): reado
 export function idsOfActivity({ agents, newest }: Activity): readonly string[] {
   const ofAgents = agents.flatMap(({ session, sidecar }) => (sidecar === null ? [session] : [session, sidecar]));
   return [...ofAgents, ...(newest === null ? [] : idsIn(newest))];
+}
+
+/** The sessions that a page names, and where they ran. */
+export function eventsOfActivity({ agents, newest }: Activity): Parameters<typeof describeSessions>[2] {
+  const ofAgents = agents.map(({ session, sidecar }) => ({ session_id: session, sidecar_id: sidecar }));
+  return newest === null ? ofAgents : [...ofAgents, newest];
 }

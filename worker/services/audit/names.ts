@@ -2,7 +2,7 @@ import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import { type Caller, mayActAs, visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { listNames, listSessionNames } from '../../store/names.ts';
+import { listNames, listSessionNames, type SessionNameRow } from '../../store/names.ts';
 
 /** What an id in an event or a list is called; null if the caller may not see it, or if it is gone. */
 export type NameOf = (id: string | null | undefined) => string | null;
@@ -19,20 +19,48 @@ export function idsIn({ session_id: session, sidecar_id: sidecar, actor, data }:
   return [session, sidecar, actor, ...ID_KEYS.map((key) => data[key])].filter((id) => typeof id === 'string');
 }
 
+/** What ran in a session, as an event says it. */
+type RanIn = Pick<StoredAuditEvent, 'session_id' | 'sidecar_id'>;
+
 /**
- * The names of things with these ids. People and machines of the enterprise have names for all of its members, who see the
- * same audit log. Other things, and sessions, have names for those who see the things.
+ * The names of things with these ids, and of the sessions of `events`. People and machines of the enterprise have names for all of
+ * its members, who see the same audit log. Other things, and sessions, have names for those who see the things.
  */
-export async function describeNames(context: ServiceContext, caller: Caller, ids: readonly string[]): Promise<NameOf> {
-  const wanted = [...new Set(ids)];
-  const sessions = wanted.filter((id) => id.startsWith('ses_'));
+export async function describeNames(
+  context: ServiceContext,
+  caller: Caller,
+  ids: readonly string[],
+  events: readonly RanIn[] = [],
+): Promise<NameOf> {
   const seen = { enterpriseId: caller.enterpriseId, ownerIds: visibleOwners(caller) };
-  const [named, sessionNames] = await Promise.all([
-    listNames(context.database, seen, wanted),
-    listSessionNames(context.database, caller.enterpriseId, sessions),
+  const [named, ofSessions] = await Promise.all([
+    listNames(context.database, seen, [...new Set(ids)]),
+    describeSessions(context, caller, events),
   ]);
-  const maySee = (userId: string): boolean => userId === caller.userId || mayActAs(caller, 'admin');
   const names = new Map(named.map(({ id, name }) => [id, name]));
-  for (const { id, name, userId } of sessionNames) if (maySee(userId)) names.set(id, name);
-  return (id) => (typeof id === 'string' ? (names.get(id) ?? null) : null);
+  return (id) => (typeof id === 'string' ? (names.get(id) ?? ofSessions.get(id)?.name ?? null) : null);
+}
+
+/**
+ * What the sessions of these events are called, and where they ran; without those that the caller may not see. Any machine of the
+ * enterprise can name any session, and write events of it: only the name from the machine of its events counts, and none if the
+ * events are of several machines.
+ */
+export async function describeSessions(
+  context: ServiceContext,
+  caller: Caller,
+  events: readonly RanIn[],
+): Promise<ReadonlyMap<string, SessionNameRow>> {
+  const machines = new Map<string, Set<string>>();
+  for (const { session_id: session, sidecar_id: sidecar } of events) {
+    if (session === null || sidecar === null) continue;
+    machines.set(session, (machines.get(session) ?? new Set()).add(sidecar));
+  }
+  const rows = await listSessionNames(context.database, caller.enterpriseId, [...machines.keys()]);
+  const isTold = ({ id, sidecarId, userId }: SessionNameRow): boolean => {
+    const known = machines.get(id);
+    const maySee = userId === caller.userId || mayActAs(caller, 'admin');
+    return maySee && known?.size === 1 && sidecarId !== null && known.has(sidecarId);
+  };
+  return new Map(rows.filter(isTold).map((row) => [row.id, row]));
 }

@@ -2,7 +2,7 @@ import { countHostBindings } from '../../store/host_bindings.ts';
 import { countSecrets } from '../../store/secrets.ts';
 import { countLiveSidecars } from '../../store/sidecars.ts';
 import { describeEnterprise, describeUser } from '../people/account.ts';
-import { describeActivity, idsOfActivity } from './activity.ts';
+import { describeActivity, eventsOfActivity, idsOfActivity } from './activity.ts';
 import { countWaiting } from '../approvals/approvals.ts';
 import { describeNames, idsIn } from './names.ts';
 import { listAuditPage } from './audit_log.ts';
@@ -25,7 +25,12 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
   const connectors = await listConnectorPage(context, caller, { limit: MOST_CONNECTORS });
   const events = recent.ok ? recent.value.items : [];
   return {
-    nameOf: await describeNames(context, caller, [...events.flatMap(idsIn), ...idsOfActivity(activity)]),
+    nameOf: await describeNames(
+      context,
+      caller,
+      [...events.flatMap(idsIn), ...idsOfActivity(activity)],
+      [...events, ...eventsOfActivity(activity)],
+    ),
     user: await describeUser(context, caller),
     enterprise: await describeEnterprise(context, caller),
     secrets: await countSecrets(context.database, owners),

@@ -2,12 +2,11 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { type SessionSummary, summariseSession } from '../../../shared/report/session_summary.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
-import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { listSessionNames } from '../../store/names.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { listAuditPage } from './audit_log.ts';
-import { describeNames } from './names.ts';
+import { describeNames, describeSessions } from './names.ts';
 
 /** A session as the audit log knows it. */
 export interface SessionDetails {
@@ -51,12 +50,11 @@ export async function describeSession(
   const machines = await describeMachines(context, caller, [
     ...new Set(items.flatMap((item) => item.sidecar_id ?? [])),
   ]);
-  const told = (await listSessionNames(context.database, caller.enterpriseId, [id]))[0];
-  const mayKnow = told !== undefined && (told.userId === caller.userId || mayActAs(caller, 'admin'));
+  const told = (await describeSessions(context, caller, items)).get(id);
   return ok({
     id,
-    name: mayKnow ? told.name : null,
-    folder: mayKnow ? told.folder : null,
+    name: told?.name ?? null,
+    folder: told?.folder ?? null,
     machines,
     firstAt: oldest.time,
     lastAt: newest.time,
