@@ -5,9 +5,16 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_KEPT = 2_000;
 const MINUTE_MS = 60_000;
 
+interface KeptReply<T> {
+  /** Null if there is nothing. */
+  readonly value: T | null;
+  /** False if nobody was asked, or the server could not say. */
+  readonly isKnown: boolean;
+}
+
 /** What strangers' servers replied, by URL, in memory. */
 export class KeptReplies<T> {
-  readonly #kept = new Map<string, { readonly value: T | null; readonly untilMs: number }>();
+  readonly #kept = new Map<string, KeptReply<T> & { readonly untilMs: number }>();
   readonly #sizeOf: (value: T) => number;
   readonly #mostCalls: number;
   #bytes = 0;
@@ -19,25 +26,25 @@ export class KeptReplies<T> {
     this.#mostCalls = mostCalls;
   }
 
-  /** What is there, or null inside if there is nothing; null if that is not known. */
-  find(url: string, nowMs: number): { readonly value: T | null } | null {
+  /** What was noted; null if nothing was. */
+  find(url: string, nowMs: number): KeptReply<T> | null {
     const kept = this.#kept.get(url);
     return kept !== undefined && nowMs < kept.untilMs ? kept : null;
   }
 
   note(url: string, value: T | null, nowMs: number): void {
-    this.#keep(url, value, nowMs + (value === null ? MISSING_MS : KEPT_MS));
+    this.#keep(url, { value, isKnown: true, untilMs: nowMs + (value === null ? MISSING_MS : KEPT_MS) });
   }
 
-  /** There are too many calls now: it is looked for again in a minute. */
+  /** There are too many calls now, or the server cannot say: it is looked for again in a minute. */
   postpone(url: string, nowMs: number): void {
-    this.#keep(url, null, nowMs + MINUTE_MS);
+    this.#keep(url, { value: null, isKnown: false, untilMs: nowMs + MINUTE_MS });
   }
 
-  #keep(url: string, value: T | null, untilMs: number): void {
+  #keep(url: string, reply: KeptReply<T> & { readonly untilMs: number }): void {
     this.#drop(url);
-    this.#kept.set(url, { value, untilMs });
-    this.#bytes += value === null ? 0 : this.#sizeOf(value);
+    this.#kept.set(url, reply);
+    this.#bytes += reply.value === null ? 0 : this.#sizeOf(reply.value);
     for (const oldest of this.#kept.keys()) {
       if ((this.#bytes <= MAX_BYTES && this.#kept.size <= MAX_KEPT) || oldest === url) break;
       this.#drop(oldest);

@@ -91,13 +91,18 @@ describe('a reply with a README', () => {
 describe('GET /v1/marketplace/readmes/{registryId}', () => {
   let registry: RegistryServer;
   let control: InProcess;
+  let clock: QuickClock;
   let lifetime: ProgramLifetime;
   const calls: OutboundRequest[] = [];
   let served: Readonly<Record<string, string>>;
+  /** What a host without a README answers. */
+  let missing: number;
 
   beforeEach(async () => {
     calls.length = 0;
     served = {};
+    missing = 404;
+    clock = new QuickClock();
     registry = await startRegistryServer({ entries: 1 });
     const server = { name: 'com.acme/files', version: '1.0.0', packages: [NPM], repository: REPOSITORY };
     registry.publish({ server, status: 'active', updatedAt: '2026-02-01T00:00:00Z' });
@@ -110,10 +115,10 @@ describe('GET /v1/marketplace/readmes/{registryId}', () => {
         if (request.url.startsWith(registry.url)) return toRegistry.call(request);
         calls.push(request);
         const body = served[new URL(request.url).hostname];
-        return ok({ status: body === undefined ? 404 : 200, contentType: 'text/html', body: bytesOf(body ?? '') });
+        return ok({ status: body === undefined ? missing : 200, contentType: 'text/html', body: bytesOf(body ?? '') });
       },
     };
-    control = await startInProcess({ clock: new QuickClock(), lifetime, outbound, registry: { url: registry.url } });
+    control = await startInProcess({ clock, lifetime, outbound, registry: { url: registry.url } });
   });
   afterEach(async () => {
     lifetime.beginStop();
@@ -146,6 +151,31 @@ describe('GET /v1/marketplace/readmes/{registryId}', () => {
     expect(calls).toHaveLength(2);
     expect((await control.asUser('GET', '/v1/marketplace/readmes/com.acme%2Fother')).status).toBe(404);
   });
+
+  test('says that it cannot be read now if too many were read, and asks again a minute later', async () => {
+    const { readmes } = control.context.registry;
+    for (let n = 0; n < 60; n += 1) readmes.mayCall(clock.now());
+    served = { 'npm.test': JSON.stringify({ readme: '# Files' }) };
+    const refused = await control.asUser('GET', PATH);
+    expect(refused.status).toBe(502);
+    expect(await refused.text()).toMatch(/npm package @acme\/files cannot be read now.*try again in a minute/);
+    expect(calls).toEqual([]);
+    clock.move(60_000);
+    expect((await control.asUser('GET', PATH)).status).toBe(200);
+  });
+
+  test.each([429, 503])(
+    'says that it cannot be read now if a host answers %d, and asks again a minute later',
+    async (status) => {
+      missing = status;
+      expect((await control.asUser('GET', PATH)).status).toBe(502);
+      missing = 404;
+      expect((await control.asUser('GET', PATH)).status).toBe(502);
+      expect(calls).toHaveLength(2);
+      clock.move(60_000);
+      expect((await control.asUser('GET', PATH)).status).toBe(404);
+    },
+  );
 
   test('calls nobody for a visitor, and for a person who only opens the page', async () => {
     served = { 'npm.test': JSON.stringify({ readme: '# Files' }) };
