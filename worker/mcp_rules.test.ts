@@ -160,3 +160,15 @@ test('rules that this version cannot read stop every server', async () => {
   await context.database.write(putMcpRules(context.database, { enterpriseId, rules: '{"later":1}', updatedAt: '' }));
   expect(await listServedServers(context, admin)).toEqual([]);
 });
+
+test('with the revision that was read, rules replace only those rules', async () => {
+  const read = () => parseReply(mcpRulesRecord, control.asUser('GET', '/v1/mcp-rules'));
+  const { revision } = await read();
+  await put({ pinned_only: true });
+  const late = await control.asUser('PUT', '/v1/mcp-rules', { sources: ['npm:@acme/*'], revision });
+  expect(late.status).toBe(409);
+  expect(errorBody.parse(await late.json()).error.message).toContain('read them again');
+  const now = await read();
+  expect(now).toMatchObject({ pinned_only: true, sources: null });
+  expect((await put({ sources: [], revision: now.revision })).sources).toEqual([]);
+});

@@ -400,7 +400,13 @@ describe('svc mcp tools', () => {
 });
 
 describe('svc mcp rules', () => {
-  const rules = { sources: ['npm:@acme/*'], isolation: 'process', pinned_only: true, tools: server.tools };
+  const rules = {
+    sources: ['npm:@acme/*'],
+    isolation: 'process',
+    pinned_only: true,
+    tools: server.tools,
+    revision: 'r1',
+  };
   const stopped = { id: ID, name: 'files', owner: 'personal', email: 'a@acme.test', problem: 'a rule says no' };
   const answer: Answer = ({ method, url, body }) => {
     if (url.pathname === '/v1/mcp-rules/check') return { status: 200, body: { items: [stopped] } };

@@ -45,7 +45,9 @@ export async function mcpRules(call: Call<McpRulesOptions>): Promise<undefined> 
   }
   if (!print.json) print.note(stoppedText(stopped).trimEnd());
   await confirm(call);
-  const after = await client.call('PUT', '/v1/mcp-rules', mcpRulesRecord, { body });
+  const { revision } = before;
+  const replacement = revision === undefined ? body : { ...body, revision };
+  const after = await client.call('PUT', '/v1/mcp-rules', mcpRulesRecord, { body: replacement });
   print.data(after, () => rulesText(after));
   return undefined;
 }
@@ -62,7 +64,7 @@ const CHANGES = [
 ] as const satisfies readonly (keyof McpRulesOptions)[];
 
 /** Each option replaces its rule; the others stay. */
-function changeRules(before: McpRulesRecord, options: McpRulesOptions): McpRulesRecord {
+function changeRules(before: McpRulesRecord, options: McpRulesOptions): McpRulesInput {
   const { tools, ...rest } = options.reset === true ? { ...NO_MCP_RULES, sources: null } : before;
   const { source, anySource, isolation, pinned, allowTool, denyTool, approveTool } = options;
   return {

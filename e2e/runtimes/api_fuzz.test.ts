@@ -115,6 +115,15 @@ const HINTS = {
     owner: fc.constantFrom('personal', 'enterprise'),
   }),
   McpServerInput: mcpServer,
+  McpRulesReplacement: fc.record(
+    {
+      sources: fc.constantFrom(null, ['npm:@acme/*', 'host:*.acme.test'], ['nonsense']),
+      isolation: fc.constantFrom('process', 'container'),
+      pinned_only: fc.boolean(),
+      revision: fc.constant('of other rules'),
+    },
+    { requiredKeys: [] },
+  ),
   InstallMarketplaceServer: entryChoice,
   PreviewMarketplaceServer: fc.constant({}),
   PendingLoginInput: fc.record({

@@ -34,13 +34,24 @@ const fields = {
   tools: mcpTools,
 };
 
-/** `PUT /v1/mcp-rules` replaces the rules, and `POST /v1/mcp-rules/check` says what they would stop. */
+/** Rules, as they are stored, and as `POST /v1/mcp-rules/check` says what they would stop. */
 export const mcpRulesInput = z.strictObject(fields).meta({ id: 'McpRulesInput' });
 export type McpRulesInput = z.output<typeof mcpRulesInput>;
 
+/** `PUT /v1/mcp-rules` replaces the rules: with the `revision` that was read, only if they are still the same. */
+export const mcpRulesReplacement = z
+  .strictObject({ ...fields, revision: z.string().max(64).optional() })
+  .meta({ id: 'McpRulesReplacement' });
+
 /** `GET /v1/mcp-rules` */
 export const mcpRulesRecord = z
-  .object({ ...fields, sources: z.array(z.string()).nullable(), isolation: oneOfValues(MCP_ISOLATIONS) })
+  .object({
+    ...fields,
+    sources: z.array(z.string()).nullable(),
+    isolation: oneOfValues(MCP_ISOLATIONS),
+    /** Differs after each change. A control plane of an earlier version sends none. */
+    revision: z.string().optional(),
+  })
   .meta({ id: 'McpRules' });
 export type McpRulesRecord = z.output<typeof mcpRulesRecord>;
 

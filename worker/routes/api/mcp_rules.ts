@@ -1,5 +1,10 @@
 import { ok } from '../../../shared/model/result.ts';
-import { mcpRulesCheck, mcpRulesInput, mcpRulesRecord } from '../../../shared/wire/mcp/mcp_rules.ts';
+import {
+  mcpRulesCheck,
+  mcpRulesInput,
+  mcpRulesRecord,
+  mcpRulesReplacement,
+} from '../../../shared/wire/mcp/mcp_rules.ts';
 import { checkMcpRules, describeMcpRules, replaceMcpRules } from '../../services/mcp/mcp_rules.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
@@ -15,11 +20,14 @@ export const getMcpRules = forUser({
 export const putMcpRules = forUser({
   summary: 'Replace the rules of your enterprise about MCP servers and their tools',
   description:
-    'For admins. They hold for every server of the enterprise and of its members; what breaks one ends at the gateways that run it. POST /v1/mcp-rules/check says first which servers that are.',
-  body: mcpRulesInput,
+    'For admins. They hold for every server of the enterprise and of its members; what breaks one ends at the gateways that run it. POST /v1/mcp-rules/check says first which servers that are. With the revision that you read, the rules are replaced only if nobody has changed them since.',
+  body: mcpRulesReplacement,
   replies: { 200: mcpRulesRecord },
-  async handle({ context, who, body }) {
-    return changeReply(await replaceMcpRules(context, who, body), (rules) => ({ status: 200, json: rules }));
+  async handle({ context, who, body: { revision = null, ...wanted } }) {
+    return changeReply(await replaceMcpRules(context, who, wanted, revision), (rules) => ({
+      status: 200,
+      json: rules,
+    }));
   },
 });
 

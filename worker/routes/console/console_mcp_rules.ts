@@ -29,10 +29,10 @@ export const submitMcpRules = forChange(async (c, caller, fields) => {
   const parsed = mcpRulesInput.safeParse(inputOf(fields));
   if (!parsed.success) return again(placeProblems(invalidForm(fields, parsed.error)));
   const form = { values: fields, problems: [], refusal: null };
-  if (fields['before'] !== (await hashOf(stored))) return again({ ...rulesForm(stored), refusal: CHANGED });
+  if (fields['before'] !== stored.revision) return again({ ...rulesForm(stored), refusal: CHANGED });
   const rules = await hashOf(parsed.data);
   if (fields['step'] === 'save' && fields['checked'] === rules) {
-    const saved = await replaceMcpRules(context, caller, parsed.data, stored);
+    const saved = await replaceMcpRules(context, caller, parsed.data, stored.revision);
     if (saved.ok) return redirectDone(c, '/mcp-rules', 'mcp_rules_saved');
     if (saved.error.code !== 'conflict') return problem(c, caller, saved.error);
     const now = await describeMcpRules(context, caller);
@@ -58,7 +58,7 @@ async function rulesPage(
   shown: { readonly form: FormState; readonly check: Check },
 ) {
   const isAdmin = mayActAs(caller, 'admin');
-  return mcpRulesPage({ rules, isAdmin, before: await hashOf(rules), done: c.req.query('done'), ...shown });
+  return mcpRulesPage({ rules, isAdmin, before: rules.revision ?? '', done: c.req.query('done'), ...shown });
 }
 
 function inputOf(fields: Fields) {
@@ -74,7 +74,7 @@ function linesOf(text = ''): string[] {
   return text.split(/[\s,]+/).filter((line) => line !== '');
 }
 
-function hashOf({ sources, isolation, pinned_only: isPinnedOnly, tools }: McpRulesInput | McpRulesRecord) {
+function hashOf({ sources, isolation, pinned_only: isPinnedOnly, tools }: McpRulesInput) {
   const { allow, deny, approval } = tools;
   return sha256Base64Url(JSON.stringify([sources, isolation, isPinnedOnly, allow, deny, approval]));
 }

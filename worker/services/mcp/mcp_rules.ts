@@ -4,6 +4,7 @@ import { toShownLine } from '../../../shared/model/shown_text.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { McpRulesCheck, McpRulesInput, McpRulesRecord } from '../../../shared/wire/mcp/mcp_rules.ts';
 import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
+import { sha256Base64Url } from '../../kernel/encoding.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listMcpServersOfEnterprise, type OwnedMcpServer, putMcpRules } from '../../store/mcp/mcp_rules.ts';
@@ -49,19 +50,19 @@ export async function checkMcpRules(
 const ROWS_PER_READ = 200;
 
 /**
- * Replaces the rules of the caller's enterprise. Gateways have them with their next policy. With `before`, the rules that a
- * person saw, only if they still hold. Refuses with `admin_required`, `conflict`.
+ * Replaces the rules of the caller's enterprise. Gateways have them with their next policy. With the `revision` that a person
+ * saw, only if those rules still hold. Refuses with `admin_required`, `conflict`.
  */
 export async function replaceMcpRules(
   context: ServiceContext,
   caller: Caller,
   rules: McpRulesInput,
-  before: McpRulesRecord | null = null,
+  revision: string | null = null,
 ): Promise<Result<Changed<McpRulesRecord>, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
   const { enterpriseId, userId } = caller;
   return commitPolicy(context, caller, async () => {
-    if (before !== null && describeRules(before) !== describeRules(await rulesOf(context, enterpriseId))) {
+    if (revision !== null && revision !== (await revisionOf(await rulesOf(context, enterpriseId)))) {
       return err(apiError('conflict', 'the rules were changed meanwhile: read them again, then apply your change'));
     }
     const row = { enterpriseId, rules: JSON.stringify(rules), updatedAt: nowText(context) };
@@ -70,20 +71,27 @@ export async function replaceMcpRules(
       'svc.mcp.rules': toShownLine(describeRules(rules), MAX_EVENT_CHARACTERS),
     };
     const event = { type: 'control.mcp_rules.updated' as const, actor: userId, data };
-    return ok({ statements: putMcpRules(context.database, row), events: [event], value: toRecord(rules) });
+    return ok({ statements: putMcpRules(context.database, row), events: [event], value: await toRecord(rules) });
   });
 }
 
 const MAX_EVENT_CHARACTERS = 1_000;
 
-function describeRules(rules: McpRules): string {
-  return JSON.stringify(toRecord(rules));
+function describeRules({ sources, isolation, pinned_only: isPinnedOnly, tools }: McpRules): string {
+  const { allow, deny, approval } = tools;
+  return JSON.stringify({ sources, isolation, pinned_only: isPinnedOnly, tools: { allow, deny, approval } });
 }
 
-function toRecord({ sources, isolation, pinned_only: isPinnedOnly, tools }: McpRules): McpRulesRecord {
+function revisionOf(rules: McpRules): Promise<string> {
+  return sha256Base64Url(describeRules(rules));
+}
+
+async function toRecord(rules: McpRules): Promise<McpRulesRecord> {
+  const { sources, isolation, pinned_only: isPinnedOnly, tools } = rules;
   const { allow, deny, approval } = tools;
   const lists = { allow: allow && [...allow], deny: [...deny], approval: [...approval] };
-  return { sources: sources && [...sources], isolation, pinned_only: isPinnedOnly, tools: lists };
+  const revision = await revisionOf(rules);
+  return { sources: sources && [...sources], isolation, pinned_only: isPinnedOnly, tools: lists, revision };
 }
 
 function adminsOnly(): ApiError {
