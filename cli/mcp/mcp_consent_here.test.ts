@@ -157,6 +157,14 @@ test('a credential that adds a variable keeps a given consent and gives none whe
   }
 });
 
+test('says that a launcher fetches its package at the start, and what to write instead', async () => {
+  const command = ['bunx', '@acme/files@1.0.0'];
+  const added = await run(new Machine(recordOf(command), 'needed'), 'add', 'files', '--', ...command);
+  expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('npx -y @acme/files@VERSION')]);
+  const looked = await run(new Machine(recordOf(command), 'needed'), 'consent', 'files', '--yes');
+  expect(looked.stdout + looked.stderr).toMatch(/fetches +bunx fetches its package at the start/);
+});
+
 const runOf = (tag: string) => ['docker', 'run', '-i', `acme/mcp:${tag}`];
 
 describe("the image of a server's own docker run", () => {

@@ -1,4 +1,5 @@
 import { consentText, needsConsent, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { describeFetchAtStart } from '../../shared/mcp/fetch_at_start.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { sidecarClient } from '../clients.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -32,6 +33,8 @@ export async function giveConsentHere(
   const isolation = await hostsToConsent(call, known, typedHosts);
   const offer = await offerPackage(call, typed, isolation.hosts);
   if (offer !== null && offer.plan !== null) call.print.note(toPrintable(`installs ${offer.text}`));
+  const fetches = offer === null ? describeFetchAtStart(typed.command) : null;
+  if (fetches !== null) call.print.note(toPrintable(`${typed.name}: ${fetches}`));
   await installOffered(call, typed.name, offer);
   if (known.consent !== 'given') await learnToolsHere(call, known, offer);
   try {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { commandDangers } from '../../shared/mcp/command_dangers.ts';
 import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { describeFetchAtStart } from '../../shared/mcp/fetch_at_start.ts';
 import { hasReference } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { MachineServer } from './mcp_machine.ts';
@@ -40,10 +41,12 @@ export function consentView(
 ): string {
   const { server, last_consent: last, missing } = known;
   const dangers = commandDangers(server.command, server.env);
+  const fetches = packageText === undefined ? describeFetchAtStart(server.command) : null;
   const rows: (readonly [string, string])[] = [
     ['runs', commandText(server.command)],
     ...prefixNames('with', variableTexts(server.env)),
     ...(packageText === undefined ? [] : [['installs', packageText] as const]),
+    ...(fetches === null ? [] : [['fetches', fetches] as const]),
     ...(image === null ? [] : [['image', image.text] as const]),
     ['version', server.version ?? 'none is named'],
     ['from', server.registryId === null ? 'registered by hand' : `the registry: ${server.registryId}`],
