@@ -231,7 +231,7 @@ beforeAll(async () => {
     '/v1/groups/{id}/members': { id: groupId },
     '/v1/groups/{id}/members/{user}': { id: groupId },
     '/v1/shares/{id}': { id: shareId },
-    '/v1/shares/{id}/accept': { id: shareId, body: { revision: shares[0]?.binding.revision } },
+    '/v1/shares/{id}/accept': { id: shareId, body: { revision: shares[0]?.binding?.revision } },
     '/v1/shares/{id}/decline': { id: shareId },
     '/v1/service-accounts/{id}': {
       id: serviceAccountId,

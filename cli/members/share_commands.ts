@@ -1,8 +1,16 @@
-import { type SHARE_LISTS, shareRecord, type ShareRecord, sharesPage } from '../../shared/wire/sharing/shares.ts';
+import {
+  type SHARE_LISTS,
+  sharedThing,
+  shareRecord,
+  type ShareRecord,
+  sharesPage,
+} from '../../shared/wire/sharing/shares.ts';
 import { findBinding } from '../bindings/find_binding.ts';
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
+import { findConnector } from '../connectors/connector_lookup.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { findMcpServer } from '../mcp/mcp_lookup.ts';
 import { askOrStop, isYes } from '../terminal/ask.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -11,6 +19,8 @@ import { pickNamed } from '../terminal/pick_named.ts';
 import { findGroup } from './group_commands.ts';
 
 interface AddOptions {
+  readonly connector?: boolean;
+  readonly mcp?: boolean;
   readonly with?: string;
   readonly group?: string;
 }
@@ -24,11 +34,15 @@ interface AcceptOptions {
 
 /** `svc share ...`. */
 export function addShareCommands(line: CommandLine): void {
-  const share = line.program.command('share').description('let colleagues use a binding of yours, with its secret');
+  const share = line.program
+    .command('share')
+    .description('let colleagues use a binding, connector or MCP server of yours, with its credential');
   const add = share
     .command('add')
-    .description('share a binding of yours; it needs an effect, and hosts that are named')
-    .argument('<binding>', 'its host or id (bnd_...)')
+    .description('share a binding of yours, or with --connector or --mcp a connector or MCP server')
+    .argument('<name>', 'its host, or the name of a connector or MCP server; or its id')
+    .option('--connector', 'the name is that of a connector')
+    .option('--mcp', 'the name is that of an MCP server')
     .option('--with <person>', 'id (usr_...) or email address of a colleague')
     .option('--group <group>', 'id (grp_...) or name of a group');
   handle<AddOptions>(line, add, addShare);
@@ -52,6 +66,9 @@ async function addShare({ context, options, print, args }: Call<AddOptions>): Pr
   if ((person === undefined) === (group === undefined)) {
     throw new CliError(EXIT.usage, 'name whom to share with: --with PERSON or --group GROUP');
   }
+  if (options.connector === true && options.mcp === true) {
+    throw new CliError(EXIT.usage, '--connector and --mcp cannot be combined: choose one');
+  }
   const client = controlClient(context, options);
   const receiver =
     person === undefined
@@ -59,9 +76,15 @@ async function addShare({ context, options, print, args }: Call<AddOptions>): Pr
       : person.includes('@')
         ? { email: person }
         : { user_id: person };
-  const { id } = await findBinding(client, args[0] ?? '');
-  const created = await client.call('POST', '/v1/shares', shareRecord, { body: { binding_id: id, ...receiver } });
-  print.line(created, `${created.id}: ${created.shared_with.display_name} may use ${shownBinding(created)}`);
+  const body = { ...(await findThing(client, args[0] ?? '', options)), ...receiver };
+  const created = await client.call('POST', '/v1/shares', shareRecord, { body });
+  print.line(created, `${created.id}: ${created.shared_with.display_name} may use ${describeShared(created)}`);
+}
+
+async function findThing(client: HttpClient, name: string, { connector, mcp }: AddOptions) {
+  if (connector === true) return { connector_id: (await findConnector(client, name, 'personal')).id };
+  if (mcp === true) return { mcp_server_id: (await findMcpServer(client, name, 'personal')).id };
+  return { binding_id: (await findBinding(client, name)).id };
 }
 
 async function listShares({ context, options, print }: Call<ListOptions>): Promise<undefined> {
@@ -73,8 +96,8 @@ async function listShares({ context, options, print }: Call<ListOptions>): Promi
   const shares = await fetchAllPages(controlClient(context, options), '/v1/shares', sharesPage, { list });
   const columns: readonly Column<ShareRecord>[] = [
     { title: 'ID', cell: ({ id }) => id },
-    { title: 'HOST', cell: ({ binding }) => binding.host },
-    { title: 'EFFECT', cell: ({ binding }) => binding.effect ?? '-' },
+    { title: 'NAME', cell: (share) => sharedThing(share).name },
+    { title: 'USED', cell: (share) => sharedThing(share).how },
     { title: 'BY', cell: ({ shared_by: by }) => by.display_name },
     { title: 'WITH', cell: ({ shared_with: receiver }) => receiver.display_name },
     { title: 'STATE', cell: ({ state }) => state ?? '-' },
@@ -92,20 +115,27 @@ async function acceptShare({ context, options, print, args }: Call<AcceptOptions
   const client = controlClient(context, options);
   const share = await findReceived(client, args[0] ?? '');
   print.note(
-    `${share.shared_by.display_name} shares ${shownBinding(share)}. Your agents' requests there are sent under the account that ${share.shared_by.display_name} chose.`,
+    `${share.shared_by.display_name} shares ${describeShared(share)}. ${SENT[share.kind](share.shared_by.display_name)}`,
   );
   if (options.yes !== true) {
     if (!context.interactive) throw new CliError(EXIT.usage, '--yes is missing: there is no terminal to ask at');
     if (!isYes(await askOrStop(context, 'Use it? [y/N] '))) throw new CliError(EXIT.failed, 'nothing was changed');
   }
-  const body = { revision: share.binding.revision };
+  const body = { revision: sharedThing(share).revision };
   const accepted = await client.call('POST', `/v1/shares/${share.id}/accept`, shareRecord, { body });
   print.line(accepted, `${accepted.id}: ${accepted.state ?? ''}`);
 }
 
-function shownBinding({ binding: { host, scheme, effect, allowed_hosts: allowed } }: ShareRecord): string {
-  const hosts = allowed.length === 0 ? host : `${host} (only ${allowed.join(', ')})`;
-  return `${hosts} by ${scheme}${effect === null ? '' : `, effect ${effect}`}`;
+/** What accepting means. */
+const SENT: Readonly<Record<ShareRecord['kind'], (name: string) => string>> = {
+  host_binding: (name) => `Your agents' requests there are sent under the account that ${name} chose.`,
+  connector: (name) => `Your agents' requests for its operations are sent under the account that ${name} chose.`,
+  mcp_server: (name) => `Your agents' calls of its tools are sent under the account that ${name} chose.`,
+};
+
+function describeShared(share: ShareRecord): string {
+  const { name, how } = sharedThing(share);
+  return `${name} (${how})`;
 }
 
 async function findReceived(client: HttpClient, id: string): Promise<ShareRecord> {

@@ -38,10 +38,51 @@ const binding = {
 };
 const member = { id: `usr_${ID}`, email: 'Pat@acme.test', display_name: 'Pat', role: 'member', created_at: TIME };
 
+const connector = {
+  id: `con_${ID}`,
+  owner: 'personal',
+  fqn: 'acme/items',
+  version: '1.0.0',
+  title: 'Items',
+  content_hash: '0'.repeat(64),
+  hosts: ['api.test'],
+  operation_count: 1,
+  credential: {
+    kind: 'api_key',
+    ref: 'vault://user/demo',
+    state: 'ready',
+    updated_at: TIME,
+    expires_at: null,
+    client_id: null,
+    token_url: null,
+    scopes: [],
+    renewable: false,
+  },
+  installed_by: `usr_${ID}`,
+  created_at: TIME,
+  updated_at: TIME,
+};
+const sharedConnector = {
+  ...share,
+  id: `shr_${ID.replace('01', '02')}`,
+  kind: 'connector',
+  binding: null,
+  connector: {
+    id: connector.id,
+    fqn: 'acme/items',
+    title: 'Items',
+    version: '1.0.0',
+    hosts: ['api.test'],
+    operation_count: 1,
+    revision: TIME,
+  },
+};
+
 const LISTS: Readonly<Record<string, unknown>> = {
   '/v1/groups': group,
   '/v1/members': { ...member, suspended_at: null },
   '/v1/host-bindings': binding,
+  '/v1/connectors': connector,
   '/v1/shares': share,
   [`/v1/groups/${group.id}/members`]: { id: `usr_${ID}`, display_name: 'Pat' },
 };
@@ -52,6 +93,10 @@ const answer: Answer = ({ method, url }) => {
   }
   return { status: url.pathname.endsWith('/accept') ? 200 : 201, body: url.pathname === '/v1/groups' ? group : share };
 };
+const answerOther: Answer = (call) =>
+  call.method === 'GET' && call.url.pathname === '/v1/shares'
+    ? { status: 200, body: { items: [sharedConnector], next_cursor: null } }
+    : answer(call);
 const run = (...args: string[]) => runCli(home, args, { answer });
 const changes = ({ calls }: Awaited<ReturnType<typeof run>>) =>
   calls.filter(({ method }) => method !== 'GET').map(({ method, url, body }) => [`${method} ${url.pathname}`, body]);
@@ -97,18 +142,27 @@ describe('svc share', () => {
     expect(await run('share', 'add', 'api.test')).toMatchObject({ code: 2, calls: [] });
   });
 
+  test('shares a connector by its name, and shows what a connector is', async () => {
+    expect(changes(await run('share', 'add', 'acme/items', '--connector', '--group', 'Data team'))).toEqual([
+      ['POST /v1/shares', { connector_id: `con_${ID}`, group_id: `grp_${ID}` }],
+    ]);
+    expect(await run('share', 'add', 'x', '--connector', '--mcp', '--group', 'x')).toMatchObject({ code: 2 });
+    const listed = await runCli(home, ['share', 'list'], { answer: answerOther });
+    expect(listed.stdout).toContain('\tacme/items\tconnector: 1 operation of api.test\t');
+  });
+
   test('accepts the revision that it showed, after a yes', async () => {
     const asked = await run('share', 'accept', `shr_${ID}`);
     expect([asked.code, changes(asked)]).toEqual([2, []]);
     const accepted = await run('share', 'accept', `shr_${ID}`, '--yes');
-    expect(accepted.stderr).toContain('Olga shares api.test by bearer, effect read');
+    expect(accepted.stderr).toContain('Olga shares api.test (bearer, effect read)');
     expect(changes(accepted)).toEqual([[`POST /v1/shares/shr_${ID}/accept`, { revision: TIME }]]);
   });
 
   test('lists, declines and ends', async () => {
     const listed = await run('share', 'list', '--received');
     expect(listed.calls[0]?.url.search).toContain('list=received');
-    expect(listed.stdout).toBe(`shr_${ID}\tapi.test\tread\tOlga\tData team\tto_accept\n`);
+    expect(listed.stdout).toBe(`shr_${ID}\tapi.test\tbearer, effect read\tOlga\tData team\tto_accept\n`);
     expect(changes(await run('share', 'decline', `shr_${ID}`))).toEqual([
       [`POST /v1/shares/shr_${ID}/decline`, undefined],
     ]);

@@ -33,6 +33,7 @@ const connector = {
   hasCredential: true,
   users: [],
   bindings: [],
+  sharedWith: [],
 } as const;
 const server = {
   ...common,
@@ -41,6 +42,7 @@ const server = {
   credentials: ['TOKEN'],
   isSignedIn: false,
   isEnabled: true,
+  sharedWith: [],
 } as const;
 
 const codes = (facts: RemovalFacts) => describeRemoval(facts).effects.map(({ code }) => code);
@@ -90,6 +92,11 @@ describe('a binding', () => {
   test('that is shared names who loses it too', () => {
     const { effects } = describeRemoval({ ...binding, sharedWith: ['Pat', 'Backend'] });
     expect(effects.map(({ names }) => names)).toContainEqual(['Pat', 'Backend']);
+  });
+
+  test.each([connector, server])('so does a $kind', (facts) => {
+    const { effects } = describeRemoval({ ...facts, sharedWith: ['Pat'] });
+    expect(effects.map(({ names }) => names)).toContainEqual(['Pat']);
   });
 
   test('with a placeholder says that the service gets the placeholder', () => {

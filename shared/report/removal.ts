@@ -11,6 +11,11 @@ interface Removed {
   readonly lastUsedAt: string | null;
 }
 
+interface Sharable extends Removed {
+  /** The colleagues and groups with whom it is shared, by name. */
+  readonly sharedWith: readonly string[];
+}
+
 /** A thing to delete, with everything that decides what its deletion does. */
 export type RemovalFacts = SecretRemoval | BindingRemoval | ConnectorRemoval | ServerRemoval;
 
@@ -22,7 +27,7 @@ interface SecretRemoval extends Removed {
   readonly isMinted: boolean;
 }
 
-interface BindingRemoval extends Removed {
+interface BindingRemoval extends Sharable {
   readonly kind: 'binding';
   readonly id: string;
   readonly reference: string;
@@ -30,13 +35,11 @@ interface BindingRemoval extends Removed {
   readonly placeholderIn: string | null;
   /** Every binding that the owner of this one sees. */
   readonly bindings: readonly Binding[];
-  /** The colleagues and groups with whom it is shared, by name. */
-  readonly sharedWith: readonly string[];
   /** Connectors in force that have operations on its host. */
   readonly connectors: readonly RemovalUse[];
 }
 
-interface ConnectorRemoval extends Removed {
+interface ConnectorRemoval extends Sharable {
   readonly kind: 'connector';
   readonly id: string;
   /** Whether its operations are in force. */
@@ -51,7 +54,7 @@ interface ConnectorRemoval extends Removed {
   readonly bindings: readonly Binding[];
 }
 
-interface ServerRemoval extends Removed {
+interface ServerRemoval extends Sharable {
   readonly kind: 'mcp_server';
   /** Stored credentials by name. */
   readonly credentials: readonly string[];
@@ -118,13 +121,7 @@ function ofBinding(facts: BindingRemoval): RemovalEffect[] {
             `The placeholder in ${placeholderIn} is then sent as it is, and the service refuses it.`,
           ),
         ]),
-    ...(sharedWith.length === 0
-      ? []
-      : [
-          effect('credential_lost', 'It is shared with these colleagues and groups, who lose it too:', {
-            names: sharedWith,
-          }),
-        ]),
+    ...lostToOthers(sharedWith),
     ...(connectors.length === 0
       ? []
       : [effect('kept', 'Their operations on this host keep their own credential:', { uses: connectors })]),
@@ -132,8 +129,15 @@ function ofBinding(facts: BindingRemoval): RemovalEffect[] {
   ];
 }
 
+function lostToOthers(sharedWith: readonly string[]): RemovalEffect[] {
+  if (sharedWith.length === 0) return [];
+  return [
+    effect('credential_lost', 'It is shared with these colleagues and groups, who lose it too:', { names: sharedWith }),
+  ];
+}
+
 function ofConnector(facts: ConnectorRemoval): RemovalEffect[] {
-  const { isActive, hosts, operations, users, bindings, sharedReference, hasCredential } = facts;
+  const { isActive, hosts, operations, users, bindings, sharedReference, hasCredential, sharedWith } = facts;
   const gated = operations.filter(({ needsApproval }) => needsApproval).map(({ name }) => name);
   const next = bindings.filter(({ host }) => hosts.some((each) => covers(host, each) || host === each));
   const own = users.map(({ id }) => id);
@@ -151,6 +155,7 @@ function ofConnector(facts: ConnectorRemoval): RemovalEffect[] {
           }),
         ]),
     effect('tools_lost', `Agents lose ${countOf(operations.length, 'tool')} of svc-mcp, one for each operation.`),
+    ...lostToOthers(sharedWith),
     ...credentialOfConnector(sharedReference, hasCredential),
   ];
 }
@@ -174,13 +179,14 @@ function credentialOfConnector(sharedReference: string | null, hasCredential: bo
     : [effect('kept', `${sharedReference} stays in the vault.`)];
 }
 
-function ofServer({ credentials, isSignedIn, isEnabled }: ServerRemoval): RemovalEffect[] {
+function ofServer({ credentials, isSignedIn, isEnabled, sharedWith }: ServerRemoval): RemovalEffect[] {
   const lost = [...credentials, ...(isSignedIn ? ['the sign-in to it'] : [])];
   return [
     isEnabled
       ? effect('servers_stopped', 'Gateways stop it.')
       : effect('unused', 'It is disabled: no gateway runs it.'),
     effect('tools_lost', 'Agents and clients no longer see its tools.'),
+    ...lostToOthers(sharedWith),
     lost.length === 0
       ? effect('unused', 'It has no stored credentials.')
       : effect('deleted_with_it', 'Deleted with it for good:', { names: lost }),

@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { admitShared, bindingShareProblem, mayEndShare, mayManageGroups, standingOf } from './share_rules.ts';
+import {
+  admitShared,
+  admitSharedConnectors,
+  admitSharedServers,
+  bindingShareProblem,
+  connectorShareProblem,
+  mayEndShare,
+  mayManageGroups,
+  serverShareProblem,
+  standingOf,
+} from './share_rules.ts';
 
 const BINDING = {
   owner: 'personal',
@@ -25,9 +35,41 @@ describe('a binding is shared', () => {
   });
 });
 
+describe('a connector is shared', () => {
+  const connector = { owner: 'personal', fqn: 'acme/demo', isActive: true };
+
+  test('if it is one’s own and has a credential', () => {
+    expect(connectorShareProblem(connector)).toBeNull();
+  });
+
+  test.each([
+    ['owner', { owner: 'enterprise' }],
+    ['fqn', { fqn: 'login/claude' }],
+    ['credential', { isActive: false }],
+  ])('not otherwise: %s', (field, change) => {
+    expect(connectorShareProblem({ ...connector, ...change })).toMatchObject({ field });
+  });
+});
+
+describe('an MCP server is shared', () => {
+  const server = { owner: 'personal', mode: 'remote', credentials: ['TOKEN'] };
+
+  test('if it is a remote one, or a program without credentials', () => {
+    expect(serverShareProblem(server)).toBeNull();
+    expect(serverShareProblem({ ...server, mode: 'local', credentials: [] })).toBeNull();
+  });
+
+  test.each([
+    ['owner', { owner: 'enterprise' }],
+    ['mode', { mode: 'local' }],
+  ])('not otherwise: %s', (field, change) => {
+    expect(serverShareProblem({ ...server, ...change })).toMatchObject({ field });
+  });
+});
+
 describe('what is shared is in force', () => {
   const sharer = { role: 'member' as const, suspendedAt: null };
-  const held = { sharer, binding: BINDING, revision: '2', acceptedRevision: null };
+  const held = { sharer, problem: null, revision: '2', acceptedRevision: null };
 
   test('at once if an admin shares it', () => {
     expect(standingOf({ ...held, sharer: { ...sharer, role: 'admin' } })).toBe('in_force');
@@ -47,10 +89,10 @@ describe('what is shared is in force', () => {
   test.each([{ effect: undefined }, { host: '*.example.com' }, { credential_ref: 'vault://connectors/login/claude' }])(
     'never while the binding is one that cannot be shared, whoever shares it: %o',
     (change) => {
-      const binding = { ...BINDING, ...change };
+      const problem = bindingShareProblem({ ...BINDING, ...change });
       const admin = { ...sharer, role: 'admin' as const };
-      expect(standingOf({ ...held, binding, acceptedRevision: '2' })).toBe('paused');
-      expect(standingOf({ ...held, binding, sharer: admin })).toBe('paused');
+      expect(standingOf({ ...held, problem, acceptedRevision: '2' })).toBe('paused');
+      expect(standingOf({ ...held, problem, sharer: admin })).toBe('paused');
     },
   );
 });
@@ -74,6 +116,35 @@ describe('beside the receiver’s own and the enterprise’s bindings', () => {
   test('of two that are shared the first wins, and one that is shared twice counts once', () => {
     expect(admitted([], [slot('x', 'a.test'), slot('y', 'a.test'), slot('x', 'a.test')])).toEqual(['x']);
   });
+});
+
+const at = (fqn: string, ...hosts: string[]) => ({ fqn, hosts, isActive: true });
+
+const usedConnectors = (own: Parameters<typeof admitSharedConnectors>[0], shared: ReturnType<typeof at>[]) =>
+  admitSharedConnectors(own, shared).map(({ fqn }) => fqn);
+
+describe('beside the receiver’s own and the enterprise’s connectors', () => {
+  test('one of the same name comes first, also if it is not active', () => {
+    expect(
+      usedConnectors([{ ...at('a/x', 'own.test'), isActive: false }], [at('a/x', 'a.test'), at('a/y', 'b.test')]),
+    ).toEqual(['a/y']);
+  });
+
+  test('an active one of the same host comes first', () => {
+    expect(usedConnectors([at('a/own', 'a.test')], [at('a/x', 'b.test', 'a.test'), at('a/y', 'c.test')])).toEqual([
+      'a/y',
+    ]);
+    expect(usedConnectors([{ ...at('a/own', 'a.test'), isActive: false }], [at('a/x', 'a.test')])).toEqual(['a/x']);
+  });
+
+  test('of two that are shared the first is used', () => {
+    expect(usedConnectors([], [at('a/x', 'a.test'), at('a/y', 'a.test'), at('a/x', 'b.test')])).toEqual(['a/x']);
+  });
+});
+
+test('of MCP servers of one name, one’s own is used, then the enterprise’s, then the one that was shared first', () => {
+  const shared = [{ name: 'mine' }, { name: 'theirs' }, { name: 'theirs' }];
+  expect(admitSharedServers(['mine'], shared)).toEqual([{ name: 'theirs' }]);
 });
 
 test('admins change groups; whoever shared something and admins end it', () => {

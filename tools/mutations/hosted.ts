@@ -6,6 +6,7 @@ const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
 const VOUCHERS = 'worker/sign_in/voucher.test.ts';
 const INVITATIONS = 'worker/sign_in/invitations.test.ts';
 const SHARING = 'worker/services/sharing/sharing.test.ts';
+const SHARED_THINGS = 'worker/services/sharing/shared_things.test.ts';
 const SHARE_RULES = 'shared/sharing/share_rules.test.ts';
 const FIRST_OWNER = 'worker/sign_in/first_owner.test.ts';
 const ACCOUNT_DELETIONS = 'worker/sign_in/account_deletion.test.ts';
@@ -245,11 +246,43 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: people',
-    holds: 'a change of a shared binding does not make it one that cannot be shared',
+    holds: 'a change of what is shared does not make it something that cannot be shared',
     file: 'shared/sharing/share_rules.ts',
-    text: 'sharer.suspendedAt !== null || bindingShareProblem(binding) !== null',
+    text: 'sharer.suspendedAt !== null || found !== null',
     replacement: 'sharer.suspendedAt !== null',
-    tests: [SHARE_RULES, SHARING],
+    tests: [SHARE_RULES, SHARING, SHARED_THINGS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a shared connector does not decide about a host of the receiver’s or the enterprise’s connectors',
+    file: 'shared/sharing/share_rules.ts',
+    text: 'if (names.has(fqn) || hosts.some((host) => taken.has(host))) return false;',
+    replacement: 'if (names.has(fqn)) return false;',
+    tests: [SHARE_RULES, SHARED_THINGS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a program that runs on the machines of receivers does not get a credential of whoever shares it',
+    file: 'shared/sharing/share_rules.ts',
+    text: "if (mode !== 'local' || credentials.length === 0) return null;",
+    replacement: "if (mode !== '') return null;",
+    tests: [SHARE_RULES, SHARED_THINGS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'the path of a shared connector’s secret is private',
+    file: 'worker/services/sharing/shared_connectors.ts',
+    text: 'credential: credential && { ...credential, ownerId, path: connectorVaultPath(connector.fqn) },',
+    replacement: 'credential: credential && { ...credential, ownerId },',
+    tests: [SHARED_THINGS],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'a sidecar that has its own things only gets nothing that is shared',
+    file: 'worker/services/sharing/received.ts',
+    text: 'if (user.ownOnly === true) return [];',
+    replacement: '',
+    tests: [SHARED_THINGS],
   },
   {
     row: 'Hosted: people',
@@ -263,8 +296,8 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: people',
     holds: 'a shared secret is released only while its binding is in the policy of the caller',
     file: 'worker/services/sharing/shared_bindings.ts',
-    text: "received.filter(({ state }) => state === 'in_force')",
-    replacement: 'received',
+    text: "state === 'in_force' && resource.kind === 'host_binding'",
+    replacement: "resource.kind === 'host_binding'",
     tests: [SHARING],
   },
   {

@@ -102,6 +102,17 @@ export async function findVersionHash(database: Database, id: string, version: s
   return rows[0]?.hash ?? null;
 }
 
+/** What tells the connectors of these owners apart. */
+export async function listConnectorPlaces(
+  database: Database,
+  ownerIds: readonly string[],
+): Promise<Pick<ConnectorRow, 'fqn' | 'hosts' | 'activatedAt'>[]> {
+  return database.read
+    .select({ fqn: connectors.fqn, hosts: connectors.hosts, activatedAt: connectors.activatedAt })
+    .from(connectors)
+    .where(inArray(connectors.ownerId, [...ownerIds]));
+}
+
 export function insertConnector(database: Database, row: ConnectorRow): Statement[] {
   return [database.read.insert(connectors).values(row), noteVersion(database, row)];
 }

@@ -834,4 +834,14 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (user_id, name)) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    number: 49,
+    name: 'shares of connectors and MCP servers',
+    statements: [
+      `CREATE TRIGGER shares_end_with_connector AFTER DELETE ON connectors
+        BEGIN DELETE FROM shares WHERE kind = 'connector' AND resource_id = OLD.id; END`,
+      `CREATE TRIGGER shares_end_with_server AFTER DELETE ON mcp_servers
+        BEGIN DELETE FROM shares WHERE kind = 'mcp_server' AND resource_id = OLD.id; END`,
+    ],
+  },
 ];

@@ -9,6 +9,7 @@ import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
 import { SINK_KINDS, SINK_STOPS } from '../../shared/wire/audit_sinks.ts';
 import { DOMAIN_JOINING } from '../../shared/wire/enterprise.ts';
 import { SERVICE_ACCOUNT_REACHES } from '../../shared/wire/service_accounts.ts';
+import { SHARE_KINDS } from '../../shared/wire/sharing/shares.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
 /** The states of a stored credential; a missing one has no row. */
@@ -319,7 +320,7 @@ export const shares = sqliteTable('shares', {
   id: text('id').primaryKey(),
   enterpriseId: text('enterprise_id').notNull(),
   ownerId: text('owner_id').notNull(),
-  kind: text('kind', { enum: ['host_binding'] }).notNull(),
+  kind: text('kind', { enum: [...SHARE_KINDS] }).notNull(),
   resourceId: text('resource_id').notNull(),
   /** One of the two. */
   userId: text('user_id'),

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { ShareRecord } from '../../../shared/wire/sharing/shares.ts';
+import { sharedThing, type ShareRecord } from '../../../shared/wire/sharing/shares.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { type Column, dataTable } from '../components/data_table.ts';
@@ -13,8 +13,10 @@ import { layout, type Page } from '../frame/layout.ts';
 interface SharesView {
   readonly given: readonly ShareRecord[];
   readonly received: readonly ShareRecord[];
-  /** The caller's own bindings that can be shared. */
+  /** The caller's own bindings, connectors and MCP servers that can be shared. */
   readonly bindings: readonly Choice[];
+  readonly connectors: readonly Choice[];
+  readonly servers: readonly Choice[];
   readonly groups: readonly Choice[];
   /** Whether what the caller shares has to be accepted. */
   readonly needsAcceptance: boolean;
@@ -27,7 +29,7 @@ export function sharesPage(view: SharesView): Page {
   const { given, received, done } = view;
   const content = html`${pageHeader({
       title: 'Shared',
-      lead: 'A shared binding lets colleagues use its secret at its hosts. They neither see the secret nor change the binding.',
+      lead: 'Colleagues use the credential of what is shared, for its hosts and operations. They neither see it nor change what is shared.',
     })}
     ${flash(done)}
     <section aria-labelledby="received-title">
@@ -51,18 +53,19 @@ function nothing(title: string): Html {
   });
 }
 
-const HOST: Column<ShareRecord> = {
-  title: 'Host',
-  cell: ({ binding }) =>
-    html`<strong class="mono">${binding.host}</strong
-      ><span class="sub">${binding.scheme}, ${binding.effect ?? 'every effect'}</span>`,
+const WHAT: Column<ShareRecord> = {
+  title: 'What',
+  cell: (share) => {
+    const { name, how } = sharedThing(share);
+    return html`<strong class="mono">${foreignText(name)}</strong><span class="sub">${foreignText(how)}</span>`;
+  },
 };
 
 const STATES = {
   in_force: ['good', 'in use'],
   to_accept: ['warn', 'to accept'],
-  overridden: ['plain', 'another binding comes first'],
-  paused: ['plain', 'paused: its owner is suspended or changed the binding'],
+  overridden: ['plain', 'another one comes first'],
+  paused: ['plain', 'paused: its owner is suspended or changed it'],
 } as const;
 
 function receivedTable(rows: readonly ShareRecord[]): Html {
@@ -70,7 +73,7 @@ function receivedTable(rows: readonly ShareRecord[]): Html {
     caption: 'Shared with you',
     rows,
     columns: [
-      HOST,
+      WHAT,
       { title: 'By', cell: ({ shared_by: by }) => foreignText(by.display_name) },
       { title: 'State', cell: ({ state }) => (state === null ? '' : badge(STATES[state][0], STATES[state][1])) },
       { title: 'Change', isActions: true, cell: receivedActions },
@@ -78,15 +81,17 @@ function receivedTable(rows: readonly ShareRecord[]): Html {
   });
 }
 
-function receivedActions({ id, state, binding, shared_by: by }: ShareRecord): Html {
-  const of = html`<span class="hidden-but-read"> ${binding.host} of ${by.display_name}</span>`;
+function receivedActions(share: ShareRecord): Html {
+  const { id, state, shared_by: by } = share;
+  const { name, revision } = sharedThing(share);
+  const of = html`<span class="hidden-but-read"> ${foreignText(name)} of ${foreignText(by.display_name)}</span>`;
   if (state !== 'to_accept') {
     return html`<form method="post" action="/shares/${id}/decline">
       <button class="compact">Decline${of}</button>
     </form>`;
   }
   return html`<form method="post" action="/shares/${id}/accept">
-    <input type="hidden" name="revision" value="${binding.revision}" />
+    <input type="hidden" name="revision" value="${revision}" />
     <button class="compact primary">Accept${of}</button>
   </form>`;
 }
@@ -96,7 +101,7 @@ function givenTable(rows: readonly ShareRecord[]): Html {
     caption: 'Shared by you',
     rows,
     columns: [
-      HOST,
+      WHAT,
       {
         title: 'With',
         cell: ({ shared_with: receiver }) =>
@@ -106,10 +111,10 @@ function givenTable(rows: readonly ShareRecord[]): Html {
       {
         title: 'Change',
         isActions: true,
-        cell: ({ id, binding }) =>
-          html`<form method="post" action="/shares/${id}/end">
+        cell: (share) =>
+          html`<form method="post" action="/shares/${share.id}/end">
             <button class="compact danger">
-              End<span class="hidden-but-read"> the share of ${binding.host}</span>
+              End<span class="hidden-but-read"> the share of ${foreignText(sharedThing(share).name)}</span>
             </button>
           </form>`,
       },
@@ -117,18 +122,27 @@ function givenTable(rows: readonly ShareRecord[]): Html {
   });
 }
 
-function shareForm({ bindings, groups, form, needsAcceptance }: SharesView): Html {
-  if (bindings.length === 0) {
+const NONE: Choice = { value: '', title: 'None' };
+
+function shareForm({ bindings, connectors, servers, groups, form, needsAcceptance }: SharesView): Html {
+  const kinds = [
+    { name: 'binding_id', label: 'Binding', choices: bindings },
+    { name: 'connector_id', label: 'Connector', choices: connectors },
+    { name: 'mcp_server_id', label: 'MCP server', choices: servers },
+  ].filter(({ choices }) => choices.length > 0);
+  if (kinds.length === 0) {
     return alert(
       'info',
-      'To share a binding, create one of your own first, with an effect and with hosts that are named.',
+      'To share something, create one of your own first: a binding with an effect and with hosts that are named, a connector with a credential, or an MCP server.',
     );
   }
   const hint = needsAcceptance ? 'Each of them accepts it first.' : 'They use it at once.';
-  return html`<form class="panel stack" method="post" action="/shares" aria-label="Share a binding">
-    <h2>Share a binding</h2>
-    ${formRefusal(form, ['binding_id', 'group_id', 'email'])}
-    ${selectField(form, { name: 'binding_id', label: 'Binding', choices: bindings })}
+  const isOne = kinds.length === 1;
+  return html`<form class="panel stack" method="post" action="/shares" aria-label="Share something of yours">
+    <h2>Share something of yours</h2>
+    ${formRefusal(form, ['binding_id', 'connector_id', 'mcp_server_id', 'group_id', 'email'])}
+    ${isOne ? '' : html`<p class="hint">Choose one.</p>`}
+    ${kinds.map(({ choices, ...field }) => selectField(form, { ...field, choices: isOne ? choices : [NONE, ...choices] }))}
     ${groups.length === 0 ? '' : selectField(form, { name: 'group_id', label: 'Group', choices: [{ value: '', title: 'None: one colleague' }, ...groups] })}
     ${textField(form, { name: 'email', label: 'Email of a colleague', hint, maxLength: 254 })}
     <div class="actions"><button class="primary">Share</button></div>

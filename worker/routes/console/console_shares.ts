@@ -1,12 +1,11 @@
 import { hasRole } from '../../../shared/model/role.ts';
-import { bindingShareProblem } from '../../../shared/sharing/share_rules.ts';
 import { acceptInput, shareInput } from '../../../shared/wire/sharing/shares.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { readAll } from '../../kernel/read_all.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import type { Page } from '../../pages/frame/layout.ts';
 import { sharesPage } from '../../pages/people/shares.ts';
-import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
+import { listSharable } from '../../services/sharing/sharable.ts';
 import { listGroupPage } from '../../services/sharing/groups.ts';
 import {
   acceptReceived,
@@ -36,18 +35,17 @@ const getShares = forReader(async (c, caller) => consolePage(c, caller, await sh
 
 async function showShares(c: AppContext, caller: Caller, form: FormState): Promise<Page> {
   const context = c.get('context');
-  const [given, received, groups, bindings] = await Promise.all([
+  const [given, received, groups, sharable] = await Promise.all([
     readAll((query) => listSharePage(context, caller, { ...query, list: 'given' })),
     readAll((query) => listSharePage(context, caller, { ...query, list: 'received' })),
     readAll((query) => listGroupPage(context, caller, query)),
-    listAllHostBindings(context, [caller.userId]),
+    listSharable(context, caller),
   ]);
-  const sharable = bindings.filter((binding) => bindingShareProblem(binding) === null);
   return sharesPage({
     given: given.items,
     received: received.items,
     groups: groups.items.map(({ id, name }) => ({ value: id, title: name })),
-    bindings: sharable.map(({ id, host, effect = '' }) => ({ value: id, title: `${host} (${effect})` })),
+    ...sharable,
     needsAcceptance: !hasRole(caller.role, 'admin'),
     form,
     done: c.req.query('done'),

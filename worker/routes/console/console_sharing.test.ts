@@ -3,7 +3,10 @@ import { hostedUser, type HostedUser, ownerWithMember, signInBrowser } from '../
 import { type InProcess, NO_OUTBOUND, parseReply } from '../../../e2e/runtimes/in_process.ts';
 import { FRONT, startHostedSignIn } from '../../../e2e/sign_in/hosted_sign_in.ts';
 import { TestBrowser } from '../../../e2e/sign_in/test_browser.ts';
+import { ITEMS_SPEC } from '../../../e2e/runtimes/connector_samples.ts';
+import { installReply } from '../../../shared/wire/connectors/connectors.ts';
 import { hostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import { mcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 
 let control: InProcess;
 let owner: HostedUser;
@@ -85,4 +88,25 @@ test('a colleague shares, the receiver accepts and declines, and the share ends'
   const given = await text(pages.member.get('/shares'));
   expect(await location(pages.member.submit(actionOf(given, 'end'), {}))).toBe('/shares?done=share_ended');
   expect(await text(pages.owner.get('/shares'))).toContain('Nothing is shared with you');
+});
+
+test('a connector and an MCP server are shared in the same form, one at a time', async () => {
+  const { id: connectorId } = await parseReply(installReply, owner.call('POST', '/v1/connectors', ITEMS_SPEC));
+  await owner.call('PUT', `/v1/connectors/${connectorId}/credential`, { kind: 'api_key', value: 'value-of-a-test' });
+  const hub = { name: 'hub', mode: 'remote', url: 'https://mcp.example.test/mcp' };
+  const { id: serverId } = await parseReply(mcpServerRecord, owner.call('POST', '/v1/mcp-servers', hub));
+  const program = { name: 'files', command: ['a-server'], env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } };
+  await owner.call('POST', '/v1/mcp-servers', program);
+  const form = await text(pages.owner.get('/shares'));
+  expect(form).toContain('acme/items');
+  expect([form.includes('>hub<'), form.includes('>files<')]).toEqual([true, false]);
+  const both = { connector_id: connectorId, mcp_server_id: serverId, email: 'pat@acme.test' };
+  expect((await pages.owner.submit('/shares', both)).status).toBe(400);
+  for (const what of [{ connector_id: connectorId }, { mcp_server_id: serverId }]) {
+    const fields = { binding_id: '', connector_id: '', mcp_server_id: '', ...what, email: 'pat@acme.test' };
+    expect(await location(pages.owner.submit('/shares', fields))).toBe('/shares?done=shared');
+  }
+  const seen = await text(pages.member.get('/shares'));
+  expect(seen).toContain('3 operations of api.example.test');
+  expect(seen).toContain('https://mcp.example.test/mcp');
 });

@@ -5,7 +5,6 @@ import { APPROVAL_TYP, CREDENTIALS_REPLY_SECONDS } from '../../../shared/wire/ch
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
 import { findConnector } from '../../store/connectors.ts';
-import { findMcpServer } from '../../store/mcp/mcp_servers.ts';
 import { findSidecar } from '../../store/sidecars.ts';
 import { openViews } from './approval_views.ts';
 import { type ApprovalSubject, connectorSubject, toolSubject } from './approval_subject.ts';
@@ -15,6 +14,8 @@ import { visibleOwners } from '../../kernel/caller.ts';
 import { connectorNotFound } from '../connectors/connectors.ts';
 import { configurationOf } from '../mcp/mcp_configuration.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { findSharedConnector } from '../sharing/shared_connectors.ts';
+import { findUsableServer } from '../sharing/shared_servers.ts';
 import { hasEnded, refuseRevoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
 const LOOK_MS = 1_000;
@@ -41,11 +42,13 @@ async function subjectOf(
 ): Promise<Result<ApprovalSubject, ApiError>> {
   const owners = visibleOwners(caller);
   if ('connector_id' in request) {
-    const row = await findConnector(context.database, owners, request.connector_id);
-    if (row === null) return err(connectorNotFound(request.connector_id));
+    const id = request.connector_id;
+    const own = await findConnector(context.database, owners, id);
+    const row = own ?? (await findSharedConnector(context, caller, { id }))?.sharedFrom;
+    if (row === undefined) return err(connectorNotFound(id));
     return ok(connectorSubject(row.connector, request.operation));
   }
-  const server = await findMcpServer(context.database, owners, request.mcp_server_id);
+  const server = await findUsableServer(context, caller, request.mcp_server_id);
   if (server !== null) return ok(toolSubject(server, configurationOf(server).version, request.tool));
   return err(apiError('not_found', `there is no MCP server ${request.mcp_server_id}`));
 }

@@ -6,13 +6,13 @@ import type { ChosenSecret } from '../../../shared/model/account_choice.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
 import type { ExplainInput } from '../../../shared/wire/host_bindings.ts';
 import { findStored } from '../../store/secrets.ts';
-import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { stateOf, toInstalled } from '../connectors/connector_records.ts';
 import { chooseAccounts } from '../../../shared/resolve/account_choice.ts';
 import { credentialPaths, hostBindingsOn, listAllHostBindings } from './host_bindings.ts';
 import { listAllTunnelHosts } from './tunnel_hosts.ts';
 import { findSharedSecrets, listSharedBindings } from '../sharing/shared_bindings.ts';
+import { listUsableConnectors } from '../sharing/shared_connectors.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 
 /** Explains what the proxy would do with a caller's request, and why. Refuses with `invalid_input`. */
@@ -61,7 +61,7 @@ async function gatherKnown(context: ServiceContext, caller: Caller, host: string
   const bindings = await hostBindingsOn(context, owners, patterns);
   const shared = await listSharedBindings(context, caller, patterns);
   const sharedPaths = (await findSharedSecrets(context, shared)).map(({ path }) => `enterprise ${path}`);
-  const connectors = await listAllConnectors(context, owners);
+  const connectors = await listUsableConnectors(context, caller);
   const stored = await findStored(context.database, owners, bindings.flatMap(credentialPaths));
   const ready = connectors.flatMap((row) =>
     stateOf(row) === 'ready' && row.credential !== null ? row.credential : [],

@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import type { ApiError } from '../../../shared/wire/errors.ts';
-import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { ConnectorRow, ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
 import { findSealedSecret } from '../../store/secrets.ts';
 import { credentialProblem, nothingStoredError } from './connector_problems.ts';
 import { accessToken } from '../oauth/oauth_access_token.ts';
@@ -15,6 +15,30 @@ export interface ConnectorAccess {
   readonly expiresAt: string | null;
   /** The version of the vault entry that it came from. */
   readonly secret: { readonly id: string; readonly version: number };
+}
+
+/** A connector that a user's requests use. */
+export interface UsableConnector extends WithCredential<ConnectorRow> {
+  /** The colleague's own, if one shares it. */
+  readonly sharedFrom?: WithCredential<ConnectorRow>;
+}
+
+/**
+ * The same of a connector that a colleague may share. A failure then names neither the colleague's path nor the provider, and
+ * nothing that only the colleague can do.
+ */
+export async function usableAccess(
+  context: ServiceContext,
+  { sharedFrom, ...own }: UsableConnector,
+): Promise<Result<ConnectorAccess, ApiError>> {
+  if (sharedFrom === undefined) return connectorAccess(context, own);
+  const access = await connectorAccess(context, sharedFrom);
+  return access.ok ? access : err(ofColleague(access.error));
+}
+
+/** What the receiver of something shared is told when its credential cannot be used. */
+export function ofColleague({ code }: ApiError): ApiError {
+  return apiError(code, 'the credential of what a colleague shares is not available: ask whoever shares it');
 }
 
 /** Refuses with `binding_required`, `reauthorisation_required`, `oauth_provider_failed`, `credential_unavailable`. */

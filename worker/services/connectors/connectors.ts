@@ -34,7 +34,7 @@ import { contentHash, parseStoredSpec, toRecord, toSummary } from './connector_r
 import { listAddedHosts, connectorWarnings, isOtherLogin } from './connector_warnings.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
-import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { freshId, nowText, timeAfter, type ServiceContext } from '../../kernel/service_context.ts';
 
 interface Installed {
   readonly reply: InstallReply;
@@ -104,7 +104,10 @@ function replacement(
     return { statements: [], events: [], value: { reply: { ...toRecord(before), warnings }, isNew: false } };
   }
   const { id, ownerId, createdAt, activatedAt } = held;
-  const connector = { ...newRow(context, caller, ownerId, spec, hash), id, createdAt, activatedAt };
+  const installed = newRow(context, caller, ownerId, spec, hash);
+  // Who accepted this connector from a colleague accepted what it was at this time.
+  const updatedAt = timeAfter(installed.updatedAt, held.updatedAt);
+  const connector = { ...installed, id, createdAt, activatedAt, updatedAt };
   const isOther =
     connector.credentialKind !== held.credentialKind ||
     isOtherLogin(toConnectorSpec(spec), toConnectorSpec(parseStoredSpec(held)));

@@ -8,11 +8,11 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { RunReply, RunRequest } from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { didYouMean } from '../../../shared/model/near_match.ts';
-import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../../store/connectors.ts';
-import { listAllConnectors } from './all_connectors.ts';
+import { findConnectorsNamed, type ConnectorRow, type WithCredential } from '../../store/connectors.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
-import { connectorAccess } from './connector_access.ts';
+import { findSharedConnector, listUsableConnectors } from '../sharing/shared_connectors.ts';
+import { ofColleague, type UsableConnector, usableAccess } from './connector_access.ts';
 import { callUpstream } from './connector_call.ts';
 import { credentialProblem } from './connector_problems.ts';
 import { toInstalled } from './connector_records.ts';
@@ -29,7 +29,7 @@ import { askApproval, fingerprintFor } from '../approvals/approvals.ts';
 
 /** A run of an existing operation. From here on the run is audited, whatever its outcome. */
 interface Run extends RunSubject {
-  readonly row: WithCredential<ConnectorRow>;
+  readonly row: UsableConnector;
   readonly host: string | undefined;
 }
 
@@ -69,7 +69,8 @@ async function recognise(
   request: RunRequest,
 ): Promise<Result<Omit<Run, 'client'>, ApiError>> {
   const rows = await findConnectorsNamed(context.database, visibleOwners(caller), request.connector_fqn);
-  const row = chooseConnector(caller, rows);
+  const row =
+    chooseConnector(caller, rows) ?? (await findSharedConnector(context, caller, { fqn: request.connector_fqn }));
   if (row === null) return err(noConnector());
   const connector = toInstalled(row);
   const operation = runnableOperations(connector.spec).find(({ name }) => name === request.operation);
@@ -93,15 +94,15 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   const built = buildOperationRequest(connector, operation, args, host);
   if (!built.ok) return { parts: null, approvalId: null, result: err(invalidArgs(built.error)) };
   const parts = built.value;
-  const unready = connector.inactive === true ? credentialProblem(run.row) : null;
+  const unready = connector.inactive === true ? problemOf(run.row) : null;
   if (unready !== null) return { parts, approvalId: null, result: err(unready) };
   const confirmed = await confirm(context, caller, run, parts);
   if (!confirmed.ok) return { parts, approvalId: null, result: confirmed };
   const { document } = confirmed.value;
-  const missing = credentialProblem(run.row);
+  const missing = problemOf(run.row);
   if (missing !== null) return { parts, document, approvalId: null, result: err(missing) };
   const approval = await approvalOf(context, caller, {
-    row: run.row.connector,
+    row: (run.row.sharedFrom ?? run.row).connector,
     match: confirmed.value,
     parts,
     client: run.client,
@@ -110,7 +111,7 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   const approvalId = approval.value?.id ?? null;
   const held = approvalProblem(approval.value);
   if (held !== null) return { parts, document, approvalId, result: err(held) };
-  const access = await connectorAccess(context, run.row);
+  const access = await usableAccess(context, run.row);
   if (!access.ok) return { parts, document, approvalId, result: access };
   const called = await callUpstream(context.outbound, parts, access.value.token, context.limits);
   return {
@@ -119,6 +120,11 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
     approvalId,
     result: called.ok ? called : err(apiError(called.error.reason, called.error.message)),
   };
+}
+
+function problemOf(row: UsableConnector): ApiError | null {
+  const problem = credentialProblem(row);
+  return problem === null || row.sharedFrom === undefined ? problem : ofColleague(problem);
 }
 
 /**
@@ -130,7 +136,7 @@ async function confirm(
   { connector, operation }: Run,
   parts: OperationRequestParts,
 ): Promise<Result<ConnectorOperation, ApiError>> {
-  const rows = await listAllConnectors(context, visibleOwners(caller), parts.host);
+  const rows = await listUsableConnectors(context, caller, parts.host);
   const installed = rows.map((row) => (row.connector.id === connector.id ? connector : toInstalled(row)));
   const confirmed = confirmOperation(compileConnectors(installed), { connector, operation }, parts);
   return confirmed.ok ? confirmed : err(invalidArgs([{ field: 'args', message: confirmed.error }]));

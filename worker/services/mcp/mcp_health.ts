@@ -3,6 +3,7 @@ import { noteMcpHealth } from '../../store/mcp/mcp_health.ts';
 import { findKnownMcpServers } from '../../store/mcp/mcp_servers.ts';
 import { visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { listSharedServers } from '../sharing/shared_servers.ts';
 import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
 
 /** Stores a sidecar's report about the servers that it may see. Other and deleted servers are ignored. */
@@ -12,7 +13,9 @@ export async function noteHealth(
   { servers }: McpHealthReport,
 ): Promise<void> {
   const ids = servers.map(({ id }) => id);
-  const known = await findKnownMcpServers(context.database, visibleOwners(caller), ids);
+  const own = await findKnownMcpServers(context.database, visibleOwners(caller), ids);
+  const shared = own.size === new Set(ids).size ? [] : await listSharedServers(context, caller);
+  const known = new Set([...own, ...shared.map(({ id }) => id)]);
   const now = context.clock.now();
   const rows = servers
     .filter(({ id }) => known.has(id))

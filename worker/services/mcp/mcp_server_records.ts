@@ -118,10 +118,11 @@ function authorizationOf(serverId: string, { authorizations }: Known): McpServer
   return { state: found.state, expires_at: found.expiresAt, scopes: [...(findStoredClient(found)?.scopes ?? [])] };
 }
 
-/** Servers in a sidecar's snapshot, as the rules of their enterprise let them be. */
+/** Servers in the snapshot of a user's sidecar, as the rules of their enterprise let them be. What a colleague shares is the enterprise's there. */
 export async function toSnapshotServers(
   context: ServiceContext,
   rows: readonly McpServerRow[],
+  userId: string,
 ): Promise<SnapshotMcpServerRecord[]> {
   const authorizations = await mcpAuthorizationsOf(
     context.database,
@@ -131,8 +132,8 @@ export async function toSnapshotServers(
   const ruled = await applyRules(context, rows);
   return rows.flatMap((row) => {
     const known = ruled.get(row.id);
-    return known === undefined
-      ? []
-      : [snapshotRecord({ server: known.server, authorization: states.get(row.id) ?? null })];
+    if (known === undefined) return [];
+    const owner = row.ownerId === userId ? ('personal' as const) : ('enterprise' as const);
+    return [snapshotRecord({ server: { ...known.server, owner }, authorization: states.get(row.id) ?? null })];
   });
 }

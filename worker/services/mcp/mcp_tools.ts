@@ -18,7 +18,7 @@ import {
 } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { bumpPolicy, policyVersion } from '../../store/accounts.ts';
 import type { Database } from '../../store/database.ts';
-import { findMcpServer, type McpServerRow } from '../../store/mcp/mcp_servers.ts';
+import type { McpServerRow } from '../../store/mcp/mcp_servers.ts';
 import {
   acceptMcpTools,
   dropMcpTools,
@@ -28,11 +28,12 @@ import {
   type McpToolRow,
   summariseMcpTools,
 } from '../../store/mcp/mcp_tools.ts';
-import { type Caller, visibleOwners } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { sha256Hex } from '../../kernel/sha256.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { findUsableServer } from '../sharing/shared_servers.ts';
 import { configurationOf } from './mcp_configuration.ts';
 import { applyRules } from './apply_rules.ts';
 import { mcpServerEvent, visibleMcpServer, writableMcpServer } from './mcp_servers.ts';
@@ -52,7 +53,7 @@ export async function noteTools(
   const { kind = 'tool' } = report;
   const seen = report.tools.flatMap((tool) => lookAt(kind, tool));
   const noted = await commit(context, controlChain(caller), async () => {
-    const row = await findMcpServer(context.database, visibleOwners(caller), report.server_id);
+    const row = await findUsableServer(context, caller, report.server_id);
     if (row === null) return ok({ statements: [], events: [], value: null });
     const known = await summariseMcpTools(context.database, row.id);
     const { added, dropped } = planReview(ofKind(known, kind), seen);

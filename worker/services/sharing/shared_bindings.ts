@@ -4,12 +4,10 @@ import {
   type SharedCredential,
   sharedVaultPath,
 } from '../../../shared/model/vault_path.ts';
-import { admitShared, type ShareStanding, standingOf } from '../../../shared/sharing/share_rules.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
-import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { findHostBindingsOn } from '../../store/host_bindings.ts';
-import { listReceivedShares, type ReceivedShare } from '../../store/people/shares.ts';
+import type { HostBindingRow } from '../../store/host_bindings.ts';
+import { listReceivedShares } from '../../store/people/shares.ts';
 import {
   findReferredSecret,
   listReferredSecrets,
@@ -18,38 +16,7 @@ import {
   type VaultPlace,
 } from '../../store/secrets.ts';
 import { credentialPaths, toRecord } from '../bindings/host_bindings.ts';
-
-/** A user of an enterprise. */
-type User = Pick<Caller, 'userId' | 'enterpriseId'>;
-
-/** A share with what it is to its receiver. */
-export type Received = ReceivedShare & { readonly state: ShareStanding | 'overridden' };
-
-/** What colleagues share with a user, oldest first. `hosts` limits it to bindings of these patterns. */
-export async function listReceived(
-  context: ServiceContext,
-  user: User,
-  hosts?: readonly string[],
-): Promise<readonly Received[]> {
-  const rows = await listReceivedShares(context.database, user, { hosts });
-  if (rows.length === 0) return [];
-  const patterns = [...new Set(rows.map(({ binding }) => binding.host))];
-  const own = await findHostBindingsOn(context.database, visibleOwners(user), patterns);
-  const standing = new Map(rows.map((row) => [row, standingOf(heldAs(row))]));
-  const admitted = admitShared(
-    own.map((row) => ({ ...row, owner: ownerName(row.ownerId) })),
-    rows.filter((row) => standing.get(row) === 'in_force').map((row) => ({ ...row.binding, row })),
-  );
-  const used = new Set(admitted.map(({ row }) => row));
-  return rows.map((row) => {
-    const state = standing.get(row) ?? 'paused';
-    return { ...row, state: state === 'in_force' && !used.has(row) ? 'overridden' : state };
-  });
-}
-
-function heldAs({ sharer, binding, acceptedRevision }: ReceivedShare) {
-  return { sharer, binding: toRecord(binding), revision: binding.updatedAt, acceptedRevision };
-}
+import { listReceived, type ShareUser } from './received.ts';
 
 /** A shared binding as the policy of its receiver has it, and where its credentials are. */
 export interface SharedBinding {
@@ -61,17 +28,19 @@ export interface SharedBinding {
 /** The shared bindings that a user's requests use. */
 export async function listSharedBindings(
   context: ServiceContext,
-  user: User,
+  user: ShareUser,
   hosts?: readonly string[],
 ): Promise<readonly SharedBinding[]> {
-  const received = await listReceived(context, user, hosts);
-  return received.filter(({ state }) => state === 'in_force').map(toShared);
+  const received = await listReceived(context, user, { kind: 'host_binding', hosts });
+  return received.flatMap(({ state, resource }) =>
+    state === 'in_force' && resource.kind === 'host_binding' ? toShared(resource.row) : [],
+  );
 }
 
 const PARTS: readonly SharedCredential['part'][] = ['credential', 'session-token'];
 
 /** The owner's paths are replaced: their names are the owner's own, and another's secret of the same name is not meant. */
-function toShared({ binding: row }: Received): SharedBinding {
+function toShared(row: HostBindingRow): SharedBinding {
   const own = toRecord(row);
   const credentials = credentialPaths(own).map((ownerPath, index) => ({
     path: sharedVaultPath({ bindingId: row.id, part: PARTS[index] ?? 'credential' }),
@@ -108,11 +77,15 @@ function keyOf({ ownerId, path }: VaultPlace): string {
 }
 
 /** The secret behind a path of a shared binding, if the binding is in the user's policy now. */
-export async function findSharedSecret(context: ServiceContext, user: User, path: string): Promise<SecretRow | null> {
+export async function findSharedSecret(
+  context: ServiceContext,
+  user: ShareUser,
+  path: string,
+): Promise<SecretRow | null> {
   const named = parseSharedPath(path);
   if (named === null) return null;
-  const rows = await listReceivedShares(context.database, user, { bindingId: named.bindingId });
-  const host = rows[0]?.binding.host;
+  const rows = await listReceivedShares(context.database, user, { resourceId: named.bindingId });
+  const host = rows[0]?.binding?.host;
   if (host === undefined) return null;
   const bindings = await listSharedBindings(context, user, [host]);
   const shared = bindings.find(({ record }) => record.id === named.bindingId);

@@ -1,12 +1,13 @@
 import type { FieldProblem } from '../../../shared/model/problem.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
-import { bindingShareProblem, mayEndShare, needsAcceptance } from '../../../shared/sharing/share_rules.ts';
+import { mayEndShare, needsAcceptance } from '../../../shared/sharing/share_rules.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import {
   MAX_SHARES,
   type ShareInput,
+  type ShareKind,
   type ShareRecord,
   type sharesQuery,
 } from '../../../shared/wire/sharing/shares.ts';
@@ -16,7 +17,9 @@ import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { readPageById } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
-import { findHostBinding, type HostBindingRow } from '../../store/host_bindings.ts';
+import { findConnector } from '../../store/connectors.ts';
+import { findHostBinding } from '../../store/host_bindings.ts';
+import { findMcpServer } from '../../store/mcp/mcp_servers.ts';
 import { findMember } from '../../store/members.ts';
 import { findColleague, findGroup } from '../../store/people/groups.ts';
 import {
@@ -32,31 +35,33 @@ import {
   type ShownShare,
 } from '../../store/people/shares.ts';
 import { credentialPaths, toRecord as toBindingRecord } from '../bindings/host_bindings.ts';
+import { configurationOf } from '../mcp/mcp_configuration.ts';
 import { findSourceAt } from '../../store/sources/secret_sources.ts';
-import { listReceived, type Received } from './shared_bindings.ts';
+import { listReceived, type Received, resourceOf, type SharedResource, shareProblem } from './received.ts';
 
 type SharesQuery = z.output<typeof sharesQuery>;
 
-/** Shares one of the caller's own bindings. Refuses with `not_found`, `invalid_input`, `conflict`, `limit_reached`. */
+/** Shares a binding, connector or MCP server of the caller's own. Refuses with `not_found`, `invalid_input`, `conflict`, `limit_reached`. */
 export async function createShare(
   context: ServiceContext,
   caller: Caller,
   input: ShareInput,
 ): Promise<Result<ShareRecord, ApiError>> {
   return commit(context, controlChain(caller), async () => {
-    const binding = await findHostBinding(context.database, [caller.userId, caller.enterpriseId], input.binding_id);
-    if (binding === null) return err(noBinding(input.binding_id));
-    const problem = bindingShareProblem(toBindingRecord(binding)) ?? (await borrowProblem(context, binding));
-    if (problem !== null) return err(notSharable(binding, problem));
+    const found = await findResource(context, caller, input);
+    if (!found.ok) return found;
+    const resource = found.value;
+    const problem = shareProblem(resource) ?? (await borrowProblem(context, resource));
+    if (problem !== null) return err(notSharable(resource, problem));
     const receiver = await findReceiver(context, caller, input);
     if (!receiver.ok) return receiver;
-    const row = newShare(context, caller, binding, receiver.value);
+    const row = newShare(context, caller, resource, receiver.value);
     const twin = await findSameShare(context.database, row);
     if (twin !== null) return err(sharedAlready(twin));
     if ((await countShares(context.database, caller.userId)) >= MAX_SHARES) return err(tooManyShares());
-    const write = insertShare(context.database, row, binding.updatedAt);
+    const write = insertShare(context.database, row, resource.row.updatedAt);
     const sharer = await findMember(context.database, caller.enterpriseId, caller.userId);
-    const shown = { share: row, binding, sharer: { id: caller.userId, displayName: sharer?.displayName ?? '' } };
+    const shown = { share: row, resource, sharer: { id: caller.userId, displayName: sharer?.displayName ?? '' } };
     return ok(change(caller, 'control.share.created', row, write, toRecord({ ...shown, ...receiver.value })));
   });
 }
@@ -83,11 +88,30 @@ export async function listSharePage(
   const whose = list === 'all' ? { enterpriseId } : { enterpriseId, ownerId: userId };
   return readPageById(query, 'shr', {
     read: async (from) => (await listShares(context.database, { ...whose, ...from })).map(withId),
-    toItem: ({ row }) => toRecord(row),
+    toItem: ({ row }) => toRecord({ ...row, resource: resourceOf(row) }),
   });
 }
 
 const withId = (row: ShownShare) => ({ id: row.share.id, row });
+
+/** What the caller names, if it is the caller's or the enterprise's. */
+async function findResource(
+  { database }: ServiceContext,
+  { userId, enterpriseId }: Caller,
+  { binding_id: bindingId, connector_id: connectorId, mcp_server_id: serverId }: ShareInput,
+): Promise<Result<SharedResource, ApiError>> {
+  const owners = [userId, enterpriseId];
+  if (connectorId !== undefined) {
+    const found = await findConnector(database, owners, connectorId);
+    return found === null ? err(noThing('connector', connectorId)) : ok({ kind: 'connector', row: found.connector });
+  }
+  if (serverId !== undefined) {
+    const row = await findMcpServer(database, owners, serverId);
+    return row === null ? err(noThing('mcp_server', serverId)) : ok({ kind: 'mcp_server', row });
+  }
+  const row = await findHostBinding(database, owners, bindingId ?? '');
+  return row === null ? err(noThing('host_binding', bindingId ?? '')) : ok({ kind: 'host_binding', row });
+}
 
 /** Ends a share, for whoever gave it and for admins. Refuses with `not_found`. */
 export async function removeShare(
@@ -112,8 +136,8 @@ export async function acceptReceived(
   const accepted = await commitPolicy(context, caller, async () => {
     const found = await findReceived(context, caller, id);
     if (!found.ok) return found;
-    if (found.value.binding.updatedAt !== revision) return err(changedSince(id));
-    const write = acceptShare(context.database, { shareId: id, userId: caller.userId, revision });
+    if (found.value.resource.row.updatedAt !== revision) return err(changedSince(id));
+    const write = acceptShare(context.database, found.value.share, { userId: caller.userId, revision });
     return ok(change(caller, 'control.share.accepted', found.value.share, write, null));
   });
   if (!accepted.ok) return accepted;
@@ -160,22 +184,22 @@ async function findReceiver(
       : await findColleague(database, enterpriseId, email.toLowerCase());
   const field = email === undefined ? 'user_id' : 'email';
   if (user === null) return err(noReceiver(field, 'a member', 'GET /v1/groups'));
-  if (user.id === userId) return err(fieldError(field, 'is your own: you use this binding already'));
+  if (user.id === userId) return err(fieldError(field, 'is your own: you use it already'));
   return ok({ receiver: { id: user.id, displayName: user.displayName }, group: null });
 }
 
 function newShare(
   context: ServiceContext,
   { enterpriseId, userId }: Caller,
-  { id }: HostBindingRow,
+  { kind, row }: SharedResource,
   { receiver, group }: Receiver,
 ): ShareRow {
   return {
     id: freshId(context, 'shr'),
     enterpriseId,
     ownerId: userId,
-    kind: 'host_binding',
-    resourceId: id,
+    kind,
+    resourceId: row.id,
     userId: receiver?.id ?? null,
     groupId: group?.id ?? null,
     createdAt: nowText(context),
@@ -199,24 +223,17 @@ function change<T>(
 }
 
 /** A share as a reply shows it. */
-type Shown = Pick<ShownShare, 'share' | 'binding' | 'receiver' | 'group'> & {
+type Shown = Pick<ShownShare, 'share' | 'receiver' | 'group'> & {
+  readonly resource: SharedResource;
   readonly sharer: Pick<ShownShare['sharer'], 'id' | 'displayName'>;
 };
 
 function toRecord(shown: Shown, state: ShareRecord['state'] = null): ShareRecord {
-  const { share, sharer, receiver, group } = shown;
-  const binding = toBindingRecord(shown.binding);
+  const { share, sharer, receiver, group, resource } = shown;
   return {
     id: share.id,
-    binding: {
-      id: binding.id,
-      host: binding.host,
-      scheme: binding.scheme,
-      emit_mechanism: binding.emit_mechanism,
-      allowed_hosts: [...binding.allowed_hosts],
-      effect: binding.effect ?? null,
-      revision: binding.updated_at,
-    },
+    kind: resource.kind,
+    ...detailsOf(resource),
     shared_by: { id: sharer.id, display_name: sharer.displayName },
     shared_with:
       group === null
@@ -227,8 +244,34 @@ function toRecord(shown: Shown, state: ShareRecord['state'] = null): ShareRecord
   };
 }
 
-function noBinding(id: string): ApiError {
-  return apiError('not_found', `there is no host binding ${id}: list them with GET /v1/host-bindings`);
+/** What its kind shows of a thing. */
+function detailsOf(resource: SharedResource): Pick<ShareRecord, 'binding' | 'connector' | 'mcp_server'> {
+  const none = { binding: null, connector: null, mcp_server: null };
+  if (resource.kind === 'connector') {
+    const { id, fqn, title, version, hosts, operationCount, updatedAt } = resource.row;
+    const shown = { id, fqn, title, version, hosts: JSON.parse(hosts), operation_count: operationCount };
+    return { ...none, connector: { ...shown, revision: updatedAt } };
+  }
+  if (resource.kind === 'mcp_server') {
+    const { id, name, updatedAt: revision } = resource.row;
+    const { mode, url, command } = configurationOf(resource.row);
+    return { ...none, mcp_server: { id, name, mode, url, command: [...command], revision } };
+  }
+  const binding = toBindingRecord(resource.row);
+  const { id, host, scheme, emit_mechanism: mechanism, allowed_hosts: allowed, effect = null } = binding;
+  const shown = { id, host, scheme, emit_mechanism: mechanism, allowed_hosts: [...allowed], effect };
+  return { ...none, binding: { ...shown, revision: binding.updated_at } };
+}
+
+const WORDS: Readonly<Record<ShareKind, { readonly name: string; readonly field: string; readonly list: string }>> = {
+  host_binding: { name: 'host binding', field: 'binding_id', list: 'GET /v1/host-bindings' },
+  connector: { name: 'connector', field: 'connector_id', list: 'GET /v1/connectors' },
+  mcp_server: { name: 'MCP server', field: 'mcp_server_id', list: 'GET /v1/mcp-servers' },
+};
+
+function noThing(kind: ShareKind, id: string): ApiError {
+  const { name, list } = WORDS[kind];
+  return apiError('not_found', `there is no ${name} ${id}: list them with ${list}`);
 }
 
 function noShare(id: string): ApiError {
@@ -236,19 +279,28 @@ function noShare(id: string): ApiError {
 }
 
 /** The value of a borrowed secret is on the machine of its owner. */
-async function borrowProblem({ database }: ServiceContext, binding: HostBindingRow): Promise<FieldProblem | null> {
-  const { ownerId } = binding;
-  const paths = credentialPaths(toBindingRecord(binding));
+async function borrowProblem({ database }: ServiceContext, resource: SharedResource): Promise<FieldProblem | null> {
+  const paths = await secretPaths(database, resource);
+  const { ownerId } = resource.row;
   const sources = await Promise.all(paths.map((path) => findSourceAt(database, { ownerId, path })));
   if (!sources.some((source) => source?.source.kind === BORROWED_KIND)) return null;
   const message = 'is a borrowed secret, which only the machine of its owner gives: store one, or have it minted';
-  return { field: 'credential_ref', message };
+  return { field: resource.kind === 'host_binding' ? 'credential_ref' : 'credential', message };
 }
 
-function notSharable({ id }: HostBindingRow, { field, message }: FieldProblem): ApiError {
-  const text = `the binding ${id} cannot be shared: ${field} ${message}`;
+/** The secrets that it uses. Those of an MCP server are its own, and never borrowed. */
+async function secretPaths(database: ServiceContext['database'], { kind, row }: SharedResource): Promise<string[]> {
+  if (kind === 'mcp_server') return [];
+  if (kind === 'host_binding') return credentialPaths(toBindingRecord(row));
+  const found = await findConnector(database, [row.ownerId], row.id);
+  return found?.credential === null || found === null ? [] : [found.credential.path];
+}
+
+function notSharable({ kind, row }: SharedResource, { field, message }: FieldProblem): ApiError {
+  const { name, field: named } = WORDS[kind];
+  const text = `the ${name} ${row.id} cannot be shared: ${field} ${message}`;
   return apiError('invalid_input', text, {
-    fields: [{ field: 'binding_id', message: `cannot be shared: ${field} ${message}` }],
+    fields: [{ field: named, message: `cannot be shared: ${field} ${message}` }],
   });
 }
 
@@ -257,7 +309,7 @@ function noReceiver(field: string, what: string, list: string): ApiError {
 }
 
 function sharedAlready({ id }: ShareRow): ApiError {
-  return apiError('conflict', `the binding is shared so already, as ${id}`, { share_id: id });
+  return apiError('conflict', `it is shared so already, as ${id}`, { share_id: id });
 }
 
 function tooManyShares(): ApiError {
@@ -269,7 +321,7 @@ function changedSince(id: string): ApiError {
 }
 
 function usedAnyway({ share, sharer }: Received): ApiError {
-  const message = `${share.id} stays in use, because an admin shares it: ask ${sharer.displayName} to end it, or create a binding of your own for its host, which comes first`;
+  const message = `${share.id} stays in use, because an admin shares it: ask ${sharer.displayName} to end it, or create one of your own for the same host or name, which comes first`;
   return apiError('conflict', message);
 }
 

@@ -18,13 +18,14 @@ import { findMcpServer } from '../../store/mcp/mcp_servers.ts';
 import { findSealedSecret, findReferredSecret, type SecretRow, type VaultPlace } from '../../store/secrets.ts';
 import { ownerId, ownerName } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
-import { type ConnectorAccess, connectorAccess } from '../connectors/connector_access.ts';
+import { type ConnectorAccess, connectorAccess, ofColleague } from '../connectors/connector_access.ts';
 import { isWorthRetrying } from '../../kernel/is_worth_retrying.ts';
 import { accessToken } from '../oauth/oauth_access_token.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 import { importReceivingKey, sealTo } from './sidecar_keys.ts';
+import { findLentCredential } from '../sharing/lent_secrets.ts';
 import { findSharedSecret } from '../sharing/shared_bindings.ts';
 import { type CurrentValue, currentCredential, currentValue } from '../sources/minted_value.ts';
 import { narrowedCredential } from '../sources/narrowed_value.ts';
@@ -77,7 +78,7 @@ async function find(context: ServiceContext, caller: SidecarCaller, asked: Asked
   if (serverId !== null) return findTokenOfMcpServer(context, caller, place, ref, serverId);
   // What is stored there is the connector's whole bundle, with its refresh token.
   const row = connectorOfVaultPath(ref.path) !== null ? null : await findReferredSecret(context.database, place);
-  if (row === null) return { ref, stored: null };
+  if (row === null) return findLent(context, caller, place, ref);
   const { narrowing } = asked;
   if (narrowing === undefined) return encryptValue(caller, row, ref, await currentCredential(context, row));
   const found = await encryptValue(caller, row, ref, await narrowedCredential(context, row, narrowing));
@@ -97,6 +98,23 @@ async function findOfShare(
   const message = 'the credential of this shared binding is not available: ask whoever shares it';
   const told = current.ok ? current : err({ ...current.error, message });
   return encryptValue(caller, { ...row, ...place, sharedBy: row.ownerId }, ref, told);
+}
+
+/** The credential of a connector or an MCP server that a colleague shares, which is the enterprise's to a sidecar. */
+async function findLent(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  place: VaultPlace,
+  ref: CredentialRef,
+): Promise<Found> {
+  const isLent = ref.owner === 'enterprise' && isReservedVaultPath(ref.path);
+  const lent = isLent ? await findLentCredential(context, caller, ref.path) : null;
+  if (lent === null) return { ref, stored: null };
+  const { sharedBy } = lent;
+  if (lent.kind === 'access') return encryptAccess(caller, { ...place, sharedBy }, ref, lent.access);
+  const current = await currentCredential(context, lent.row);
+  const told = current.ok ? current : err(ofColleague(current.error));
+  return encryptValue(caller, { ...lent.row, ...place, sharedBy }, ref, told);
 }
 
 /** What no source mints: the credential of a connector or a server, and what a colleague shares. */
@@ -166,8 +184,9 @@ async function findTokenOfMcpServer(
   serverId: string,
 ): Promise<Found> {
   const server = await findMcpServer(context.database, [place.ownerId], serverId);
-  const access = server === null ? null : await accessToken(context, server.id);
-  if (access === null || (!access.ok && access.error.code === 'binding_required')) return { ref, stored: null };
+  if (server === null) return findLent(context, caller, place, ref);
+  const access = await accessToken(context, server.id);
+  if (!access.ok && access.error.code === 'binding_required') return { ref, stored: null };
   return encryptAccess(caller, place, ref, access);
 }
 
@@ -189,7 +208,7 @@ async function encryptValue(
 /** An API key or an access token; a refresh token never leaves the control plane. */
 async function encryptAccess(
   caller: SidecarCaller,
-  place: VaultPlace,
+  place: Pick<Place, 'ownerId' | 'path' | 'sharedBy'>,
   ref: CredentialRef,
   access: Result<ConnectorAccess, ApiError>,
 ): Promise<Found> {

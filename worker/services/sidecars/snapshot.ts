@@ -16,11 +16,13 @@ import { listSourceKinds, type SourceRow } from '../../store/sources/secret_sour
 import { listReferredSecrets, type SecretSummary, type VaultPlace } from '../../store/secrets.ts';
 import { findSidecar, type SidecarStanding } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
-import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { toSnapshotRecord } from '../connectors/connector_records.ts';
 import { listAllHostBindings } from '../bindings/host_bindings.ts';
 import { listAllTunnelHosts } from '../bindings/tunnel_hosts.ts';
 import { findSharedSecrets, listSharedBindings } from '../sharing/shared_bindings.ts';
+import { listUsableConnectors } from '../sharing/shared_connectors.ts';
+import { listSharedServers } from '../sharing/shared_servers.ts';
+import { findLentSecrets } from '../sharing/lent_secrets.ts';
 import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
 import { listAllMcpServers } from '../mcp/mcp_servers.ts';
 import { reviewedToolsOf } from '../mcp/mcp_tools.ts';
@@ -167,18 +169,24 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
   const owners = visibleOwners(caller);
   return context.database.readTogether(async (database) => {
     const together = { ...context, database };
-    const servers = await listAllMcpServers(together, owners);
+    const lentServers = await listSharedServers(together, caller);
+    const servers = [...(await listAllMcpServers(together, owners)), ...lentServers];
+    const connectors = await listUsableConnectors(together, caller);
     const shared = await listSharedBindings(together, caller);
-    const sharers = shared.map(({ sharedBy }) => sharedBy);
+    const lent = [
+      ...(await findSharedSecrets(together, shared)),
+      ...(await findLentSecrets(together, { connectors, servers: lentServers })),
+    ];
+    const sharers = [...new Set(lent.map(({ row }) => row.ownerId))];
     return {
       version: await policyVersion(database, caller.userId),
       bindings: await listAllHostBindings(together, owners),
       tunnelHosts: await listAllTunnelHosts(together, owners),
-      connectors: await listAllConnectors(together, owners),
-      mcpServers: await toSnapshotServers(together, servers),
+      connectors,
+      mcpServers: await toSnapshotServers(together, servers, caller.userId),
       mcpTools: await reviewedToolsOf(database, servers),
       secrets: await listReferredSecrets(database, owners),
-      shared: { bindings: shared, secrets: await findSharedSecrets(together, shared) },
+      shared: { bindings: shared, secrets: lent },
       sources: await listSourceKinds(database, [...owners, ...sharers]),
     };
   });

@@ -5,6 +5,7 @@ import { describeRemoval } from '../../../shared/report/removal.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import type { RemovalPreview, RemovalUse } from '../../../shared/wire/removals.ts';
+import { sharedThing } from '../../../shared/wire/sharing/shares.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import { readAll } from '../../kernel/read_all.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
@@ -54,15 +55,12 @@ export async function previewBindingRemoval(
   const { host, owner, credential_ref: reference, sentinel } = binding.value;
   const writable = writableOwner(caller, owner);
   if (!writable.ok) return writable;
-  const [bindings, connectors, use, shared] = await Promise.all([
+  const [bindings, connectors, use, sharedWith] = await Promise.all([
     listAllHostBindings(context, visibleOwners(caller)),
     readAll((query) => listConnectorPage(context, caller, query)),
     describeVaultUse(context, caller),
-    readAll((query) => listSharePage(context, caller, { ...query, list: 'given' })),
+    listReceiversOf(context, caller, id),
   ]);
-  const sharedWith = shared.items
-    .filter((share) => share.binding.id === id)
-    .map((share) => share.shared_with.display_name);
   const onHost = connectors.items.filter(({ active, hosts }) => active && hosts.includes(host));
   return ok(
     describeRemoval({
@@ -91,20 +89,30 @@ export async function previewConnectorRemoval(
   const { fqn, owner } = connector.value;
   const writable = writableOwner(caller, owner);
   if (!writable.ok) return writable;
-  const [bindings, users, use] = await Promise.all([
+  const [bindings, users, use, sharedWith] = await Promise.all([
     listAllHostBindings(context, visibleOwners(caller)),
     listUsersOf(context, caller, { owner, path: connectorVaultPath(fqn) }),
     describeVaultUse(context, caller),
+    listReceiversOf(context, caller, id),
   ]);
   const bound = users.filter(({ kind }) => kind === 'binding').map(toUse);
   return ok(
     describeRemoval({
       ...factsOf(connector.value),
       users: bound,
+      sharedWith,
       bindings,
       lastUsedAt: use.lastFetchBy(connector.value),
     }),
   );
+}
+
+/** The colleagues and groups with whom the caller shares something, by name. */
+async function listReceiversOf(context: ServiceContext, caller: Caller, id: string): Promise<string[]> {
+  const given = await readAll((query) => listSharePage(context, caller, { ...query, list: 'given' }));
+  return given.items
+    .filter((share) => sharedThing(share).id === id)
+    .map(({ shared_with: receiver }) => receiver.display_name);
 }
 
 function factsOf({ id, fqn, owner, hosts, active, spec, credential }: ConnectorRecord) {
@@ -134,6 +142,7 @@ export async function previewServerRemoval(
   const writable = writableOwner(caller, owner);
   if (!writable.ok) return writable;
   const lastUseOf = await describeServerUse(context, caller);
+  const sharedWith = await listReceiversOf(context, caller, id);
   return ok(
     describeRemoval({
       kind: 'mcp_server',
@@ -142,6 +151,7 @@ export async function previewServerRemoval(
       credentials: credentials.filter(({ set }) => set).map((credential) => credential.name),
       isSignedIn: authorization?.state === 'ready',
       isEnabled: enabled,
+      sharedWith,
       lastUsedAt: lastUseOf(server.value),
     }),
   );

@@ -32,6 +32,15 @@ export async function findKnownMcpServers(
   return new Set(rows.map(({ id }) => id));
 }
 
+/** The names of the servers of these owners. */
+export async function listMcpServerNames(database: Database, ownerIds: readonly string[]): Promise<string[]> {
+  const rows = await database.read
+    .select({ name: mcpServers.name })
+    .from(mcpServers)
+    .where(inArray(mcpServers.ownerId, [...ownerIds]));
+  return rows.map(({ name }) => name);
+}
+
 /** Another server of the same owner with the same name. */
 export async function findMcpServerNamed(
   database: Database,

@@ -1,14 +1,21 @@
 import { alias } from 'drizzle-orm/sqlite-core';
-import { and, asc, count, eq, gt, inArray, ne, or, sql } from 'drizzle-orm';
+import { and, asc, count, eq, getTableColumns, gt, inArray, isNotNull, ne, or, sql } from 'drizzle-orm';
+import type { ShareKind } from '../../../shared/wire/sharing/shares.ts';
 import { type Database, guard, type Statement } from '../database.ts';
-import { groups, hostBindings, shareAcceptances, shares, users } from '../tables.ts';
+import { connectors, groups, hostBindings, mcpServers, shareAcceptances, shares, users } from '../tables.ts';
 
 export type ShareRow = typeof shares.$inferSelect;
 const receivers = alias(users, 'receivers');
 
+/** Without its spec, which may have a megabyte. */
+const { spec: _, ...CONNECTOR } = getTableColumns(connectors);
+
+/** What is shared is in one of `binding`, `connector` and `server`. */
 const SHARE = {
   share: shares,
   binding: hostBindings,
+  connector: CONNECTOR,
+  server: mcpServers,
   sharer: { id: users.id, displayName: users.displayName, role: users.role, suspendedAt: users.suspendedAt },
   receiver: { id: receivers.id, displayName: receivers.displayName },
   group: { id: groups.id, name: groups.name },
@@ -32,6 +39,7 @@ export async function listShares(
   return selectShares(database)
     .where(
       and(
+        hasThing,
         eq(shares.enterpriseId, enterpriseId),
         ownerId === undefined ? undefined : eq(shares.ownerId, ownerId),
         after === null ? undefined : gt(shares.id, after),
@@ -46,10 +54,19 @@ function selectShares(database: Database) {
     .select(SHARE)
     .from(shares)
     .innerJoin(users, eq(users.id, shares.ownerId))
-    .innerJoin(hostBindings, and(eq(hostBindings.id, shares.resourceId), eq(hostBindings.ownerId, shares.ownerId)))
+    .leftJoin(hostBindings, isShared(hostBindings))
+    .leftJoin(connectors, isShared(connectors))
+    .leftJoin(mcpServers, isShared(mcpServers))
     .leftJoin(receivers, eq(receivers.id, shares.userId))
     .leftJoin(groups, eq(groups.id, shares.groupId));
 }
+
+/** Whoever shares it owns it. Ids are unique among the kinds. */
+function isShared(table: typeof hostBindings | typeof connectors | typeof mcpServers) {
+  return and(eq(table.id, shares.resourceId), eq(table.ownerId, shares.ownerId));
+}
+
+const hasThing = or(isNotNull(hostBindings.id), isNotNull(connectors.id), isNotNull(mcpServers.id));
 
 /** A user of an enterprise. */
 interface Receiver {
@@ -57,31 +74,42 @@ interface Receiver {
   readonly enterpriseId: string;
 }
 
-/** What colleagues share with a user, or with a group that it is in, oldest first; all, or those of some host patterns or of one binding. */
+/** Which shares are meant: of one kind, bindings of some host patterns, or one thing. */
+export interface ShareFilter {
+  readonly kind?: ShareKind | undefined;
+  readonly hosts?: readonly string[] | undefined;
+  readonly resourceId?: string | undefined;
+}
+
+/** What colleagues share with a user, or with a group that it is in, oldest first. */
 export async function listReceivedShares(
   database: Database,
   { userId, enterpriseId }: Receiver,
-  { hosts, bindingId }: { readonly hosts?: readonly string[] | undefined; readonly bindingId?: string },
+  { kind, hosts, resourceId }: ShareFilter = {},
 ) {
   const accepted = and(eq(shareAcceptances.shareId, shares.id), eq(shareAcceptances.userId, userId));
   return database.read
     .select({ ...SHARE, acceptedRevision: shareAcceptances.revision })
     .from(shares)
     .innerJoin(users, eq(users.id, shares.ownerId))
-    .innerJoin(hostBindings, and(eq(hostBindings.id, shares.resourceId), eq(hostBindings.ownerId, shares.ownerId)))
+    .leftJoin(hostBindings, isShared(hostBindings))
+    .leftJoin(connectors, isShared(connectors))
+    .leftJoin(mcpServers, isShared(mcpServers))
     .leftJoin(receivers, eq(receivers.id, shares.userId))
     .leftJoin(groups, eq(groups.id, shares.groupId))
     .leftJoin(shareAcceptances, accepted)
     .where(
       and(
+        hasThing,
         eq(shares.enterpriseId, enterpriseId),
         ne(shares.ownerId, userId),
         or(
           eq(shares.userId, userId),
           sql`${shares.groupId} IN (SELECT group_id FROM group_members WHERE user_id = ${userId})`,
         ),
+        kind === undefined ? undefined : eq(shares.kind, kind),
         hosts === undefined ? undefined : inArray(hostBindings.host, [...hosts]),
-        bindingId === undefined ? undefined : eq(hostBindings.id, bindingId),
+        resourceId === undefined ? undefined : eq(shares.resourceId, resourceId),
       ),
     )
     .orderBy(asc(shares.id));
@@ -89,7 +117,9 @@ export async function listReceivedShares(
 
 /** A share of this enterprise. */
 export async function findShare(database: Database, enterpriseId: string, id: string): Promise<ShownShare | null> {
-  const rows = await selectShares(database).where(and(eq(shares.id, id), eq(shares.enterpriseId, enterpriseId)));
+  const rows = await selectShares(database).where(
+    and(hasThing, eq(shares.id, id), eq(shares.enterpriseId, enterpriseId)),
+  );
   return rows[0] ?? null;
 }
 
@@ -110,15 +140,20 @@ export async function countShares(database: Database, ownerId: string): Promise<
   return (await database.read.select({ n: count() }).from(shares).where(eq(shares.ownerId, ownerId)))[0]?.n ?? 0;
 }
 
-/** Stores a share of a binding as it was read (`revision`); a conflict if it changed, or if the receiver is gone. */
+/** The thing of a share in this revision, as a condition. */
+function isStill({ kind, resourceId, ownerId }: ShareRow, revision: string) {
+  const table = { host_binding: hostBindings, connector: connectors, mcp_server: mcpServers }[kind];
+  return sql`EXISTS (SELECT 1 FROM ${table} WHERE ${table.id} = ${resourceId} AND ${table.ownerId} = ${ownerId}
+    AND ${table.updatedAt} = ${revision})`;
+}
+
+/** Stores a share of something as it was read (`revision`); a conflict if it changed, or if the receiver is gone. */
 export function insertShare(database: Database, row: ShareRow, revision: string): Statement[] {
-  const binding = sql`SELECT 1 FROM host_bindings
-    WHERE id = ${row.resourceId} AND owner_id = ${row.ownerId} AND updated_at = ${revision}`;
   const receiver =
     row.userId === null
       ? sql`SELECT 1 FROM groups WHERE id = ${row.groupId} AND enterprise_id = ${row.enterpriseId}`
       : sql`SELECT 1 FROM users WHERE id = ${row.userId} AND enterprise_id = ${row.enterpriseId} AND left_at IS NULL`;
-  return [...guard(sql`EXISTS (${binding}) AND EXISTS (${receiver})`), database.read.insert(shares).values(row)];
+  return [...guard(sql`${isStill(row, revision)} AND EXISTS (${receiver})`), database.read.insert(shares).values(row)];
 }
 
 export function deleteShare(database: Database, id: string): Statement[] {
@@ -131,13 +166,14 @@ export function deleteShare(database: Database, id: string): Statement[] {
 /** Stores that a user accepts a share in this revision. */
 export function acceptShare(
   database: Database,
-  share: { readonly shareId: string; readonly userId: string; readonly revision: string },
+  share: ShareRow,
+  { userId, revision }: { readonly userId: string; readonly revision: string },
 ): Statement[] {
+  const accepted = { shareId: share.id, userId };
   return [
-    ...guard(sql`EXISTS (SELECT 1 FROM shares JOIN host_bindings ON host_bindings.id = shares.resource_id
-      WHERE shares.id = ${share.shareId} AND host_bindings.updated_at = ${share.revision})`),
-    ...declineShare(database, share),
-    database.read.insert(shareAcceptances).values(share),
+    ...guard(sql`EXISTS (SELECT 1 FROM shares WHERE id = ${share.id}) AND ${isStill(share, revision)}`),
+    ...declineShare(database, accepted),
+    database.read.insert(shareAcceptances).values({ ...accepted, revision }),
   ];
 }
 

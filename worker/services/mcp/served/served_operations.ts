@@ -3,11 +3,11 @@ import { listOperations } from '../../../../shared/operation_tools/list_operatio
 import { connectorTool, connectorToolName, toolRun } from '../../../../shared/operation_tools/connector_tool.ts';
 import { resultOfFailure, resultOfReply } from '../../../../shared/operation_tools/tool_result.ts';
 import type { ListedOperation } from '../../../../shared/wire/connectors/connector_operations.ts';
-import { visibleOwners } from '../../../kernel/caller.ts';
 import { sha256Hex } from '../../../kernel/sha256.ts';
-import { listAllConnectors } from '../../connectors/all_connectors.ts';
+import type { UsableConnector } from '../../connectors/connector_access.ts';
 import { toInstalled } from '../../connectors/connector_records.ts';
 import { chooseConnector, runOperation } from '../../connectors/run_operation.ts';
+import { listUsableConnectors } from '../../sharing/shared_connectors.ts';
 import type { ServedCall, ServedRequest, ServedResult } from './served_request.ts';
 
 /** The operations of the caller's connectors as tools, with the names that they have at a gateway. */
@@ -20,8 +20,11 @@ export async function listServedOperations(request: ServedRequest): Promise<read
 async function readOperations(request: ServedRequest): Promise<ReadonlyMap<string, ListedOperation>> {
   const { context, caller, hasOperations } = request;
   if (!hasOperations) return new Map();
-  const rows = await listAllConnectors(context, visibleOwners(caller));
-  const byFqn = Map.groupBy(rows, ({ connector }) => connector.fqn);
+  const byFqn = new Map<string, UsableConnector[]>();
+  for (const row of await listUsableConnectors(context, caller)) {
+    const { fqn } = row.connector;
+    byFqn.set(fqn, [...(byFqn.get(fqn) ?? []), row]);
+  }
   const chosen = [...byFqn.values()].flatMap((same) => chooseConnector(caller, same) ?? []);
   const operations = chosen.flatMap((row) => listOperations(toInstalled(row).spec));
   return new Map(operations.map((operation) => [connectorToolName(operation, sha256Hex), operation]));
