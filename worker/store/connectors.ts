@@ -156,6 +156,11 @@ export function putConnectorCredential(database: Database, row: ConnectorCredent
   ];
 }
 
+/** True while a connector has no credential. */
+export function guardNoCredential(connectorId: string): Statement[] {
+  return guard(sql`NOT EXISTS (SELECT 1 FROM connector_credentials WHERE connector_id = ${connectorId})`);
+}
+
 /** Deletes a connector's credential. Its value goes with it, unless that is a secret that others may use. */
 export function deleteConnectorCredential(database: Database, row: ConnectorCredentialRow): Statement[] {
   return [

@@ -4,13 +4,17 @@ import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { hasSuspended } from '../../store/active_users.ts';
 import { listAuditPage } from './audit_log.ts';
 import { streamTexts } from './stream_texts.ts';
 
 /** The newest so many; the export with proof has them all. */
 const MOST_EVENTS = 50_000;
 
-/** The matching events as a file, newest first, read page by page while it is sent. Refuses as the list does. */
+/**
+ * The matching events as a file, newest first, read page by page while it is sent. It breaks off if the caller is suspended. Refuses
+ * as the list does.
+ */
 export async function exportEvents(
   context: ServiceContext,
   caller: Caller,
@@ -41,6 +45,9 @@ async function* textsOf(
     yield page.items.map((event) => write(event)).join('');
     sent += page.items.length;
     if (page.next_cursor === null || sent >= MOST_EVENTS) return;
+    if (await hasSuspended(context.database, [caller.userId])) {
+      throw new Error('the export ended early: its reader is suspended or has left');
+    }
     const next = await listAuditPage(context, caller, { ...query, cursor: page.next_cursor });
     if (!next.ok) throw new Error(`the export ended early: ${next.error.message}`);
     page = next.value;

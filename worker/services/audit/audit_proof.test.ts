@@ -13,6 +13,7 @@ import { ChainWalk } from '../../../shared/audit/chain_walk.ts';
 import { auditStatement, auditStatementReply } from '../../../shared/wire/audit_heads.ts';
 import { newId } from '../../../shared/wire/ids.ts';
 import { sha256Hex } from '../../kernel/sha256.ts';
+import { exportEvents } from './audit_file.ts';
 import { exportProof } from './audit_proof.ts';
 
 /** More than one page of a chain, and more than the stream makes before anybody reads. */
@@ -112,6 +113,17 @@ test('breaks when its reader is suspended meanwhile', async () => {
   await reader.read();
   const suspended = await owner.call('PUT', `/v1/members/${member.caller.userId}`, { role: 'member', suspended: true });
   expect(suspended.status).toBe(200);
+  await expect(readAll(reader)).rejects.toThrow('suspended');
+});
+
+test.each(['csv', 'jsonl'] as const)('so does the %s file without a proof', async (format) => {
+  const opened = await exportEvents(control.context, owner.caller, { limit: 100 }, format);
+  if (!opened.ok) throw new Error(opened.error.code);
+  const reader = opened.value.getReader();
+  await reader.read();
+  await reader.read();
+  const { client } = control.context.database;
+  await client.execute(`UPDATE users SET suspended_at = '2026' WHERE id = '${owner.caller.userId}'`);
   await expect(readAll(reader)).rejects.toThrow('suspended');
 });
 

@@ -15,6 +15,7 @@ import {
   type ConnectorCredentialRow,
   type ConnectorRow,
   deleteOwnValue,
+  guardNoCredential,
   putConnectorCredential,
   type WithCredential,
 } from '../../store/connectors.ts';
@@ -28,17 +29,19 @@ import { clientOf } from '../oauth/oauth_client.ts';
 import type { Change } from '../../kernel/commit.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { refuseTaken } from '../vault/secrets.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
 /**
  * Stores the credential of a connector, or lets a stored secret of its owner serve it, and replaces an earlier one. From then on
- * the connector is active. Refuses with `insufficient_scope`, `not_found`, `admin_required`, `invalid_input`, `conflict`.
+ * the connector is active. With `onlyNew`, it replaces none. Refuses with `insufficient_scope`, `not_found`, `admin_required`, `invalid_input`, `conflict`.
  */
 export async function storeConnectorCredential(
   context: ServiceContext,
   caller: Caller,
   id: string,
   input: ValidConnectorCredential,
+  { onlyNew = false }: { readonly onlyNew?: boolean } = {},
 ): Promise<Result<Changed<ConnectorCredentialRecord>, ApiError>> {
   if (input.kind === 'api_key' && input.credential_ref !== undefined) {
     // Before any lookup, so that the answer does not tell which secrets are stored.
@@ -49,7 +52,12 @@ export async function storeConnectorCredential(
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
     const same = input.kind === 'oauth2' ? checkSpec(row.value, input.content_hash) : ok(undefined);
-    return same.ok ? credentialStoring(context, caller, row.value, input) : same;
+    if (!same.ok || !onlyNew) return same.ok ? credentialStoring(context, caller, row.value, input) : same;
+    if (row.value.credential !== null) return err(refuseTaken(connectorVaultPath(row.value.connector.fqn)));
+    const storing = await credentialStoring(context, caller, row.value, input);
+    if (!storing.ok) return storing;
+    const first = guardNoCredential(id);
+    return ok({ ...storing.value, statements: [...first, ...storing.value.statements] });
   });
 }
 

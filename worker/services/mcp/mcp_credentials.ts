@@ -21,28 +21,32 @@ import { configurationOf } from './mcp_configuration.ts';
 import { change, planConfiguration, writableMcpServer } from './mcp_servers.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { refuseTaken } from '../vault/secrets.ts';
 import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
 
 /**
  * Stores a credential of a server. The `env` entry of a local server becomes a reference, unless another value already
- * refers to the credential. The configuration of a remote server must refer to it already. Refuses with `not_found`,
- * `admin_required`, `invalid_input`.
+ * refers to the credential. The configuration of a remote server must refer to it already. With `onlyNew`, no value is
+ * replaced. Refuses with `not_found`, `admin_required`, `invalid_input`, `conflict`.
  */
 export async function storeMcpCredential(
   context: ServiceContext,
   caller: Caller,
   id: string,
-  { name, value }: { readonly name: string; readonly value: Secret },
+  { name, value, onlyNew = false }: { readonly name: string; readonly value: Secret; readonly onlyNew?: boolean },
 ): Promise<Result<Changed<McpCredentialReply>, ApiError>> {
   return commitPolicy(context, caller, async () => {
     const row = await writableMcpServer(context, caller, id);
     if (!row.ok) return row;
+    const place = vaultPlace(row.value, name);
+    // Of two that store the first value at once, the write of the second conflicts, and is decided again here.
+    if (onlyNew && (await findSecret(context.database, place)) !== null) return err(refuseTaken(place.path));
     const referring = await planReference(context, caller, row.value, name);
     if (!referring.ok) return referring;
     // This condition comes first: the vault must not get entries of a deleted server.
     const write = [
       ...isStill(id, row.value.revision),
-      ...(await vaultWrite(context, vaultPlace(row.value, name), value)),
+      ...(await vaultWrite(context, place, value)),
       ...referring.value.statements,
       ...(await withoutPlainValue(context, row.value, name)),
     ];

@@ -24,9 +24,11 @@ import {
 } from '../../../../shared/wire/vault_moves.ts';
 import { sourcesPage } from '../../../../shared/wire/secret_sources.ts';
 import { createdToken } from '../../../../shared/wire/tokens.ts';
-import { ITEMS_SPEC } from '../../../../e2e/runtimes/connector_samples.ts';
+import { ITEMS_SPEC, itemsSpec } from '../../../../e2e/runtimes/connector_samples.ts';
 import { readInstallation } from '../../../store/installation.ts';
 import { findAccount } from '../../../store/accounts.ts';
+import { storeConnectorCredential } from '../../connectors/connector_credentials.ts';
+import { storeMcpCredential } from '../../mcp/mcp_credentials.ts';
 import { sealForMove, type SealRequest } from './seal_moved.ts';
 
 const VALUE = 'planted-value-of-the-move';
@@ -89,6 +91,8 @@ const jwe = (header: object, body: unknown) =>
       })
       .encrypt(key),
   );
+
+const RACED = { ...ITEMS_SPEC.connector, fqn: 'acme/raced' };
 
 let count = 0;
 async function newSecret(value = VALUE): Promise<MoveTarget> {
@@ -162,6 +166,27 @@ describe('a value that moves', () => {
       onlyNew: true,
     });
     expect(second.ok ? null : second.error.code).toBe('conflict');
+  });
+
+  test('replaces no credential of a connector or a server that came between the comparison and the write', async () => {
+    const id = await made(user.call, '/v1/connectors', itemsSpec('1.0.0', { connector: RACED }));
+    const serverId = await made(user.call, '/v1/mcp-servers', { name: 'raced', command: ['a-server'] });
+    const onlyNew = { onlyNew: true };
+    const stores = [
+      (value: string) => storeConnectorCredential(hosted.context, user.caller, id, { kind: 'api_key', value }, onlyNew),
+      (value: string) =>
+        storeMcpCredential(hosted.context, user.caller, serverId, {
+          name: 'TOKEN',
+          value: new Secret(value),
+          ...onlyNew,
+        }),
+    ];
+    for (const store of stores) {
+      const both = await Promise.all([store('first'), store(VALUE)]);
+      expect(both.filter((one) => one.ok)).toHaveLength(1);
+      const third = await store('third');
+      expect(third.ok ? null : third.error.code).toBe('conflict');
+    }
   });
 
   test('is compared by a digest only: a comparison stores nothing', async () => {

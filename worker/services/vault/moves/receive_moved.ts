@@ -112,9 +112,9 @@ async function store(
   }
   if (target.kind === 'source') return storeSource(context, caller, { ...place, ...target, key: secret });
   if (target.kind === 'mcp_server') {
-    return storeMcpCredential(context, caller, target.server_id, { name: target.name, value: secret });
+    return storeMcpCredential(context, caller, target.server_id, { name: target.name, value: secret, onlyNew: true });
   }
-  return storeConnectorCredential(context, caller, target.connector_id, { kind: 'api_key', value });
+  return storeConnectorCredential(context, caller, target.connector_id, { kind: 'api_key', value }, { onlyNew: true });
 }
 
 function recordMovedIn(context: ServiceContext, caller: Caller, target: MoveTarget): Promise<Result<null, ApiError>> {
