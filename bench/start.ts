@@ -3,6 +3,7 @@
  * of its programs at rest. It measures the package that is installed, not the checkout. Rounds alternate; CPU time changes little on a
  * busy machine, the time on the clock a lot.
  */
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +21,7 @@ const NODE = 'node -e 0';
 // Which svc is used is read when these modules are loaded.
 const folder = fileURLToPath(new URL('../node_modules/.cache/svc/packages', import.meta.url));
 process.env['SVC_TEST_PACKAGE'] = await buildPackage(folder);
-const { run, SVC } = await import('../e2e/support/program.ts');
+const { run, start, SVC } = await import('../e2e/support/program.ts');
 const { Svc } = await import('../e2e/support/svc.ts');
 
 interface Taken {
@@ -61,6 +62,17 @@ function memoryOf(pid: number): readonly [resident: number, own: number] {
   return [mib('VmRSS'), mib('RssAnon')];
 }
 
+/** The memory of what waits for the end of a run. */
+async function memoryOfRun(home: string): Promise<readonly [resident: number, own: number]> {
+  const waiting = start(SVC, ['run', '--', 'sh', '-c', 'echo started; exec cat'], { env: { SVC_HOME: home } });
+  const ended = once(waiting, 'close');
+  await once(waiting.stdout ?? waiting, 'data');
+  const taken = memoryOf(waiting.pid ?? 0);
+  waiting.stdin?.end();
+  await ended;
+  return taken;
+}
+
 async function main(rounds: number): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'svc-bench-start-'));
   const readyMs: number[] = [];
@@ -74,6 +86,7 @@ async function main(rounds: number): Promise<void> {
       try {
         for (const { name, words } of COMMANDS) taken.get(name)?.push(await time(words, home));
         if (round < rounds - 1) continue;
+        memory.push(['beside svc run', 10, ...(await memoryOfRun(home))]);
         await pause(REST_MS);
         const { control_pid: control, sidecar_pid: sidecar } = svc.runFile;
         memory.push(['supervisor', 60, ...memoryOf(svc.process.pid ?? 0)]);

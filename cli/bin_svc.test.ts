@@ -1,6 +1,7 @@
-import { spawnSync } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -75,5 +76,114 @@ describe('bin/svc', () => {
     const { status, stderr } = run(join(root, 'bin', 'svc'), []);
     expect(status).toBe(1);
     expect(stderr).toContain('npm start');
+  });
+});
+
+const outputOf = async (child: ChildProcessWithoutNullStreams) => {
+  const chunks = { stdout: '', stderr: '' };
+  child.stdout.on('data', (chunk: Buffer) => (chunks.stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (chunks.stderr += chunk.toString()));
+  const [code] = await once(child, 'close');
+  return { code: Number(code), ...chunks };
+};
+
+describe('bin/svc beside a run', () => {
+  /** A Node that becomes the command, as cli/launch/waiter.ts does it. */
+  const BECOMES = `#!/bin/sh
+if [ "$1" = --version ]; then echo v24.1.0; exit; fi
+shift 2
+case $1 in
+  --ended=*) echo "ended\${1#--ended}" >&2 ;;
+  --waiter=*)
+    if [ -n "\${REFUSED-}" ]; then exit 3; fi
+    : > "\${1#*:}"
+    while [ "$1" != -- ]; do shift; done
+    shift
+    exec "$@"
+    ;;
+  *) echo "alone $*" ;;
+esac
+`;
+  const startRun = (args: readonly string[], more: Record<string, string> = {}) => {
+    writeFileSync(join(root, locked), BECOMES, { mode: 0o755 });
+    const env = { PATH: '/bin:/usr/bin', SVC_HOME: join(root, 'home'), ...more };
+    const child = spawn(join(root, 'bin', 'svc'), args, { env, cwd: root });
+    return { child, ended: outputOf(child) };
+  };
+  beforeEach(() => {
+    for (const folder of ['home', join('home', 'runs'), join('home', 'agents')]) mkdirSync(join(root, folder));
+  });
+
+  test('gives the command its input, and ends its session with its status', async () => {
+    const { child, ended } = startRun(['run', '--', 'sh', '-c', 'cat; exit 7']);
+    child.stdin.end('typed');
+    expect(await ended).toEqual({
+      code: 7,
+      stdout: 'typed',
+      stderr: `ended=${child.pid}:${root}/home/runs/${child.pid}\n`,
+    });
+  });
+
+  test.each([
+    ['run', '--', 'true'],
+    ['--home', 'home', 'run', '--', 'true'],
+    ['--json', '--control=http://127.0.0.1:1', '--home=home', 'run', '--', 'true'],
+    ['--home=home', 'mine', '--', 'true'],
+  ])('has its record in the state directory: %j %j %j', async (...args) => {
+    writeFileSync(join(root, 'home', 'agents', 'mine.yaml'), '');
+    const { child, ended } = startRun(args, args[0] === 'run' ? {} : { SVC_HOME: '' });
+    expect((await ended).stderr).toMatch(new RegExp(`^ended=${child.pid}:(.*/)?home/runs/${child.pid}\n$`));
+  });
+
+  test('passes signals on and waits for what the command makes of them', async () => {
+    const { child, ended } = startRun([
+      'run',
+      '--',
+      'sh',
+      '-c',
+      'trap "exit 9" TERM; echo ready; while :; do sleep 0.02; done',
+    ]);
+    await once(child.stdout, 'data');
+    child.kill('SIGTERM');
+    expect(await ended).toMatchObject({ code: 9, stderr: expect.stringContaining('ended=') });
+  });
+
+  test.each(['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGKILL'] as const)('says that the command died of %s', async (name) => {
+    const { ended } = startRun(['run', '--', 'sh', '-c', `kill -${name.slice(3)} $$`]);
+    expect((await ended).code).toBe(128 + constants.signals[name]);
+  });
+
+  test('ends no session if the command was not started, whatever a killed shell with the same id left', async () => {
+    writeFileSync(join(root, locked), BECOMES, { mode: 0o755 });
+    const env = { PATH: '/bin:/usr/bin', SVC_HOME: join(root, 'home'), REFUSED: '1' };
+    const script = ': > home/runs/$$; exec bin/svc run -- true';
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', script], { env, cwd: root, encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 3, stderr: '' });
+  });
+
+  test('keeps the descriptors of the user', async () => {
+    const script = '"$0" run -- sh -c "cat <&9; cat" 9<bin/nine <bin/input';
+    writeFileSync(join(root, locked), BECOMES, { mode: 0o755 });
+    writeFileSync(join(root, 'bin', 'nine'), 'nine ');
+    writeFileSync(join(root, 'bin', 'input'), 'input');
+    const env = { PATH: '/bin:/usr/bin', SVC_HOME: join(root, 'home') };
+    const { stdout } = spawnSync('/bin/sh', ['-c', script, join(root, 'bin', 'svc')], {
+      env,
+      cwd: root,
+      encoding: 'utf8',
+    });
+    expect(stdout).toBe('nine input');
+  });
+
+  test.each([['status'], ['--version'], ['up'], ['--home', 'home', 'status']])(
+    'is not there for %j',
+    async (...args) => {
+      expect((await startRun(args).ended).stdout).toBe(`alone ${args.join(' ')}\n`);
+    },
+  );
+
+  test('is not there without a state directory', async () => {
+    const { ended } = startRun(['run', '--', 'true'], { SVC_HOME: '/nonexistent' });
+    expect((await ended).stdout).toBe('alone run -- true\n');
   });
 });

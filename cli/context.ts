@@ -4,6 +4,7 @@ import type { Npm } from '../gateway/packages/npm_program.ts';
 import type { Pip } from '../gateway/packages/pip_program.ts';
 import { parseSettings, type Settings } from '../shared/model/settings.ts';
 import { CliError, EXIT } from './exit_codes.ts';
+import type { Waiter } from './launch/waiter.ts';
 import type { ApiCall } from './terminal/http_client.ts';
 
 /** A stream that may be a terminal. */
@@ -45,6 +46,8 @@ export interface CliContext {
   readonly stop: AbortSignal;
   /** From now on `stop` is a new signal that the next Ctrl-C or SIGTERM aborts. */
   readonly renewStop: () => void;
+  /** The shell that waits for the end of a run; without it, this process waits. */
+  readonly waiter?: Waiter;
 }
 
 /** The global options. */

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import type { CliContext } from './context.ts';
+import { parseWaiter, type Waiter } from './launch/waiter.ts';
+import { blockingOutput } from './terminal/blocking_output.ts';
 import { createTrustedFetch } from './terminal/trusted_fetch.ts';
 import { isInForeground } from '../machine/foreground.ts';
 import { pause } from '../machine/pause.ts';
@@ -12,6 +14,8 @@ import { pause } from '../machine/pause.ts';
 /** Composition root of `svc`: the only file of the CLI that reads the arguments, the environment and the process. */
 
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
+
+const WAITER_LOOK_MS = 500;
 
 const compileCache = join(root, 'node_modules', '.cache', 'svc');
 
@@ -38,19 +42,45 @@ function onLostReader(error: NodeJS.ErrnoException): void {
   else process.exit(error.code === 'EPIPE' ? 0 : 1);
 }
 
+/** The shell that waits for a run may be killed. What would go on without it ends. */
+function endWithWaiter({ pid }: Waiter): void {
+  const look = setInterval(() => {
+    if (process.ppid !== pid) process.kill(process.pid, 'SIGKILL');
+  }, WAITER_LOOK_MS);
+  look.unref();
+}
+
+const input = Object.getOwnPropertyDescriptor(process, 'stdin') ?? {};
+
+/**
+ * A run may become its command, which has the same streams. A pipe that Node opens no longer waits for its other end, for the command
+ * too, and Node opens all three streams where a package imports `node:process`. So none is opened that is no terminal, and the input
+ * only where a command reads it.
+ */
+function keepStreamsClosed(): void {
+  Object.defineProperty(process, 'stdin', { value: undefined, configurable: true });
+  if (!isatty(1)) Object.defineProperty(process, 'stdout', { value: blockingOutput(1) });
+  if (!isatty(2)) Object.defineProperty(process, 'stderr', { value: blockingOutput(2) });
+}
+
 async function main(): Promise<void> {
   // Halves the start-up time for what is imported after this. The cache is as protected as the code itself; it is skipped if it
   // cannot be written.
   enableCompileCache(compileCache);
-  const [{ runCommandLine }, { buildProgram }] = await Promise.all([
-    import('./command_line.ts'),
-    import('./program.ts'),
-  ]);
-  const argv = process.argv.slice(2);
+  const [first = '', ...others] = process.argv.slice(2);
+  const workingDirectory = process.cwd();
+  const waiter = parseWaiter('--waiter', first, workingDirectory);
+  if (waiter !== null) {
+    keepStreamsClosed();
+    endWithWaiter(waiter);
+  }
+  process.stdout.on('error', onLostReader);
+  process.stderr.on('error', onLostReader);
   const context: CliContext = {
     env: process.env,
     // Opened only by commands that read it: opening it changes how a child that inherits it reads.
     get stdin() {
+      Object.defineProperty(process, 'stdin', input);
       return process.stdin;
     },
     interactive: isatty(0),
@@ -58,7 +88,8 @@ async function main(): Promise<void> {
     stdout: process.stdout,
     stderr: process.stderr,
     userHome: homedir(),
-    workingDirectory: process.cwd(),
+    workingDirectory,
+    ...(waiter !== null && { waiter }),
     root,
     version: version(),
     compileCache,
@@ -73,10 +104,17 @@ async function main(): Promise<void> {
       if (stop !== null) stop = new AbortController();
     },
   };
+  const ended = parseWaiter('--ended', first, workingDirectory);
+  if (ended !== null) {
+    const { endRun } = await import('./launch/end_run.ts');
+    return endRun(context, ended.record);
+  }
+  const argv = waiter === null ? process.argv.slice(2) : others;
+  const [{ runCommandLine }, { buildProgram }] = await Promise.all([
+    import('./command_line.ts'),
+    import('./program.ts'),
+  ]);
   process.exitCode = await runCommandLine(await buildProgram(context, process, argv), argv);
 }
-
-process.stdout.on('error', onLostReader);
-process.stderr.on('error', onLostReader);
 
 await main();

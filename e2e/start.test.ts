@@ -1,8 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isRunning, kill } from './support/process.ts';
+import { run, start, SVC } from './support/program.ts';
 import { OWN_REGISTRY, readRunFile, Svc } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 
@@ -85,6 +87,37 @@ describe('svc up', () => {
     // The probes leave nothing that looks like an attack.
     const denied = await svc.api('GET', '/v1/audit-events?type=sandbox.proxy.');
     expect(denied).toMatchObject({ status: 200, body: { items: [] } });
+    await svc.stop();
+  });
+
+  it('has only a small shell beside the command of a run', async () => {
+    const svc = await Svc.up({ home });
+    const env = { SVC_HOME: home };
+    const sh = (script: string) => run('/bin/sh', ['-c', script, SVC], { env });
+
+    // The command is as without svc: its caller's ignored signals, no others, and pipes that wait.
+    const asIs = await sh('"$0" run -- grep -h -e ^SigIgn -e ^flags /proc/self/status /proc/self/fdinfo/1 | cat');
+    expect(asIs.stdout).toBe('SigIgn:\t0000000000000000\nflags:\t01\n');
+    const ignoring = await sh(`trap '' HUP INT; "$0" run -- grep ^SigIgn /proc/self/status`);
+    expect(ignoring.stdout).toBe('SigIgn:\t0000000000000003\n');
+    expect((await sh('echo typed | "$0" run -- sh -c "cat; kill -TERM \\$\\$"')).code).toBe(143);
+    expect(await svc.ok(['sessions', 'list'])).toBe('');
+
+    const waiting = start(SVC, ['run', '--', 'sh', '-c', 'echo "$PPID $$"; exec sleep 3600'], { env });
+    const [said] = await once(waiting.stdout ?? waiting, 'data');
+    const [shell = 0, command = 0] = String(said).trim().split(' ').map(Number);
+    try {
+      expect(shell).toBe(waiting.pid);
+      const kilobytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${shell}/status`, 'utf8'))?.[1]);
+      expect(kilobytes).toBeLessThan(10_000);
+      expect(await svc.ok(['sessions', 'list'])).not.toBe('');
+      kill(shell, 'SIGKILL');
+      await waitFor('the session to end', async () => (await svc.ok(['sessions', 'list'])) === '');
+    } finally {
+      kill(command, 'SIGKILL');
+    }
+    expect((await sh('"$0" run -- true')).code).toBe(0);
+    expect(readdirSync(join(home, 'runs'))).toEqual([]);
     await svc.stop();
   });
 

@@ -31,7 +31,8 @@ import { endOf, npmOf } from './agent_npm.ts';
 import type { AgentProfile } from './agent_profile.ts';
 import { findProfile } from './agent_profiles.ts';
 import { LOGIN_FORMATS } from './login_formats.ts';
-import { agentEnvironment, listHandedOut, loginsToUse, printSummary, removedVariables } from './agent_run.ts';
+import { agentEnvironment, listHandedOut, loginsToUse, removedVariables } from './agent_run.ts';
+import { printSummary } from './run_summary.ts';
 import { placesOf } from './agent_setup.ts';
 import { ensureStarted } from './agent_start.ts';
 

@@ -1,8 +1,5 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import type { z } from 'zod';
-import { ANSWERED_LOCALLY, TUNNEL_CLOSED } from '../../shared/model/audit_event.ts';
 import { parseJson } from '../../shared/model/json.ts';
-import { readAuditEventsPage, type readAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient } from '../clients.ts';
@@ -12,8 +9,6 @@ import { chooseSecrets } from '../launch/chosen_secrets.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import { isOnPath } from '../launch/client_trust.ts';
 import { runInSession, type RunOptions } from '../launch/run_in_session.ts';
-import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
-
 import { ACCOUNT } from './agent_names.ts';
 import { agentPath, prepareAgentFiles } from './agent_files.ts';
 import { requireLogin, readStoredIfReachable, findReadyLogins, type ReadyLogin } from './agent_login.ts';
@@ -23,6 +18,7 @@ import { LOGIN_FORMATS } from './login_formats.ts';
 import { findProfile } from './agent_profiles.ts';
 import { askForLogin, placesOf } from './agent_setup.ts';
 import { ensureStarted } from './agent_start.ts';
+import { printSummary } from './run_summary.ts';
 
 /** `svc NAME` and `svc run NAME`: runs an agent with what it needs; the exit status is the agent's. */
 export async function runAgent(
@@ -54,6 +50,7 @@ export async function runAgent(
     expectedHosts: profile.hosts,
     secrets,
     sandbox,
+    isCounted: true,
     environment: (environment, session) =>
       agentEnvironment(environment, profile, logins ?? listHandedOut(profile, session, call.options.login ?? null)),
   });
@@ -187,39 +184,3 @@ function holdsOther(path: string, logins: readonly ReadyLogin[], tokens?: readon
 
 /** A file that svc writes is far smaller. */
 const MOST_READ_BYTES = 64 * 1024;
-
-/** A session with more events than this is counted as "more than". */
-const MOST_COUNTED = 10_000;
-const COUNT_MS = 5_000;
-
-export async function printSummary(call: Call<{ readonly quiet?: boolean }>, sessionId: string): Promise<void> {
-  const { context, options, print } = call;
-  if (options.json === true || options.quiet === true) return;
-  try {
-    const client = controlClient(context, options);
-    const events = await fetchAllPages(
-      client,
-      '/v1/audit-events',
-      readAuditEventsPage,
-      { session: sessionId },
-      { most: MOST_COUNTED, signal: AbortSignal.timeout(COUNT_MS) },
-    );
-    print.note(`svc: ${countText(events)}; svc audit list --session ${sessionId}`);
-  } catch (error) {
-    // The agent's exit status counts, not this line.
-    if (!(error instanceof CliError)) throw error;
-  }
-}
-
-/** `12 requests, 9 with a credential, 0 refused`. A connection that passes through unread counts as one request. */
-export function countText(events: readonly Pick<z.infer<typeof readAuditEvent>, 'data'>[]): string {
-  const ended = events.filter(({ data }) => data['svc.proxy.reason'] === TUNNEL_CLOSED).length;
-  const sent = events.filter(({ data }) => data['svc.proxy.reason'] !== ANSWERED_LOCALLY);
-  const count = (...kinds: readonly string[]): number =>
-    sent.filter(({ data }) => kinds.includes(data['svc.proxy.mediation'] ?? '')).length;
-  const given = count('binding', 'connector');
-  const refused = count('refused');
-  const all = given + refused + count('passthrough') - ended + (events.length - sent.length);
-  const more = events.length >= MOST_COUNTED ? 'more than ' : '';
-  return `${more}${all} ${all === 1 ? 'request' : 'requests'}, ${given} with a credential, ${refused} refused`;
-}

@@ -7,7 +7,7 @@ import { FakeVault } from '../testing/fake_vault.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
 import { LOGIN } from '../testing/login_sample.ts';
 import { ME, SESSION as SESSION_WITH_PLACEHOLDER } from '../testing/session_samples.ts';
-import { countText } from './agent_run.ts';
+import { countText } from './run_summary.ts';
 
 const MINE = {
   name: 'mine',

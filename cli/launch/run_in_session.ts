@@ -28,6 +28,8 @@ import { warnOfServersOutside } from './servers_outside.ts';
 import { readScopes, type ScopeOptions } from './scope_option.ts';
 import type { MetadataEndpoint } from './metadata_endpoint.ts';
 import { openSession, type OpenSession } from './session_access.ts';
+import { becomeCommand, canBecome } from './waiter.ts';
+import { type CommandEnd, recordOf, writeRecord } from './run_record.ts';
 import { AGENT_TITLES } from '../agents/agent_names.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 
@@ -64,6 +66,8 @@ export interface RunInSession {
   readonly secrets?: readonly ChosenSecret[];
   /** The login that the session captures. */
   readonly login?: { readonly id: string; readonly placeholder: string };
+  /** The last line counts the session's requests. */
+  readonly isCounted?: boolean;
   /** Called when the command has ended and the session is still there. */
   readonly beforeEnd?: (sessionId: string) => Promise<void>;
   /** Whether the command has a sandbox, and what of an agent is visible in it; without it, the options decide. */
@@ -144,21 +148,26 @@ async function runReady(
   }
   const placeholders = session.sentinels.map((sentinel) => sentinel.env).filter(mayHoldSentinel);
   tellOfWithheld(call, screened, placeholders);
-  const ended = await runTheCommand(call, signals, { ...wanted, env, box }).catch(async (error: unknown) => {
-    await end();
-    throw error;
-  });
+  const hints = {
+    sessionId: session.sessionId,
+    hadPlaceholders: session.sentinels.length > 0,
+    expectedHosts: wanted.expectedHosts,
+    isCounted: wanted.isCounted === true,
+  };
+  const needsUs = relay !== NO_RELAY || metadata !== null || box !== null || wanted.beforeEnd !== undefined;
+  const ended = await runTheCommand(call, signals, { ...wanted, env, box, atEnd: needsUs ? null : hints }).catch(
+    async (error: unknown) => {
+      await end();
+      throw error;
+    },
+  );
   await Promise.all([relay.close(), metadata?.close()]);
   try {
     await wanted.beforeEnd?.(session.sessionId);
   } finally {
     await end();
   }
-  await printEndHints(call, {
-    sessionId: session.sessionId,
-    hadPlaceholders: session.sentinels.length > 0,
-    expectedHosts: wanted.expectedHosts,
-  });
+  await printEndHints(call, hints);
   if (ended.kind === 'not_started') tellNotStarted(call, wanted.command, ended);
   return { status: exitStatusOf(ended), sessionId: ended.kind === 'not_started' ? null : session.sessionId };
 }
@@ -166,14 +175,21 @@ async function runReady(
 interface CommandInSession extends Pick<RunInSession, 'command' | 'args'> {
   readonly env: Readonly<Record<string, string>>;
   readonly box: HostSandbox | null;
+  /** What is left to do at its end; null if this process has more to do until then. */
+  readonly atEnd: CommandEnd | null;
 }
 
-function runTheCommand(
-  { context }: Call<RunOptions>,
+/** Runs the command until it ends, or becomes the command, if a shell waits for its end. */
+async function runTheCommand(
+  call: Call<RunOptions>,
   signals: SignalSource,
-  { command, args, env, box }: CommandInSession,
+  { command, args, env, box, atEnd }: CommandInSession,
 ): Promise<ChildEnd> {
-  const { workingDirectory: cwd, interactive: terminal } = context;
+  const { workingDirectory: cwd, interactive: terminal, waiter } = call.context;
+  if (waiter !== undefined && atEnd !== null && canBecome(command, env['PATH'], cwd)) {
+    writeRecord(waiter.record, recordOf(call, atEnd));
+    becomeCommand({ command, args, env, waiter });
+  }
   return box === null ? runChild({ command, args, env, cwd, terminal }, signals) : box.run(env, signals);
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { SDK_ENDPOINTS } from '../../shared/net/sdk_endpoints.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
-import { identify } from '../../machine/process_identity.ts';
+import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -82,7 +82,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     ...(wanted.hostSandbox !== undefined && { host_sandbox: wanted.hostSandbox }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
     // The session ends with this process, even if it is killed.
-    owner: identify(process.pid),
+    owner: launcherOf(call),
   };
   const timeoutMs = SESSION_TIMEOUT_MS;
   const reply = await sidecar.call('POST', '/v1/sandbox-proxy/sessions', sessionReply, { body, timeoutMs });
@@ -93,15 +93,28 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     sentinels: reply.sentinels,
     sdkEndpoints: SDK_ENDPOINTS.filter((sdk) => reply.sdk_endpoints.includes(sdk)),
   };
-  const end = async (): Promise<void> => {
-    try {
-      await sidecar.callEmpty('DELETE', `/v1/sandbox-proxy/sessions/${session.sessionId}`, { timeoutMs });
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error;
-      call.print.warn(`the session could not be ended: ${error.message}`);
-    }
-  };
-  return { session, end };
+  return { session, end: () => endSession(call, session.sessionId) };
+}
+
+/** Ends a session; only warns if that fails. */
+export async function endSession(call: Call, sessionId: string): Promise<void> {
+  try {
+    const sidecar = sidecarClient(call.context, call.options);
+    const timeoutMs = SESSION_TIMEOUT_MS;
+    await sidecar.callEmpty('DELETE', `/v1/sandbox-proxy/sessions/${sessionId}`, { timeoutMs });
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    call.print.warn(`the session could not be ended: ${error.message}`);
+  }
+}
+
+/** The process that a session ends with: the one that waits for the end of its command. */
+function launcherOf({ context }: Call): ProcessIdentity | null {
+  const { waiter } = context;
+  if (waiter === undefined) return identify(process.pid);
+  const launcher = process.ppid === waiter.pid ? identify(waiter.pid) : null;
+  if (launcher === null) throw new CliError(EXIT.notStarted, 'the shell that started svc has ended');
+  return launcher;
 }
 
 /** The credential of a connector or an MCP server has a place that nobody else may refer to. */

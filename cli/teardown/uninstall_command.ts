@@ -73,6 +73,7 @@ const OWN_NAMES = [
   'agents',
   'logs',
   'mcp',
+  'runs',
   'sandboxes',
   'sessions',
   'sidecar',

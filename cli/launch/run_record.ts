@@ -1,0 +1,57 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { isAlive } from '../../machine/process_identity.ts';
+import { parseJson } from '../../shared/model/json.ts';
+import type { Call } from '../command_line.ts';
+
+/** What the end of a command that a process became needs to know of its start. */
+const runRecord = z.strictObject({
+  session_id: z.string(),
+  had_placeholders: z.boolean(),
+  expected_hosts: z.array(z.string()).nullable(),
+  is_counted: z.boolean(),
+  home: z.string().nullable(),
+  control: z.string().nullable(),
+  json: z.boolean(),
+  quiet: z.boolean(),
+});
+type RunRecord = z.infer<typeof runRecord>;
+
+/** How the end of a command is told. */
+export interface CommandEnd {
+  readonly sessionId: string;
+  readonly hadPlaceholders: boolean;
+  readonly expectedHosts: readonly string[] | undefined;
+  readonly isCounted: boolean;
+}
+
+export function recordOf({ options }: Call<{ readonly quiet?: boolean }>, end: CommandEnd): RunRecord {
+  return {
+    session_id: end.sessionId,
+    had_placeholders: end.hadPlaceholders,
+    expected_hosts: end.expectedHosts === undefined ? null : [...end.expectedHosts],
+    is_counted: end.isCounted,
+    home: options.home ?? null,
+    control: options.control ?? null,
+    json: options.json === true,
+    quiet: options.quiet === true,
+  };
+}
+
+/** Writes the record of a run. Those of shells that were killed are removed. */
+export function writeRecord(path: string, record: RunRecord): void {
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(folder)) {
+    if (!isAlive(Number(name))) rmSync(join(folder, name), { force: true });
+  }
+  writeFileSync(path, JSON.stringify(record), { mode: 0o600, flag: 'wx' });
+}
+
+/** Reads and removes the record of a run; null if it is damaged. */
+export function takeRecord(path: string): RunRecord | null {
+  const read = runRecord.safeParse(parseJson(readFileSync(path, 'utf8')));
+  rmSync(path);
+  return read.success ? read.data : null;
+}
