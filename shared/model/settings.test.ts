@@ -32,7 +32,7 @@ describe('parseSettings', () => {
       SVC_DATABASE_TOKEN: 'abc.def',
       SVC_DATABASE_REPLICA_URL: 'https://replica.example.com',
       SVC_UPSTREAM_CA: '/a.pem:/b.pem',
-      SVC_PRIVATE_HOSTS: 'IDP.corp.example, mail.corp.example',
+      SVC_PRIVATE_HOSTS: 'IDP.corp.example, mail.corp.example:6515',
       SVC_SANDBOX_PROXY: 'off',
       SVC_SANDBOX_IMAGE: 'registry.example.com:5000/team/agent@sha256:0a',
       SVC_AGENT_BASE_IMAGE: 'team/node:24',
@@ -46,7 +46,7 @@ describe('parseSettings', () => {
       databaseUrl: 'libsql://db.example.com',
       databaseReplicaUrl: 'https://replica.example.com',
       upstreamCaFiles: ['/a.pem', '/b.pem'],
-      privateHosts: ['idp.corp.example', 'mail.corp.example'],
+      privateHosts: ['idp.corp.example', 'mail.corp.example:6515'],
       sandboxProxy: 'off',
       sandboxImage: 'registry.example.com:5000/team/agent@sha256:0a',
       agentBaseImage: 'team/node:24',
@@ -56,13 +56,20 @@ describe('parseSettings', () => {
     expect(parsed.value.databaseToken?.reveal()).toBe('abc.def');
   });
 
-  test.each(['idp', '*.corp.example', '10.0.0.7', 'https://idp.corp.example', 'idp.corp.example:8443', 'a.b,,c.d'])(
-    'a private host is a full name: %j is none',
-    (text) => {
-      const parsed = parseSettings({ SVC_PRIVATE_HOSTS: text });
-      expect(parsed).toMatchObject({ ok: false, error: [{ name: 'SVC_PRIVATE_HOSTS' }] });
-    },
-  );
+  test.each([
+    'idp',
+    '*.corp.example',
+    '10.0.0.7',
+    'https://idp.corp.example',
+    'idp.corp.example:0',
+    'idp.corp.example:65536',
+    'a.b:1:2',
+    'a.b:',
+    'a.b,,c.d',
+  ])('a private host is a full name: %j is none', (text) => {
+    const parsed = parseSettings({ SVC_PRIVATE_HOSTS: text });
+    expect(parsed).toMatchObject({ ok: false, error: [{ name: 'SVC_PRIVATE_HOSTS' }] });
+  });
 
   test('both programs read the limits of both APIs', () => {
     const readers = SETTINGS.filter(({ name }) => /^SVC_(?:MAX_API|MAX_RUN|RUN)_/.test(name)).map(

@@ -209,7 +209,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none',
     meaning:
-      'host names, separated by `,`, that a hosted control plane may call at a private address, such as an internal OpenID provider',
+      'host names, separated by `,`, that a hosted control plane may call at a private address, such as an internal OpenID provider; a sink for syslog reaches port 6514 there, and another port if it is named, as in `siem.corp.example:6515`',
     readBy: ['control'],
   },
   {
@@ -397,11 +397,18 @@ const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_-]+(?:\.[a-z0-9_-]+)+$/;
 
 function parseHostNames(text: string): Result<readonly string[], string> {
   const hosts = text.split(',').map((host) => host.trim().toLowerCase());
-  const wrong = hosts.find((host) => !HOST_NAME.test(host) || /\.\d+$/.test(host));
+  const wrong = hosts.find((host) => !isHostOrPlace(host));
   if (wrong === undefined) return ok(hosts);
   return err(
-    `contains ${JSON.stringify(wrong)}: use full host names such as idp.corp.example.com, separated by commas`,
+    `contains ${JSON.stringify(wrong)}: use full host names such as idp.corp.example.com, separated by commas, if needed with a port, as in siem.corp.example.com:6515`,
   );
+}
+
+/** A host name, or one with a port. */
+function isHostOrPlace(text: string): boolean {
+  const [host = '', port, ...more] = text.split(':');
+  const isPort = port === undefined || (/^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65_535);
+  return HOST_NAME.test(host) && !/\.\d+$/.test(host) && isPort && more.length === 0;
 }
 
 /** `auto`, `on` or `off`, spelled exactly so. */

@@ -274,6 +274,20 @@ test('a hosted control plane calls a named private host, and no other name that 
   expect(named.ok ? '' : named.error.message).not.toContain('private');
 });
 
+test('a stream reaches a named private host at the port of syslog, and at another one only if it is named too', async () => {
+  const host = 'localhost.example.test';
+  const streamTo = async (to: number, privateHosts: readonly string[]) => {
+    const options = { isLocal: false, timeoutMs: 1_000, resolve: toLoopback, privateHosts };
+    const sent = await outbound(options).stream?.({ host, port: to, bytes: new Uint8Array(1), timeoutMs: 1_000 });
+    return sent?.ok === false ? sent.error.message : 'sent';
+  };
+  for (const named of [[], [host], [`${host}:6516`]]) {
+    expect(await streamTo(6515, named)).toContain('private address');
+  }
+  expect(await streamTo(6515, [`${host}:6515`])).not.toContain('private address');
+  expect(await streamTo(6514, [host])).not.toContain('private address');
+});
+
 test.each(['localhost', 'localhost.', 'vault', 'vault.'])(
   'a hosted control plane calls %s, which is not a public name, on no runtime',
   async (host) => {

@@ -78,8 +78,21 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
 
 type Streamed = Result<StreamEnd, Failure<OutboundFailureReason>>;
 
-async function sendStream(options: NodeOutboundOptions, request: OutboundStream): Promise<Streamed> {
+/** TLS of syslog (RFC 5425). */
+const SYSLOG_PORT = 6514;
+
+/**
+ * The host, if it may be at a private address at this port. Any tenant may name the port of a stream, and could otherwise try all
+ * ports of an internal machine: one that is not for syslog has to be named with the host.
+ */
+function privateHostAt(named: readonly string[], { host, port }: OutboundStream): readonly string[] {
+  const isNamed = named.includes(`${host}:${port}`) || (port === SYSLOG_PORT && named.includes(host));
+  return isNamed ? [host] : [];
+}
+
+async function sendStream(given: NodeOutboundOptions, request: OutboundStream): Promise<Streamed> {
   const { host, port, bytes, timeoutMs } = request;
+  const options = { ...given, privateHosts: privateHostAt(given.privateHosts ?? [], request) };
   const problem = streamProblem(request, options.isLocal);
   if (problem !== null) return err(problem);
   const deadline = AbortSignal.timeout(options.timeoutMs ?? timeoutMs);
