@@ -28,9 +28,9 @@ export const getShares = forUser({
 });
 
 export const postShare = forUser({
-  summary: 'Share a binding of yours, with its secret, with a colleague or a group',
+  summary: 'Share a binding, connector or MCP server of yours, with its credential, with a colleague or a group',
   description:
-    'The binding fixes the hosts, the scheme and the effect, so it needs an effect, and allowed_hosts if its host is a wildcard. Receivers use it and cannot change it or read its secret’s path. What an admin shares is used at once; what another member shares is used by each receiver who accepts it.',
+    'A binding fixes the hosts, the scheme and the effect, so it needs an effect, and allowed_hosts if its host is a wildcard. A connector needs a credential. An MCP server that runs a program is shared only without credentials. Receivers use what is shared and cannot change it or read its secret’s path. What an admin shares is used at once; what another member shares is used by each receiver who accepts it.',
   body: shareInput,
   replies: { 201: shareRecord },
   async handle({ context, who, body }) {
@@ -51,7 +51,7 @@ export const deleteShare = forUser({
 export const postShareAcceptance = forUser({
   summary: 'Accept what a colleague shares with you',
   description:
-    'With the revision that you saw. From then on your requests to these hosts are sent under the account that the colleague chose. A change of the binding has to be accepted again.',
+    'With the revision that you saw. From then on your requests for it are sent under the account that the colleague chose. A change of what is shared has to be accepted again.',
   params: shareParams,
   body: acceptInput,
   replies: { 200: shareRecord },
