@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ENGINE_ENDPOINT } from '../../sandbox/engine/engine_address.ts';
+import { ENGINE_ENDPOINT } from '../../shared/model/settings.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { containerImageOf } from '../../shared/mcp/container_image.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { openDocker } from '../../sandbox/engine/open_engine.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import type { Call } from '../command_line.ts';
 import { fetchImage } from './mcp_isolation.ts';
 import type { MachineServer } from './mcp_machine.ts';
@@ -29,7 +29,7 @@ export async function offerImage(
   const named = containerImageOf(server);
   if (named === null) return ok(null);
   const { reference, platform } = named;
-  const runtime = await openDocker(call.context.env);
+  const runtime = await openEngine(call.context.env);
   if (!runtime.ok) return err(runtime.error.message);
   const fetched = await fetchImage(call, runtime.value, reference, platform);
   if (!fetched.ok) return fetched;
@@ -65,7 +65,7 @@ function imageText(reference: string, id: string): string {
 export async function imageNews(call: Call, servers: readonly MachineServer[]): Promise<readonly string[]> {
   const consented = servers.filter(({ consent, image }) => consent === 'given' && image !== null);
   if (consented.length === 0) return [];
-  const runtime = await openDocker(call.context.env);
+  const runtime = await openEngine(call.context.env);
   // The status of the server says what is wrong with the engine.
   if (!runtime.ok) return [];
   const news = consented.map(async ({ server, image }) => {

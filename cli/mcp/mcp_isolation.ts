@@ -13,7 +13,8 @@ import { pipOnPath } from '../../gateway/packages/pip_program.ts';
 import { pythonImage } from '../../gateway/packages/python_installer.ts';
 import { DEFAULT_RUNTIME_IMAGES, imageFor } from '../../gateway/servers/container_command.ts';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { openDocker } from '../../sandbox/engine/open_engine.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
+import { engineCommand } from '../../sandbox/engine/engine_cli.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -49,7 +50,7 @@ async function findObstacle(call: Call, command: readonly string[], typed: reado
   if (!image.ok) return image.error;
   const path = typed.map(pathIn).find((each) => each !== null && existsSync(each));
   if (path !== undefined) return `a container does not have ${path}, which its configuration names`;
-  const runtime = await openDocker(call.context.env);
+  const runtime = await openEngine(call.context.env);
   if (!runtime.ok) return runtime.error.message;
   const sealed = await askSealed(call, runtime.value.endpoint);
   if (!sealed.ok) return sealed.error;
@@ -117,17 +118,11 @@ export async function fetchImage(
   if (found.error.reason !== 'image_missing') return err(found.error.message);
   print.note(`fetching the image ${image} for its container`);
   const kept = Object.entries(context.env).filter((each): each is [string, string] => each[1] !== undefined);
-  const args = [
-    '--host',
-    runtime.endpoint,
-    'pull',
-    '--quiet',
-    ...(platform === null ? [] : ['--platform', platform]),
-    image,
-  ];
-  const pulled = await runProgram('docker', args, { env: Object.fromEntries(kept), timeoutMs: PULL_MS });
+  const words = ['pull', '--quiet', ...(platform === null ? [] : ['--platform', platform]), image];
+  const { program, args } = engineCommand(runtime.endpoint, words);
+  const pulled = await runProgram(program, args, { env: Object.fromEntries(kept), timeoutMs: PULL_MS });
   if (pulled.ok && pulled.value.exitCode === 0) return ok(undefined);
-  const why = pulled.ok ? (pulled.value.stderr.trim().split('\n').at(-1) ?? '') : 'docker pull did not finish';
+  const why = pulled.ok ? (pulled.value.stderr.trim().split('\n').at(-1) ?? '') : `${program} pull did not finish`;
   return err(`the image ${image} could not be fetched: ${why}`);
 }
 
@@ -160,7 +155,7 @@ export async function hostsToConsent(
     return { hosts: null, text: `in a container, as before; ${OPEN}` };
   }
   const hosts = [...new Set([...(had ?? []), ...typed])].toSorted();
-  const runtime = await openDocker(call.context.env);
+  const runtime = await openEngine(call.context.env);
   // Without an engine the server does not start, and may once there is one.
   const isolation = runtime.ok ? await fetchIsolation(call, runtime.value.endpoint) : null;
   if (isolation?.sealed === false)

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ENGINE_ENDPOINT } from '../../sandbox/engine/engine_address.ts';
+import { ENGINE_ENDPOINT } from '../../shared/model/settings.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { HOME_LABEL, homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
+import { describeEngine, type EngineOnTrial } from './engine_contract.ts';
 
 it('containers can be tested on this machine', ({ skip }) => {
   const { missing, failure } = inject('containers');
@@ -50,5 +52,15 @@ describeContainers('the engine of the tests', () => {
     for (const image of [images.debianBase, images.busyboxBase]) {
       expect((await engine.run(['run', '--rm', '--network', 'none', image, ...look])).code).not.toBe(0);
     }
+  });
+
+  describe('keeps the contract', () => {
+    let trial: EngineOnTrial;
+    beforeAll(() => {
+      const { environment: env, endpoint } = bench.engine;
+      const image = bench.images.busybox;
+      trial = { runtime: engineRuntime(env, endpoint), env, image, folder: bench.folder('contract') };
+    });
+    describeEngine(() => trial);
   });
 });

@@ -1,18 +1,60 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPodman } from '../../sandbox/engine/open_engine.ts';
 import { rootlessIsThere } from '../../tools/system_parts.mjs';
+import { FakePorts, localServer } from '../mcp/gateway/fake_ports.ts';
+import { startHttpGateway } from '../mcp/gateway/http_gateway.ts';
+import { modernClient } from '../mcp/gateway/test_clients.ts';
+import { ESCAPES } from '../sandbox/attempts.ts';
+import { makeOutside } from '../sandbox/outside.ts';
+import { variantOf } from '../support/container_images.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, run, runOk } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
+import { expectNoWayOut } from './container_escapes.ts';
+import { describeEngine, type EngineOnTrial } from './engine_contract.ts';
 import { type PodmanPlace, podmanOfRoot, podmanOfUser } from './podman_place.ts';
 
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
+/** The user of the image's agent; for podman of a user it is another one outside. */
+const AGENT_ID = 1000;
 const HERE = describeContainers === describe && rootlessIsThere();
+
+/** An MCP server of the earlier generation that says how it runs, for an image without Python and Node. */
+const SERVER = `#!/bin/sh
+of() { sed -n "s/^$1:[[:space:]]*//p" /proc/self/status; }
+while read -r line; do
+  id=$(echo "$line" | sed -n 's/.*"id":\\([0-9]*\\).*/\\1/p')
+  [ "$id" ] || continue
+  case $line in
+  *'"initialize"'*) result='"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"box","version":"1"}' ;;
+  *'"tools/list"'*) result='"tools":[{"name":"how","inputSchema":{"type":"object"}}]' ;;
+  *'"tools/call"'*)
+    text="$(id -u) $HOME $TOKEN $(of CapEff) $(of NoNewPrivs)"
+    result="\\"content\\":[{\\"type\\":\\"text\\",\\"text\\":\\"$text\\"}]" ;;
+  *) echo "{\\"jsonrpc\\":\\"2.0\\",\\"id\\":$id,\\"error\\":{\\"code\\":-32601,\\"message\\":\\"Method not found\\"}}"; continue ;;
+  esac
+  echo "{\\"jsonrpc\\":\\"2.0\\",\\"id\\":$id,\\"result\\":{$result}}"
+done
+`;
+/** The machine's own Python in a container without one, which has the machine's /usr below that folder. */
+function pythonBelow(folder: string): readonly string[] {
+  const loader = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'].find((path) => existsSync(path)) ?? '';
+  const there = `${folder}${realpathSync(loader)}`;
+  const libraries = ['--library-path', dirname(there)];
+  return ['env', `PYTHONHOME=${folder}/usr`, there, ...libraries, `${folder}/usr/bin/python3`];
+}
+
+const BOX = [
+  'USER root',
+  `RUN echo ${Buffer.from(SERVER).toString('base64')} | base64 -d > /usr/bin/mcp-box && chmod 755 /usr/bin/mcp-box`,
+  'ENTRYPOINT ["/usr/bin/mcp-box"]',
+];
 
 describe.skipIf(!HERE).each([
   ['root', podmanOfRoot],
@@ -35,11 +77,13 @@ describe.skipIf(!HERE).each([
     bench = await openBench();
     place = await makePlace();
     const archive = join(place.folder, 'image.tar');
-    await bench.engine.docker('save', '--output', archive, bench.images.busybox);
+    const box = await variantOf(bench.engine, bench.images.busybox, ...BOX);
+    await bench.engine.docker('save', '--output', archive, bench.images.busybox, box);
     await runOk('chmod', ['644', archive]);
     for (const args of [
       ['load', '--input', archive],
       ['tag', bench.images.busybox, 'agent'],
+      ['tag', box, 'box'],
     ]) {
       const done = await place.podman(...args);
       if (done.code !== 0) throw new Error(`podman ${args.join(' ')}: ${done.stderr}`);
@@ -65,12 +109,59 @@ describe.skipIf(!HERE).each([
     bench.clear();
   });
 
+  describe('keeps the contract', () => {
+    let trial: EngineOnTrial;
+    beforeAll(async () => {
+      const opened = await openPodman(place.callers);
+      if (!opened.ok) throw new Error(opened.error.message);
+      const folder = join(place.folder, 'contract');
+      mkdirSync(folder);
+      chmodSync(folder, 0o777);
+      trial = { runtime: opened.value, env: place.callers, image: 'agent', folder };
+    });
+    describeEngine(() => trial);
+  });
+
   it('runs a sealed container whose requests get their credential, and leaves nothing', async () => {
     upstream.reset();
     const done = await launch([], ['/opt/clients/items', `https://${HOST}/items`]);
     expect({ code: done.code, stderr: done.code === 0 ? '' : done.stderr }).toEqual({ code: 0, stderr: '' });
     expect(upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
     expect((await launch([], ['sh', '-c', 'exit 42'])).code).toBe(42);
+    expect(await containers()).toBe('');
+  });
+
+  it('has no way out of such a container', async () => {
+    const outside = await makeOutside(AGENT_ID);
+    try {
+      const mounts = ['--mount', `${outside.project}:${outside.project}`, '--mount', '/usr:/mnt/usr:ro'];
+      expectNoWayOut(await launch(mounts, [...pythonBelow('/mnt'), '-c', ESCAPES, outside.targets]));
+    } finally {
+      await outside.stop();
+    }
+    expect(await containers()).toBe('');
+  });
+
+  it('runs MCP servers in containers, and ends them with the gateway', async () => {
+    const home = mkdtempSync(join(place.folder, 'mcp-'));
+    const image = await place.podman('inspect', '--type', 'image', '--format', '{{.Id}}', 'box');
+    const command = ['docker', 'run', '-i', '--rm', '-e', 'TOKEN', 'agent'];
+    const own = {
+      server: localServer('own', command, { env: { TOKEN: 'of own' } }),
+      consent: 'given' as const,
+      missing: [],
+      image: `sha256:${image.stdout.trim()}`,
+    };
+    const boxed = localServer('boxed', ['mcp-box'], { isolation: 'container', env: { TOKEN: 'of boxed' } });
+    const ports = new FakePorts([own, boxed]);
+    const gateway = await startHttpGateway({ ports, home, env: place.callers, images: { 'mcp-box': 'box' } });
+    const client = await modernClient(gateway.endpointFor(), 'auto', {});
+    const how = async (name: string): Promise<string> => (await client.callTool(name)).content[0]?.text ?? '';
+    expect(await how('boxed__how')).toBe('65532 /home/mcp of boxed 0000000000000000 1');
+    expect(await how('own__how')).toMatch(/^\d+ \S+ of own [0-9a-f]{16} 1$/);
+    expect((await containers()).trim().split('\n')).toHaveLength(2);
+    await client.close();
+    await gateway.stop();
     expect(await containers()).toBe('');
   });
 

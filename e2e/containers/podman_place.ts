@@ -2,12 +2,14 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Finished, run, shellEnvironment, SVC } from '../support/program.ts';
-import { makePerson, svcOf, withCheckout } from './other_user.ts';
+import { makePerson, type Person, svcOf, withCheckout } from './other_user.ts';
 
 /** A podman with all its state in one folder, and svc beside it as the same user. */
 export interface PodmanPlace {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
+  /** The same for this process, with a `podman` on the PATH that runs as the place's user. */
+  readonly callers: Readonly<Record<string, string>>;
   /** The command that runs svc. */
   readonly svc: readonly [string, ...string[]];
   podman(...args: string[]): Promise<Finished>;
@@ -15,8 +17,9 @@ export interface PodmanPlace {
   remove(): Promise<void>;
 }
 
-/** Without the right to raise a limit, and with control groups of both versions: what a machine of tests may be like. */
+/** Without networks, for which podman of a user needs another program, without the right to raise a limit, and with control groups of both versions: what a machine of tests may be like. */
 const SETTINGS = (runFolder: string): string => `[containers]
+netns = "none"
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
 [engine]
 runtime = "runc"
@@ -37,19 +40,30 @@ export async function podmanOfRoot(): Promise<PodmanPlace> {
   mkdirSync(join(folder, 'run'));
   const env = { ...shellEnvironment(), ...settingsIn(folder, 'overlay'), SVC_HOME: join(folder, 'home') };
   const podman = (...args: string[]): Promise<Finished> => run('podman', args, { env, cwd: '/', timeoutMs: 240_000 });
-  return { folder, env, svc: [SVC], podman, remove: () => removePlace(folder, podman) };
+  return { folder, env, callers: env, svc: [SVC], podman, remove: () => removePlace(folder, podman) };
 }
 
 /** Podman of another user. */
 export async function podmanOfUser(): Promise<PodmanPlace> {
   const person = await makePerson('/usr/bin', () => '');
-  const { DOCKER_HOST: _, ...own } = person.env;
-  const env = { ...own, ...settingsIn(person.folder, 'vfs'), HOME: person.folder };
+  const { DOCKER_HOST: _, ...own }: Readonly<Record<string, string>> = person.env;
+  const env: Record<string, string> = { ...own, ...settingsIn(person.folder, 'vfs'), HOME: person.folder };
   const podman = (...args: string[]): Promise<Finished> => {
     const [program, ...words] = withCheckout(person, ['podman', ...args]);
     return run(program, words, { env, cwd: '/', timeoutMs: 240_000 });
   };
-  return { folder: person.folder, env, svc: svcOf(person), podman, remove: () => removePlace(person.folder, podman) };
+  const callers = { ...env, PATH: `${writeCaller(person)}:${env['PATH'] ?? ''}` };
+  const remove = (): Promise<void> => removePlace(person.folder, podman);
+  return { folder: person.folder, env, callers, svc: svcOf(person), podman, remove };
+}
+
+/** A folder with a `podman` that becomes that user first. */
+function writeCaller(person: Person): string {
+  const folder = join(person.folder, 'caller');
+  mkdirSync(folder);
+  const words = withCheckout(person, ['/usr/bin/podman']).map((word) => `'${word}'`);
+  writeFileSync(join(folder, 'podman'), `#!/bin/sh\ncd / && exec ${words.join(' ')} "$@"\n`, { mode: 0o755 });
+  return folder;
 }
 
 function settingsIn(folder: string, driver: string): Record<string, string> {

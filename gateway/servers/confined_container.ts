@@ -2,7 +2,7 @@ import { join, relative } from 'node:path';
 import { AGENT_HARDENING } from '../../sandbox/engine/agent_hardening.ts';
 import type { BindMount, ContainerSpec } from '../../sandbox/engine/container_runtime.ts';
 import { makeReadableByAll } from '../packages/package_folder.ts';
-import { CONTAINER_HOME } from './container_command.ts';
+import { CONTAINER_HOME, CONTAINER_TMPFS } from './container_command.ts';
 
 /** Where a container or a sandbox has the package of a server. */
 export const PACKAGE_FOLDER = '/opt/svc/package';
@@ -14,11 +14,7 @@ const USER = '65532:65532';
 const CONFINEMENT = {
   memory: '1g',
   cpus: '2',
-  tmpfs: [
-    '/tmp:rw,nosuid,nodev,mode=1777,size=512m',
-    // Package runners execute files below the home directory.
-    `${CONTAINER_HOME}:rw,nosuid,nodev,exec,mode=0700,uid=65532,gid=65532,size=1g`,
-  ],
+  tmpfs: CONTAINER_TMPFS,
 } as const;
 
 /**

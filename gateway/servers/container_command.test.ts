@@ -20,6 +20,17 @@ describe('wrapInContainer', () => {
     expect(args.some((arg) => /^(-v|--volume|--mount|--privileged|--net)/.test(arg))).toBe(false);
   });
 
+  test('runs it in podman, without the proxies of its user', () => {
+    const podman = { ...marks, endpoint: 'podman:/var/lib/containers/storage' };
+    const placed = wrapInContainer(['npx', 'x@1.0.0'], ['TOKEN'], DEFAULT_RUNTIME_IMAGES, podman);
+    if (!placed.ok) throw new Error(placed.error);
+    const { program, args } = placed.value;
+    expect([program, ...args.slice(0, 3)]).toEqual(['podman', 'run', '--http-proxy=false', '--rm']);
+    expect(args).toEqual(expect.arrayContaining(['--cap-drop=ALL', 'HOME=/home/mcp', 'TOKEN']));
+    // Podman refuses an owner of a directory in memory.
+    expect(args).toContain('--tmpfs=/home/mcp:rw,nosuid,nodev,exec,mode=1777,size=1g');
+  });
+
   test('refuses a program without a known image', () => {
     const placed = wrapInContainer(['dnx', 'x'], [], DEFAULT_RUNTIME_IMAGES, marks);
     expect(placed).toMatchObject({ ok: false, error: expect.stringContaining('no image is known for "dnx"') });

@@ -1,5 +1,8 @@
 import { containerImageOf } from '../../shared/mcp/container_image.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { tmpfsFor } from '../../sandbox/engine/docker_arguments.ts';
+import { engineNameOf } from '../../sandbox/engine/engine_address.ts';
+import { engineCommand } from '../../sandbox/engine/engine_cli.ts';
 import { GATEWAY_LABEL } from './process_guard.ts';
 
 /** A command line. */
@@ -13,7 +16,7 @@ export interface ContainerMarks {
   readonly gatewayMark: string;
   /** Label value of this run: finds its container. */
   readonly runId: string;
-  /** The engine, as `unix://...`. */
+  /** The engine (`engine_address.ts`). */
   readonly endpoint: string;
 }
 
@@ -47,10 +50,13 @@ const CONFINED = [
   '--cpus=2',
   '--read-only',
   '--user=65532:65532',
-  '--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size=512m',
-  // Package runners execute files below the home directory.
-  `--tmpfs=${CONTAINER_HOME}:rw,nosuid,nodev,exec,mode=0700,uid=65532,gid=65532,size=1g`,
   `--workdir=${CONTAINER_HOME}`,
+] as const;
+
+/** Directories in memory. Package runners execute files below the home directory. */
+export const CONTAINER_TMPFS = [
+  '/tmp:rw,nosuid,nodev,mode=1777,size=512m',
+  `${CONTAINER_HOME}:rw,nosuid,nodev,exec,mode=0700,uid=65532,gid=65532,size=1g`,
 ] as const;
 
 /** Options added even to a configuration's own `docker run`: a process limit and no new privileges. */
@@ -77,8 +83,9 @@ export function wrapInContainer(
   const image = found.value;
   const plain = Object.entries(CONTAINER_VARIABLES).map(([name, value]) => `${name}=${value}`);
   const variables = [...plain, ...envNames].flatMap((name) => ['--env', name]);
-  const options = [...labels(marks), ...CONFINED, ...variables, `--entrypoint=${program}`];
-  return ok(docker(marks, ['--rm', '--interactive', '--init', ...options, image, ...args]));
+  const tmpfs = CONTAINER_TMPFS.map((directory) => `--tmpfs=${tmpfsFor(directory, engineNameOf(marks.endpoint))}`);
+  const options = [...labels(marks), ...CONFINED, ...tmpfs, ...variables, `--entrypoint=${program}`];
+  return ok(runCommand(marks, ['--rm', '--interactive', '--init', ...options, image, ...args]));
 }
 
 /** The image that has a program. */
@@ -102,7 +109,7 @@ export function markContainer(
   if (image === null) return err('names no image that can be started');
   const options = command.slice(command.indexOf('run') + 1, image.index);
   const started = [imageId, ...command.slice(image.index + 1)];
-  return ok(docker(marks, [...labels(marks), ...LIMITED, ...options, '--pull=never', ...started]));
+  return ok(runCommand(marks, [...labels(marks), ...LIMITED, ...options, '--pull=never', ...started]));
 }
 
 /** The labels of a container of this gateway. */
@@ -114,6 +121,8 @@ function labels(marks: ContainerMarks): readonly string[] {
   return Object.entries(containerLabelsOf(marks)).flatMap(([name, value]) => ['--label', `${name}=${value}`]);
 }
 
-function docker({ endpoint }: ContainerMarks, run: readonly string[]): ProgramCommand {
-  return { program: 'docker', args: ['--host', endpoint, 'run', ...run] };
+function runCommand({ endpoint }: ContainerMarks, run: readonly string[]): ProgramCommand {
+  // Podman would copy its own proxies.
+  const own = engineNameOf(endpoint) === 'podman' ? ['--http-proxy=false'] : [];
+  return engineCommand(endpoint, ['run', ...own, ...run]);
 }

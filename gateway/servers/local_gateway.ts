@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { Result } from '../../shared/model/result.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { isRunning } from '../../machine/process_identity.ts';
-import { findDockerEndpoint } from '../../sandbox/engine/docker_endpoint.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import { DEFAULT_RUNTIME_IMAGES, type RuntimeImages } from './container_command.ts';
 import { Gateway } from '../gateway.ts';
 import { DEFAULT_GATEWAY_LIMITS, type GatewayLimits } from '../gateway_limits.ts';
@@ -82,7 +82,6 @@ function endAbandoned(records: ProcessRecords): void {
 }
 
 async function engineOf(env: Readonly<Record<string, string | undefined>>): Promise<Result<string, string>> {
-  const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  const found = await findDockerEndpoint(Object.fromEntries(given));
-  return found.ok ? found : { ok: false, error: found.error.message };
+  const found = await openEngine(env);
+  return found.ok ? ok(found.value.endpoint) : err(found.error.message);
 }

@@ -21,22 +21,26 @@ let home: string;
 let docker: FakeDocker;
 let launch: LocalLaunch;
 
-beforeEach(async () => {
-  home = mkdtempSync(join(tmpdir(), 'svc-launch-'));
-  docker = new FakeDocker();
-  await docker.listen();
+function openLaunch(env: Readonly<Record<string, string>>, endpoint: string): LocalLaunch {
   const doNothing = { add: () => undefined, remove: () => undefined, watchEngine: () => undefined };
-  launch = new LocalLaunch({
+  return new LocalLaunch({
     mcpHome: home,
-    env: docker.env(),
+    env,
     gatewayMark: 'abc',
     guard: z.custom<ProcessGuard>().parse(doNothing),
     records: z.custom<ProcessRecords>().parse(doNothing),
     images: {},
     packages: z.custom<PackageStore>().parse({}),
-    findEngine: () => Promise.resolve(ok(docker.endpoint)),
+    findEngine: () => Promise.resolve(ok(endpoint)),
     sessions: null,
   });
+}
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'svc-launch-'));
+  docker = new FakeDocker();
+  await docker.listen();
+  launch = openLaunch(docker.env(), docker.endpoint);
 });
 afterEach(async () => {
   await docker.remove();
@@ -53,8 +57,8 @@ function useEngine(ids: readonly string[]): void {
   docker.on('image', `case $6 in\n${cases.join('\n')}\n*) echo 'No such image' >&2; exit 1 ;;\nesac`);
 }
 
-async function start(image: string | null) {
-  const { command, env } = own;
+async function start(image: string | null, env: Readonly<Record<string, string>> = own.env) {
+  const { command } = own;
   const filled = { values: { command, env, url: null, headers: {} }, mask: new CurrentMask([], null), bearer: null };
   const signal = new AbortController().signal;
   const started = await launch.start({ server: own, image, stderr: new StderrRing(), signal }, filled);
@@ -84,4 +88,19 @@ describe("a server's own docker run", () => {
     expect(started).toMatchObject({ ok: false, error: { reason: 'consent_needed' } });
     expect(run).toBeNull();
   });
+});
+
+test("podman gets its caller's folders, and of the server only its own variables", async () => {
+  const podman = new FakeDocker('podman').on('image', `echo '${imageJson(CONSENTED)}'`);
+  const caller = { CONTAINERS_CONF: '/etc/own.conf', XDG_RUNTIME_DIR: '/run/user/7', SVC_VAULT_KEY: 'planted' };
+  launch = openLaunch({ PATH: `${podman.folder}:/usr/bin:/bin`, HOME: '/home/ada', ...caller }, 'podman:/store');
+  const { started } = await start(CONSENTED, { TOKEN: 'of the server' });
+  expect(started.ok).toBe(true);
+  const run = podman.uses().find(({ args }) => args[0] === 'run');
+  expect(run?.args.slice(1, 2)).toEqual(['--http-proxy=false']);
+  expect(run?.args.slice(-2)).toEqual([CONSENTED, 'serve']);
+  const { SVC_VAULT_KEY: _, ...folders } = caller;
+  expect(run?.env).toMatchObject({ ...folders, HOME: '/home/ada', TOKEN: 'of the server' });
+  for (const name of ['SVC_VAULT_KEY', 'XDG_DATA_HOME', 'XDG_CONFIG_HOME']) expect(run?.env).not.toHaveProperty(name);
+  await podman.remove();
 });

@@ -17,6 +17,7 @@ import {
   type RuntimeImages,
 } from './container_command.ts';
 import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { engineCommand, environmentAt } from '../../sandbox/engine/engine_cli.ts';
 import { type ServerDirectories, serverDirectories } from '../../machine/server_directories.ts';
 import { launchEnvironment, RUN_ID_VARIABLE } from './launch_environment.ts';
 import type { FilledLaunch } from './fill_launch.ts';
@@ -40,7 +41,7 @@ interface LocalLaunchOptions {
   readonly records: ProcessRecords;
   readonly images: RuntimeImages;
   readonly packages: Pick<PackageStore, 'find' | 'install' | 'keepStarted' | 'goBack'>;
-  /** The machine's engine as `unix://...`, or why there is none. */
+  /** The machine's engine (`engine_address.ts`), or why there is none. */
   readonly findEngine: () => Promise<Result<string, string>>;
   /** For servers in containers with a closed network; null if there are none. */
   readonly sessions: ServerSessions | null;
@@ -96,7 +97,7 @@ export class LocalLaunch {
     const started = await ServerProcess.start(
       {
         ...command.value.command,
-        env: environment,
+        env: this.#environmentOf(command.value, environment),
         directory: directories.home,
         runId,
         watch: this.#watch(runId, server.id),
@@ -194,7 +195,11 @@ export class LocalLaunch {
       {
         ...container.command,
         // The values are in the container already: the program that attaches to it needs none.
-        env: { PATH: env['PATH'] ?? '/usr/bin:/bin', HOME: directories.home, [RUN_ID_VARIABLE]: runId },
+        env: environmentAt(endpoint, env, {
+          PATH: env['PATH'] ?? '/usr/bin:/bin',
+          HOME: directories.home,
+          [RUN_ID_VARIABLE]: runId,
+        }),
         directory: directories.home,
         runId,
         watch: this.#watch(runId, server.id),
@@ -252,6 +257,11 @@ export class LocalLaunch {
       : err({ reason: 'command_refused', message: placed.error });
   }
 
+  /** A container's client has what its engine needs; a process has only its own. */
+  #environmentOf({ endpoint }: LaunchCommand, environment: Readonly<Record<string, string>>): Record<string, string> {
+    return endpoint === null ? { ...environment } : environmentAt(endpoint, this.#options.env, environment);
+  }
+
   #watch(runId: string, serverId: string): { add(pid: number): void; remove(pid: number): void } {
     const { guard, records } = this.#options;
     return {
@@ -269,12 +279,15 @@ export class LocalLaunch {
   /** Kills the container explicitly: the engine's client passes signals on, but not if it was killed. */
   async #endContainer({ endpoint }: LaunchCommand, runId: string): Promise<void> {
     if (endpoint === null) return;
-    const env = { PATH: this.#options.env['PATH'] ?? '/usr/bin:/bin', HOME: '/nonexistent' };
-    const docker = (...args: string[]) =>
-      runProgram('docker', ['--host', endpoint, ...args], { env, timeoutMs: ENGINE_MS });
-    const listed = await docker('ps', '--quiet', '--filter', `label=${RUN_LABEL}=${runId}`);
+    const own = { PATH: this.#options.env['PATH'] ?? '/usr/bin:/bin', HOME: '/nonexistent' };
+    const env = environmentAt(endpoint, this.#options.env, own);
+    const engine = (...words: string[]) => {
+      const { program, args } = engineCommand(endpoint, words);
+      return runProgram(program, args, { env, timeoutMs: ENGINE_MS });
+    };
+    const listed = await engine('ps', '--quiet', '--filter', `label=${RUN_LABEL}=${runId}`);
     const ids = listed.ok ? listed.value.stdout.split('\n').filter((id) => /^[0-9a-f]{12,64}$/.test(id)) : [];
-    if (ids.length > 0) await docker('kill', ...ids);
+    if (ids.length > 0) await engine('kill', ...ids);
   }
 }
 
@@ -330,6 +343,6 @@ function imageFailure({ name }: McpServer, why: string): Failure<ServerFailureRe
 }
 
 function noContainerFailure(why: string): Failure<ServerFailureReason> {
-  const fix = 'start a Docker Engine on this machine, or set its isolation to process';
+  const fix = 'start a Docker Engine on this machine, install podman, or set its isolation to process';
   return { reason: 'container_unavailable', message: `the server must run in a container, but ${why}; ${fix}` };
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { podmanEnvironmentOf } from '../../sandbox/engine/engine_cli.ts';
 import { RUN_ID_VARIABLE } from './launch_environment.ts';
 
 /**
@@ -20,9 +21,13 @@ while read -r word value; do
 done
 [ "$groups$engine" = ' ' ] && exit 0
 for group in $groups; do kill -s TERM -- "-$group"; done
+case $engine in
+podman:*) set -- podman ;;
+*) set -- docker --host "$engine" ;;
+esac
 if [ "$engine" ]; then
-  boxes=$(docker --host "$engine" ps -q --filter "label=svc.mcp.gateway=$mark")
-  [ "$boxes" ] && docker --host "$engine" kill $boxes
+  boxes=$("$@" ps -q --filter "label=svc.mcp.gateway=$mark")
+  [ "$boxes" ] && "$@" kill $boxes
 fi
 [ "$groups" = ' ' ] && exit 0
 sleep 1
@@ -63,7 +68,7 @@ export class ProcessGuard {
 
   /** The engine where containers are ended too. */
   watchEngine(endpoint: string): void {
-    if (this.#engine === endpoint || !/^unix:\/\/[\w./-]+$/.test(endpoint)) return;
+    if (this.#engine === endpoint || !/^(?:unix:\/\/|podman:)[\w./-]+$/.test(endpoint)) return;
     this.#engine = endpoint;
     this.#say(`engine ${endpoint}`);
   }
@@ -86,7 +91,8 @@ export class ProcessGuard {
       stdio: ['pipe', 'ignore', 'ignore'],
       // In its own session: Ctrl-C must not end the guard together with the gateway.
       detached: true,
-      env: { PATH, HOME },
+      // The engine may become known later.
+      env: { ...podmanEnvironmentOf(this.#env), PATH, HOME },
     });
     this.#shell = shell;
     shell.unref();

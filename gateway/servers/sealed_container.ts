@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { containerLabels } from '../../sandbox/engine/container_labels.ts';
 import type { ContainerRuntime, ContainerSpec } from '../../sandbox/engine/container_runtime.ts';
 import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
-import { isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
+import { engineCommand, isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -64,7 +64,7 @@ export async function createSealedContainer(
   }
   const id = created.value;
   return ok({
-    command: { program: 'docker', args: ['--host', runtime.endpoint, ...startArguments(id, { stdin: true })] },
+    command: engineCommand(runtime.endpoint, startArguments(id, { stdin: true })),
     begin: (stdin, hasEnded) => begin({ runtime, sessions, sessionId, id }, stdin, hasEnded),
     async end() {
       await runtime.remove(id);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { err, ok } from '../../shared/model/result.ts';
 import { identify } from '../../machine/process_identity.ts';
+import { engineNameOf } from '../../sandbox/engine/engine_address.ts';
 import type { ServerSessions } from '../gateway_ports.ts';
 import type { LocalApi } from './local_api.ts';
 
@@ -21,8 +22,9 @@ const created = z.object({
 export function serverSessions(localApi: LocalApi, pid: number): ServerSessions {
   return {
     async open({ id, name }, { image, imageId, endpoint }) {
-      const runtime = { program: 'docker', endpoint };
-      const sandbox = { mode: 'docker', image, image_id: imageId, runtime, detached: false, egress: 'sealed' };
+      const program = engineNameOf(endpoint);
+      const runtime = { program, endpoint };
+      const sandbox = { mode: program, image, image_id: imageId, runtime, detached: false, egress: 'sealed' };
       const owner = identify(pid);
       const body = { name: `mcp ${name}`, mcp_server: id, sandbox, ...(owner !== null && { owner }) };
       const reply = await localApi.call('POST', BASE, created, { body, timeoutMs: TIMEOUT_MS, isOnce: true });

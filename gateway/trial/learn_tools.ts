@@ -8,7 +8,7 @@ import type { Failure } from '../../shared/model/failure.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
-import { isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
+import { engineCommand, environmentAt, isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
 import type { PackageStart } from '../packages/package_installer.ts';
 import type { DownstreamEvents } from '../fronts/downstream.ts';
@@ -147,9 +147,8 @@ async function startContainer(
   const end = async (): Promise<void> => void (await runtime.remove(id));
   const started = await ServerProcess.start(
     {
-      program: 'docker',
-      args: ['--host', runtime.endpoint, ...startArguments(id, { stdin: true })],
-      env: { PATH: env['PATH'] ?? '/usr/bin:/bin', HOME: folder },
+      ...engineCommand(runtime.endpoint, startArguments(id, { stdin: true })),
+      env: environmentAt(runtime.endpoint, env, { PATH: env['PATH'] ?? '/usr/bin:/bin', HOME: folder }),
       directory: folder,
       runId,
       watch: UNWATCHED,

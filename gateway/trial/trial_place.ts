@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { normalize } from 'node:path';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
-import { openDocker } from '../../sandbox/engine/open_engine.ts';
+import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import {
   type Bubblewrap,
   findBubblewrap,
@@ -31,7 +31,7 @@ export async function findTrialPlace(
   env: Environment,
 ): Promise<Result<TrialPlace, string>> {
   const image = named === null ? imageFor(program, DEFAULT_RUNTIME_IMAGES) : ok(named);
-  const runtime = image.ok ? await openDocker(env) : null;
+  const runtime = image.ok ? await openEngine(env) : null;
   if (image.ok && runtime?.ok === true) {
     const found = await runtime.value.inspectImage(image.value);
     if (found.ok) return ok({ kind: 'container', runtime: runtime.value, image: found.value.id });

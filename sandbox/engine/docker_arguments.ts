@@ -30,8 +30,8 @@ export function createArguments(spec: ContainerSpec, engine: EngineName): string
     ...option('--entrypoint', spec.entrypoint),
     ...(spec.stdin ? ['--interactive'] : []),
     ...(spec.tty ? ['--tty'] : []),
-    ...(spec.hardening === null ? [] : hardeningArguments(spec.hardening)),
-    ...(spec.confinement === undefined ? [] : confinementArguments(spec.confinement)),
+    ...(spec.hardening === null ? [] : hardeningArguments(hardeningOf(spec.hardening, spec.user, engine))),
+    ...(spec.confinement === undefined ? [] : confinementArguments(spec.confinement, engine)),
     ...(spec.removedAtEnd === true ? ['--rm'] : []),
     '--',
     spec.image,
@@ -119,9 +119,23 @@ function hardeningArguments(hardening: Hardening): string[] {
   ];
 }
 
-function confinementArguments({ memory, cpus, tmpfs }: Confinement): string[] {
+/**
+ * Capabilities are for a start as root. A user that is not root has none of them with Docker; podman would give them to its processes
+ * and to what these start (ambient ones).
+ */
+function hardeningOf(hardening: Hardening, user: string | null, engine: EngineName): Hardening {
+  return engine === 'podman' && user !== '0' ? { ...hardening, capabilities: [] } : hardening;
+}
+
+/** A directory in memory. Podman knows no owner of one, so each user of the container may write it: such a container has only one. */
+export function tmpfsFor(directory: string, engine: EngineName): string {
+  if (engine !== 'podman' || !directory.includes(',uid=')) return directory;
+  return directory.replaceAll(/,[ug]id=\d+/g, '').replace(/mode=\d+/, 'mode=1777');
+}
+
+function confinementArguments({ memory, cpus, tmpfs }: Confinement, engine: EngineName): string[] {
   const limits = ['--read-only', '--memory', memory, '--memory-swap', memory, '--cpus', cpus];
-  return [...limits, ...tmpfs.flatMap((directory) => ['--tmpfs', directory])];
+  return [...limits, ...tmpfs.flatMap((directory) => ['--tmpfs', tmpfsFor(directory, engine)])];
 }
 
 function networkOf({ network }: ContainerSpec): string | null {
@@ -138,7 +152,8 @@ function volumeArgument({ volume, target }: VolumeMount): string {
   return ['type=volume', `source=${volume}`, `target=${target}`].map(csvField).join(',');
 }
 
-function csvField(text: string): string {
+/** A field of comma-separated values, quoted if it has to be. */
+export function csvField(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

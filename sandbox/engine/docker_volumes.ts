@@ -4,6 +4,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Environment } from '../launch/session_environment.ts';
 import { HOME_LABEL } from './container_labels.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
+import { csvField } from './docker_arguments.ts';
 import { engineNameOf } from './engine_address.ts';
 import { engineProgramAt } from './engine_cli.ts';
 
@@ -37,7 +38,9 @@ export function homeVolumesAt(env: Environment, endpoint: string): HomeVolumes {
   return {
     create: async (home, homeLabel) => {
       const labels = labelsOf(home, homeLabel);
-      const flags = Object.entries(labels).flatMap(([label, value]) => ['--label', `${label}=${value}`]);
+      // podman reads this option as comma-separated values.
+      const quote = isPodman ? csvField : (text: string): string => text;
+      const flags = Object.entries(labels).flatMap(([label, value]) => ['--label', quote(`${label}=${value}`)]);
       const made = await docker.read(['volume', 'create', ...flags, '--', home.name], { parse: doNothing });
       // podman refuses one that is there already.
       if (!made.ok && !(isPodman && made.error.reason === 'engine_refused')) return made;

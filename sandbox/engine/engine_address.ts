@@ -4,12 +4,6 @@ import { SANDBOX_ENGINES, type SandboxEngine } from '../../shared/model/settings
 export const ENGINES = SANDBOX_ENGINES;
 export type EngineName = SandboxEngine;
 
-/**
- * An engine of this machine: the socket of a Docker Engine (`unix:///...`), or podman, which is no service, by the folder where it
- * keeps its containers (`podman:/...`): each user has one, and root another.
- */
-export const ENGINE_ENDPOINT = /^(?:unix:\/\/|podman:)\/[^\0]+$/;
-
 const PODMAN = 'podman:';
 
 export function podmanEndpoint(store: string): string {

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
 import { checkDockerEndpoint, programFailure } from './docker_endpoint.ts';
-import { podmanStore } from './engine_address.ts';
+import { type EngineName, engineNameOf, podmanStore } from './engine_address.ts';
 import { runProgram } from './engine_program.ts';
 import { checkPodmanStore } from './podman_store.ts';
 import type { Environment } from '../launch/session_environment.ts';
@@ -103,6 +103,32 @@ export function podmanProgram(env: Environment, store: string): EngineProgram {
 export function engineProgramAt(env: Environment, endpoint: string): EngineProgram {
   const store = podmanStore(endpoint);
   return store === null ? dockerProgram(env, endpoint) : podmanProgram(env, store);
+}
+
+/** A command line of an engine's program, for a caller that starts it itself. */
+export function engineCommand(
+  endpoint: string,
+  args: readonly string[],
+): { program: EngineName; args: readonly string[] } {
+  const program = engineNameOf(endpoint);
+  return { program, args: program === 'podman' ? args : ['--host', endpoint, ...args] };
+}
+
+/**
+ * The environment of an engine's program that passes variables on to a container. Podman finds its containers and its settings by
+ * variables, so these are the caller's, and never those of the container.
+ */
+export function environmentAt(
+  endpoint: string,
+  caller: Environment,
+  variables: Readonly<Record<string, string>>,
+): Record<string, string> {
+  if (engineNameOf(endpoint) !== 'podman') return { ...variables };
+  const passed = pickVariables(
+    variables,
+    (name) => !OWN_VARIABLES.test(name) && !isReadByEngine(name) && !name.startsWith('XDG_'),
+  );
+  return { ...passed, ...podmanEnvironmentOf(caller) };
 }
 
 interface ProgramFacts {

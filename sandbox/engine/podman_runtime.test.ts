@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CONTAINER_ID, containerJson, FakeDocker } from '../launch/testing/fake_docker.ts';
+import { AGENT_HARDENING } from './agent_hardening.ts';
 import type { ContainerSpec } from './container_runtime.ts';
 import { engineRuntime } from './docker_runtime.ts';
 import { homeVolumesAt } from './docker_volumes.ts';
@@ -122,6 +123,18 @@ describe('podman', () => {
     expect(podman.uses().map(({ args }) => args.includes('--http-proxy=false'))).toEqual([true, false]);
   });
 
+  test('gets capabilities only for a start as root, and directories in memory without an owner', async () => {
+    const runtime = engineRuntime(env, ENDPOINT);
+    const confinement = { memory: '1g', cpus: '2', tmpfs: ['/home/x:rw,mode=0700,uid=5,gid=5,size=1m'] };
+    for (const user of ['0', null, '65532']) {
+      await runtime.create({ ...SPEC, user, hardening: AGENT_HARDENING, confinement });
+    }
+    expect(podman.uses().map(({ args }) => args.includes('--cap-add'))).toEqual([true, false, false]);
+    for (const { args } of podman.uses()) {
+      expect(args).toEqual(expect.arrayContaining(['--cap-drop', '/home/x:rw,mode=1777,size=1m']));
+    }
+  });
+
   test('replies with lists of one, and with ids without their algorithm', async () => {
     const id = 'a'.repeat(64);
     podman.on('image', `echo '[{"Id":"${id}","Architecture":"amd64","Config":{}}]'`);
@@ -154,6 +167,8 @@ describe('podman', () => {
     const exists = 'if [ "$2" = create ]; then echo volume already exists >&2; exit 125; fi;';
     podman.on('volume', `${exists} echo '${volumeJson(own)}'`);
     expect(await volumes.create(home, 'abc')).toEqual({ ok: true, value: undefined });
+    // podman reads labels of volumes as comma-separated values.
+    expect(podman.uses()[0]?.args).toContain(`"svc.folder=""/work"""`);
     podman.on('volume', `${exists} echo '${volumeJson({ ...own, 'svc.home': 'another' })}'`);
     expect(await volumes.create(home, 'abc')).toMatchObject({ ok: false, error: { reason: 'engine_refused' } });
   });

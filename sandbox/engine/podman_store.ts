@@ -18,7 +18,7 @@ const report = z.object({
   store: z.object({ graphRoot: z.string().startsWith('/') }),
 });
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 const MAX_MESSAGE_LENGTH = 600;
 
 /** Asks this user's podman about itself; refuses one that runs its containers on another machine. */

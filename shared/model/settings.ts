@@ -58,6 +58,11 @@ export type SandboxProxy = (typeof SANDBOX_PROXY_VALUES)[number];
 /** The container engines. */
 export const SANDBOX_ENGINES = ['docker', 'podman'] as const;
 export type SandboxEngine = (typeof SANDBOX_ENGINES)[number];
+/**
+ * An engine of this machine: the socket of a Docker Engine (`unix:///...`), or podman, which is no service, by the folder where it
+ * keeps its containers (`podman:/...`): each user has one, and root another.
+ */
+export const ENGINE_ENDPOINT = /^(?:unix:\/\/|podman:)\/[^\0]+$/;
 const AGENT_SANDBOX_VALUES = ['auto', 'always', 'never'] as const;
 type AgentSandbox = (typeof AGENT_SANDBOX_VALUES)[number];
 

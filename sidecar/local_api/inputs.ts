@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { ENGINE_ENDPOINT, engineNameOf, ENGINES } from '../../sandbox/engine/engine_address.ts';
+import { engineNameOf, ENGINES } from '../../sandbox/engine/engine_address.ts';
+import { ENGINE_ENDPOINT } from '../../shared/model/settings.ts';
 import { EGRESS_MODES, MAX_ALLOWED_HOSTS } from '../../shared/model/egress.ts';
 import { MAX_SESSION_SECONDS } from '../../shared/model/session_length.ts';
 import { auditHead } from '../../shared/wire/audit_heads.ts';

@@ -3,6 +3,7 @@ import { isContainerCommand, isPlacedInContainer } from '../../shared/mcp/server
 import { parseJson } from '../../shared/model/json.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { engineNameOf } from '../../sandbox/engine/engine_address.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { listRefusedHosts } from '../mcp/refused_hosts.ts';
 import type { KnownServer } from '../mcp/server_directory.ts';
@@ -166,8 +167,9 @@ export async function showIsolation(
   listeners: LocalApiOptions['listeners'],
   { endpoint }: z.output<typeof isolationQuery>,
 ): Promise<Result<z.output<typeof isolationReply>, never>> {
-  const runtime = { program: 'docker', endpoint } as const;
-  const sandbox = { mode: 'docker', image: '', imageId: '', runtime, detached: false, egress: 'sealed' } as const;
+  const program = engineNameOf(endpoint);
+  const runtime = { program, endpoint };
+  const sandbox = { mode: program, image: '', imageId: '', runtime, detached: false, egress: 'sealed' as const };
   const planned = await listeners.planFor(sandbox);
   return ok({ sealed: planned.ok, message: planned.ok ? null : planned.error.message });
 }

@@ -1,7 +1,8 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ENGINE_ENDPOINT, ENGINES } from '../../sandbox/engine/engine_address.ts';
+import { ENGINES } from '../../sandbox/engine/engine_address.ts';
+import { ENGINE_ENDPOINT } from '../../shared/model/settings.ts';
 import { writePrivateFile } from '../../machine/state_file.ts';
 import type { EngineAddress } from './sandbox.ts';
 

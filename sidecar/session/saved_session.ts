@@ -1,7 +1,8 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ENGINE_ENDPOINT, ENGINES } from '../../sandbox/engine/engine_address.ts';
+import { ENGINES } from '../../sandbox/engine/engine_address.ts';
+import { ENGINE_ENDPOINT } from '../../shared/model/settings.ts';
 import { readRegularFile } from '../../machine/regular_file.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';

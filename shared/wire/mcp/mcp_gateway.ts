@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AUDIT_EVENT_TYPES, MCP_OUTCOMES } from '../../model/audit_event.ts';
+import { ENGINE_ENDPOINT } from '../../model/settings.ts';
 import { MAX_MCP_SERVER_HOSTS, MCP_HEALTH_STATES } from '../../model/mcp_server.ts';
 import { hostPatternText } from '../host_binding_fields.ts';
 import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
@@ -102,10 +103,7 @@ export type ServerHostsInput = z.output<typeof serverHostsInput>;
 
 /** `GET /v1/mcp/isolation`: whether the network of a container at this engine can be closed. */
 export const isolationQuery = z.strictObject({
-  endpoint: z
-    .string()
-    .max(512)
-    .regex(/^unix:\/\/\/[^\0]+$/, 'is not the socket of an engine on this machine (unix:///...)'),
+  endpoint: z.string().max(512).regex(ENGINE_ENDPOINT, 'is no engine on this machine (unix:///... or podman:/...)'),
 });
 export const isolationReply = z.object({
   sealed: z.boolean(),
