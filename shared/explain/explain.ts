@@ -182,8 +182,9 @@ function explainHost(known: Known, subject: Subject, sent: Sent): Decision {
   const decide = (match: ConnectorOperation): Decision =>
     withAccount(known, policy, { ...subject, match }, decideOperation(known, match, query));
   if (resolution.kind === 'connector') return decide(resolution.match);
-  if (resolution.kind === 'graphql') return decideGraphql(decide, resolution.candidates, { ...subject, ...sent });
-  if (resolution.kind === 'json') return decideJson(decide, resolution.candidates, { ...subject, ...sent });
+  if (resolution.kind === 'graphql')
+    return decideByBody(decide, graphqlRule(resolution.candidates, { ...subject, ...sent }));
+  if (resolution.kind === 'json') return decideByBody(decide, jsonRule(resolution.candidates, { ...subject, ...sent }));
   if (resolution.kind === 'ambiguous_target')
     return refuse('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
@@ -235,44 +236,53 @@ function decideOperation(known: Known, match: ConnectorOperation, query: string 
   return { decision: 'connector', code: null, bindings: [], operation: shown, reasons };
 }
 
-/** At a GraphQL endpoint the document decides; without one, lists the operations. */
-function decideGraphql(
-  decide: (match: ConnectorOperation) => Decision,
-  candidates: readonly ConnectorOperation[],
-  { document, ...request }: Subject & Sent,
-): Decision {
-  const hasBody = document !== null;
-  const contract = enforceGraphqlRequest({ ...request, fields: JSON_FIELDS, hasBody });
-  if (!contract.ok) return refuse(contract.error.reason, [GRAPHQL_SENTENCE, `Refused: ${contract.error.message}.`]);
-  if (!hasBody && request.method !== 'GET' && candidates.length > 0) {
-    const reasons = [GRAPHQL_SENTENCE, ...graphqlSentences(candidates)];
-    return { decision: 'connector', code: null, bindings: [], operation: null, reasons };
-  }
-  const body = hasBody ? [new TextEncoder().encode(JSON.stringify({ query: document }))] : [];
-  const match = recogniseGraphql(candidates, request, body);
-  if (match.ok) return decide(match.value);
-  return refuse(match.error.reason, [GRAPHQL_SENTENCE, `Refused: ${match.error.message}.`]);
+/** How the body decides which operation a request is. */
+interface BodyRule {
+  readonly sentence: string;
+  readonly contract: Result<unknown, { readonly reason: RefusalReason; readonly message: string }>;
+  /** There is no body yet to decide by. */
+  readonly isOpen: boolean;
+  readonly operations: readonly string[];
+  readonly recognise: () => Result<ConnectorOperation, { readonly reason: RefusalReason; readonly message: string }>;
 }
 
-/** If the JSON body decides, lists the operations when there is none to decide by. */
-function decideJson(
+/** If the body decides: lists the operations while there is none to decide by. */
+function decideByBody(
   decide: (match: ConnectorOperation) => Decision,
-  candidates: readonly ConnectorOperation[],
-  { body, ...request }: Subject & Sent,
+  { sentence, contract, isOpen, operations, recognise }: BodyRule,
 ): Decision {
-  const contract = enforceJsonRequest(
-    { ...request, fields: JSON_FIELDS, hasBody: body !== null },
-    listRuledPointers(candidates),
-  );
-  if (!contract.ok) return refuse(contract.error.reason, [JSON_SENTENCE, `Refused: ${contract.error.message}.`]);
-  if (body === null) {
-    const reasons = [JSON_SENTENCE, ...jsonSentences(candidates)];
+  if (!contract.ok) return refuse(contract.error.reason, [sentence, `Refused: ${contract.error.message}.`]);
+  if (isOpen) {
+    const reasons = [sentence, ...operations];
     return { decision: 'connector', code: null, bindings: [], operation: null, reasons };
   }
-  const match = recogniseJson(candidates, [new TextEncoder().encode(body)]);
+  const match = recognise();
   if (match.ok) return decide(match.value);
-  const reasons = [JSON_SENTENCE, ...jsonSentences(candidates), `Refused: ${match.error.message}.`];
-  return refuse(match.error.reason, reasons);
+  return refuse(match.error.reason, [sentence, ...operations, `Refused: ${match.error.message}.`]);
+}
+
+/** At a GraphQL endpoint the document decides. */
+function graphqlRule(candidates: readonly ConnectorOperation[], { document, ...request }: Subject & Sent): BodyRule {
+  const hasBody = document !== null;
+  const body = hasBody ? [new TextEncoder().encode(JSON.stringify({ query: document }))] : [];
+  return {
+    sentence: GRAPHQL_SENTENCE,
+    contract: enforceGraphqlRequest({ ...request, fields: JSON_FIELDS, hasBody }),
+    isOpen: !hasBody && request.method !== 'GET' && candidates.length > 0,
+    operations: graphqlSentences(candidates),
+    recognise: () => recogniseGraphql(candidates, request, body),
+  };
+}
+
+function jsonRule(candidates: readonly ConnectorOperation[], { body, ...request }: Subject & Sent): BodyRule {
+  const sent = { ...request, fields: JSON_FIELDS, hasBody: body !== null };
+  return {
+    sentence: JSON_SENTENCE,
+    contract: enforceJsonRequest(sent, listRuledPointers(candidates)),
+    isOpen: body === null,
+    operations: jsonSentences(candidates),
+    recognise: () => recogniseJson(candidates, [new TextEncoder().encode(body ?? '')]),
+  };
 }
 
 const JSON_FIELDS = [{ name: 'content-type', value: 'application/json' }];
