@@ -75,6 +75,7 @@ describe('refuses with the line', () => {
     ['a key that is a mapping', `${SPEC}? {a: 1}\n: 2\n`, 2, /has a key twice/],
     ['text that is no YAML', `${SPEC}wrong: "x\n`, 17, /is not YAML/],
     ['a tag', SPEC.replace('Items', '!!js/function "x"'), 6, /is not YAML/],
+    ['another version of YAML', `%YAML 1.1\n---\n${SPEC}`, null, /is not YAML 1\.2/],
     ['two documents', `${SPEC}---\n${SPEC}`, 16, /is not YAML/],
     [
       'a host that begins with a star',

@@ -67,6 +67,10 @@ function readYaml(text: string): Read<unknown> {
     });
     return err(shown);
   }
+  // Under YAML 1.1, "no" and 010 are other values than the ones that a person reads on the page.
+  if (document.directives?.yaml.version !== '1.2') {
+    return err([problemAt(null, 'is not YAML 1.2: remove its line "%YAML", or write %YAML 1.2')]);
+  }
   const twin = findTwinKey(document.contents);
   if (twin !== null) return err([problemAt(lines.linePos(twin).line, 'has a key twice in one mapping')]);
   const unknown = findUnknownAlias(document.contents);
