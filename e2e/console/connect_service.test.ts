@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { approvalsPage } from '../../shared/wire/approvals.ts';
 import { chromiumProblem, startChromium } from '../support/chromium.ts';
 import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
 import { reply } from '../support/tls_upstream.ts';
@@ -71,6 +72,25 @@ it('an agent uses it from then on: listed operations with the credential, others
   const page = await signIn({});
   await page.getByRole('list', { name: 'The newest request' }).getByText('api.github.com/not/listed').waitFor();
   expect(await page.locator('main').innerText()).not.toContain('Seal your first credential');
+  await page.context().close();
+});
+
+it('a held request is seen and approved from another window, in time for the agent that waits', async () => {
+  const page = await signIn({});
+  await page.goto(new URL('/secrets', page.url()).href);
+  // A request is held for a minute, and the approval covers the next one too: a slow machine does not fail.
+  const merge = 'curl -sS --fail -X PUT https://api.github.com/repos/acme/app/pulls/7/merge';
+  const agent = world.svc.ok(['run', '--', 'sh', '-c', `until ${merge}; do sleep 1; done`]);
+  await vi.waitUntil(async () => (await page.title()).startsWith('(1)'), { timeout: 60_000 });
+  await page.getByRole('navigation').getByRole('link', { name: 'Approvals' }).first().click();
+  await page.getByRole('button', { name: 'Approve' }).click();
+  expect(await agent).toContain('octocat');
+  expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  const { items } = approvalsPage.parse(JSON.parse(await world.svc.ok(['api', 'GET', '/v1/approvals'])));
+  const [approval] = items;
+  const tookMs = Date.parse(approval?.decided_at ?? '') - Date.parse(approval?.requested_at ?? '');
+  process.stdout.write(`from the request to its approval in another window: ${tookMs} ms\n`);
+  expect(approval?.state).toBe('used');
   await page.context().close();
 });
 

@@ -28,7 +28,7 @@ describe('the pages of connectors', () => {
     const page = await suite.open();
     const reply = await page.goto(`/connectors/con_00000000000000000000000000${below}`);
     expect(reply?.status()).toBe(404);
-    expect(await page.locator('main').innerText()).toContain('there is no connector');
+    expect(await page.locator('main').innerText()).toContain('There is no connector');
     await expectAccessible(page);
   });
 });
@@ -84,11 +84,20 @@ describe('without JavaScript', () => {
 
   test('a spec is checked without a change; a new version names its new host', async () => {
     const page = await suite.open(null, withoutScripts);
+    await suite.world.sidecar.enrol(suite.world.control.localKey);
+    await suite.world.record('sandbox.proxy.passthrough', {
+      'svc.proxy.method': 'GET',
+      'svc.proxy.upstream.host': 'api.example.test',
+      'svc.proxy.upstream.path': '/items/7',
+      'svc.proxy.upstream.status': 200,
+    });
     const more = itemsSpec('1.1.0', { hosts: [...ITEMS_SPEC.hosts, 'more.example.test'] });
     await page.goto('/connectors/install');
     await page.getByLabel('Connector spec').fill(JSON.stringify(more));
     await page.getByRole('button', { name: 'Check only' }).click();
     expect(await page.locator('main').innerText()).toContain('Nothing was changed');
+    const matches = await page.getByRole('table', { name: 'What it would have matched' }).innerText();
+    expect(matches.replaceAll(/\s+/g, ' ')).toContain('get-item 1 GET api.example.test/items/7');
     expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.0.0' });
     await page.getByRole('button', { name: 'Install', exact: true }).click();
     expect(await page.locator('main').innerText()).toContain('more.example.test did not receive the credential before');

@@ -39,6 +39,11 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
     page('retention, a day that is wrong', () => '/audit/retention?before=2199-01-01', 400),
   ],
   '/audit/retention/remove': [page('events to remove', () => '/audit/retention/remove?before=2026-01-01')],
+  '/audit/sessions': [
+    page('sessions', () => '/audit/sessions'),
+    page('sessions, a cursor that is wrong', () => '/audit/sessions?cursor=x', 400),
+  ],
+  '/plans': [page('plans', () => '/plans')],
   '/audit/sessions/{id}': [
     page('what a session did', () => '/audit/sessions/ses_demo'),
     page('no session', () => '/audit/sessions/ses_none', 404),
@@ -162,6 +167,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   '/directory': [page('the directory of an enterprise', () => '/directory')],
   '/directory/tokens/{id}/revoke': [page('no token to revoke', () => '/directory/tokens/sct_nothing/revoke', 404)],
   '/shares': [page('shared bindings', () => '/shares')],
+  '/enterprises/{id}/merge': [page('nothing to move on this machine', () => '/enterprises/ent_none/merge', 404)],
   '/enterprises': [page('enterprises of a person', () => '/enterprises')],
   '/enterprise': [page('settings of the enterprise', () => '/enterprise')],
   '/identities': [page('ways to sign in', () => '/identities')],

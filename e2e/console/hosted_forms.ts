@@ -25,6 +25,7 @@ export const HOSTED_FORMS: readonly string[] = [
   '/members/invitations/{id}/revoke',
   '/invitations/{token}',
   '/enterprises/{id}/use',
+  '/enterprises/{id}/merge',
   '/groups',
   '/groups/{id}/rename',
   '/groups/{id}/members',

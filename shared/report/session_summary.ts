@@ -7,8 +7,11 @@ type Event = Pick<StoredAuditEvent, 'id' | 'type' | 'time' | 'data'>;
 /** What happened with a request. */
 export type Decision = 'added' | 'passed' | 'refused';
 
+/** An event of a request. */
+export type DecidedEvent = Pick<StoredAuditEvent, 'type' | 'data'>;
+
 /** To a session, a credential is a credential, and a connection that is carried unread is one more that passed. */
-function decisionOf({ type }: Event): Decision | null {
+export function sessionDecisionOf({ type }: Pick<DecidedEvent, 'type'>): Decision | null {
   if (type === 'sandbox.proxy.tunnelled') return 'passed';
   const decision = REQUEST_DECISIONS.get(type) ?? null;
   return decision === 'connector' ? 'added' : decision;
@@ -44,19 +47,19 @@ export function summariseSession(events: readonly Event[]): SessionSummary {
   const ordered = events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
   const counts = { added: 0, passed: 0, refused: 0 };
   for (const event of ordered) {
-    const decision = decisionOf(event);
-    if (decision !== null) counts[decision] += countOf(event.data);
+    const decision = sessionDecisionOf(event);
+    if (decision !== null) counts[decision] += requestCountOf(event.data);
   }
   return {
     counts,
     credentials: countUses(ordered, credentialOf, hostOf),
-    hosts: countUses(ordered, hostOf, decisionOf),
+    hosts: countUses(ordered, hostOf, sessionDecisionOf),
     steps: toSteps(ordered),
   };
 }
 
 /** An event may stand for several requests. */
-function countOf(data: AuditEventData): number {
+export function requestCountOf(data: AuditEventData): number {
   return data['svc.proxy.count'] ?? 1;
 }
 
@@ -66,7 +69,7 @@ function countOf(data: AuditEventData): number {
  */
 function credentialOf(event: Event): string | null {
   const { type, data } = event;
-  const isUse = decisionOf(event) === 'added' || type === 'sandbox.proxy.credential_unsealed';
+  const isUse = sessionDecisionOf(event) === 'added' || type === 'sandbox.proxy.credential_unsealed';
   if (!isUse) return null;
   const binding = data['svc.proxy.binding.host'];
   const reference = data['svc.proxy.credential_ref'] ?? data['svc.connector.credential_ref'];
@@ -89,7 +92,7 @@ function countUses(
     const use = uses.get(name) ?? { on: new Set<string>(), count: 0, lastAt: event.time };
     const on = onOf(event);
     if (on !== null) use.on.add(on);
-    uses.set(name, { on: use.on, count: use.count + countOf(event.data), lastAt: event.time });
+    uses.set(name, { on: use.on, count: use.count + requestCountOf(event.data), lastAt: event.time });
   }
   return [...uses]
     .map(([name, { on, count, lastAt }]) => ({ name, on: [...on], count, lastAt }))
@@ -115,9 +118,9 @@ function toSteps(ordered: readonly Event[]): SessionStep[] {
     const key = JSON.stringify([event.type, ...SAME_KEYS.map((each) => event.data[each] ?? null)]);
     const last = steps.at(-1);
     if (last !== undefined && last.key === key) {
-      last.count += countOf(event.data);
+      last.count += requestCountOf(event.data);
       last.lastAt = event.time;
-    } else steps.push({ first: event, count: countOf(event.data), lastAt: event.time, key });
+    } else steps.push({ first: event, count: requestCountOf(event.data), lastAt: event.time, key });
   }
   return steps.map(({ first, count, lastAt }) => ({ first, count, lastAt }));
 }

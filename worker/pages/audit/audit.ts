@@ -72,9 +72,6 @@ export function auditPage(view: AuditView): Page {
   const content = html`${pageHeader({
     title: 'Audit',
     lead: 'Every decision about a request and every change, without secrets. Each event is chained to the previous one.',
-    actions: html`<a class="button" href="/audit/sinks">Sinks</a>
-      <a class="button" href="/audit/retention">Retention</a>
-      <a class="button" href="/audit/verify">Verify the chain</a>`,
   })}
   ${flash(view.done)} ${formRefusal(form, AUDIT_FILTERS)}
   ${
@@ -229,8 +226,8 @@ function list(
       <span class="live"><span data-live-of="events" role="status">As of now</span> <a href="${here}">Reload</a></span>
       <span class="small">
         Export
-        <a href="${pathWith('/audit/export', { ...form.values, format: 'csv' })}" download>CSV</a>
-        <a href="${pathWith('/audit/export', { ...form.values, format: 'jsonl' })}" download>JSON lines</a>
+        <a href="${pathWith('/audit/export', { ...form.values, format: 'csv' })}" download>CSV</a> ·
+        <a href="${pathWith('/audit/export', { ...form.values, format: 'jsonl' })}" download>JSON lines</a> ·
         <a href="${PROOF_PATH}" download>Everything with proof</a>
       </span>
     </div>
@@ -258,7 +255,7 @@ function nothingFound({ values }: FormState): Html {
 /** Whether the log verifies. */
 export function verificationPage(verified: AuditVerification): Page {
   const { first_break: broken, events, chains, removed } = verified;
-  const content = html`${pageHeader({ title: 'The chain of the audit log', above: { path: '/audit', title: 'Audit' } })}
+  const content = html`${pageHeader({ title: 'Proof of the audit log', lead: 'Each event carries the hash of the one before it, so that a change shows.' })}
     ${
       broken === null
         ? alert(
@@ -286,7 +283,6 @@ export function verificationPage(verified: AuditVerification): Page {
       <a href="${PROOF_PATH}" download>Everything with proof</a> is one file with every event and a signed statement of
       the chains. Anybody who knows the control plane’s key checks it without the control plane:
       <code>svc audit verify --file audit-with-proof.ndjson</code>.
-    </p>
-    <div class="actions"><a class="button" href="/audit">Back to the audit log</a></div>`;
-  return layout('Verify the audit log', content, 'narrow');
+    </p> `;
+  return layout('Proof of the audit log', content, 'narrow');
 }

@@ -24,7 +24,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'sandbox.proxy.passthrough': { kind: 'plain', word: 'Passed through' },
   'sandbox.proxy.tunnelled': { kind: 'plain', word: 'Carried unread' },
   'sandbox.proxy.rejected': { kind: 'bad', word: 'Refused' },
-  'sandbox.proxy.trust_denied': { kind: 'bad', word: 'Denied' },
+  'sandbox.proxy.trust_denied': { kind: 'bad', word: 'Refused' },
   'sandbox.proxy.binding_injected': { kind: 'accent', word: 'Credential added' },
   'sandbox.proxy.foreign_credential_kept': { kind: 'warn', word: 'Own credential kept' },
   'sandbox.proxy.binding_paused': { kind: 'bad', word: 'Binding paused' },
@@ -142,12 +142,13 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'mcp.server.failed': { kind: 'bad', word: 'MCP server failed' },
   'mcp.server.refused': { kind: 'bad', word: 'MCP server refused' },
   'mcp.tool.called': { kind: 'accent', word: 'Tool called' },
-  'mcp.tool.denied': { kind: 'bad', word: 'Tool denied' },
+  'mcp.tool.denied': { kind: 'bad', word: 'Tool refused' },
   'sidecar.audit.mismatch_noticed': { kind: 'bad', word: 'Audit log went back' },
   'sidecar.audit.mismatch_accepted': { kind: 'warn', word: 'Audit mismatch accepted' },
 };
 
 export function eventWords({ type, data }: Pick<StoredAuditEvent, 'type' | 'data'>): EventWords {
+  if (data['svc.proxy.reason'] === 'step_not_started') return { kind: 'bad', word: 'Step never ran' };
   if (type !== 'connector.approval.decided') return WORDS[type];
   return data['svc.approval.decision'] === 'deny'
     ? { kind: 'bad', word: 'Request denied' }
@@ -287,7 +288,8 @@ function matchSentence(type: AuditEventType, data: AuditEventData): string {
 function credentialSentences(type: AuditEventType, data: AuditEventData): string[] {
   if (type === 'sandbox.proxy.binding_injected') {
     const scheme = data['svc.proxy.binding.scheme'] ?? 'its scheme';
-    const how = data['svc.proxy.emit'] === 'sentinel-swap' ? 'in place of the agent’s stand-in' : 'outside the sandbox';
+    const how =
+      data['svc.proxy.emit'] === 'sentinel-swap' ? 'in place of the agent’s placeholder' : 'outside the sandbox';
     return [`The credential was added by ${scheme}, ${how}; the agent never saw it.`];
   }
   if ([LOGIN_CAPTURED, ACCOUNT_ASKED].includes(data['svc.proxy.reason'] ?? '')) return [];

@@ -22,7 +22,9 @@ export function overviewPage(overview: Overview, nowMs: number): Page {
   const { user, enterprise, pendingApprovals, handedOut, recent, activity, nameOf } = overview;
   const content = html`${pageHeader({
       title: 'Overview',
-      lead: html`Signed in as ${user.display_name}, ${user.role} of ${enterprise.name}`,
+      lead: overview.isLocal
+        ? 'What agents ask for, and what svc decides, as it happens.'
+        : html`Signed in as ${user.display_name}, ${user.role} of ${enterprise.name}`,
       actions: html`<a class="button" href="/bindings">Explain a request</a>
         <a class="button" href="/secrets/new">Store a secret</a>
         <a class="button primary" href="/services">Connect a service</a>`,
@@ -56,7 +58,7 @@ export function overviewPage(overview: Overview, nowMs: number): Page {
         ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs, nameOf)}
       </div>
     </section>
-    ${sidecarPanel(overview.sidecarList, nowMs)}`;
+    ${sidecarPanel(overview, nowMs)}`;
   return layout('Overview', content);
 }
 
@@ -88,11 +90,11 @@ function hasCredential({ secrets, bindings, activeConnectors }: Overview): boole
 }
 
 function firstSteps(overview: Overview): Html {
-  const { sidecars, hasRequests } = overview;
+  const { sidecars, hasRequests, isLocal } = overview;
   return html`<section class="panel flush" aria-labelledby="steps-title">
     <div class="panel-head"><h2 id="steps-title">Seal your first credential</h2></div>
     <ol class="steps">
-      ${step(sidecars > 0, 'Connect a sidecar', html`It runs next to your agents and adds credentials to their requests.`, 'svc login && svc sidecar')}
+      ${step(sidecars > 0, 'Connect a sidecar', html`It runs next to your agents and adds credentials to their requests.`, sidecarCommand(isLocal))}
       ${step(
         hasCredential(overview),
         html`<a href="/services">Connect a service</a>`,
@@ -103,6 +105,11 @@ function firstSteps(overview: Overview): Html {
       ${step(hasRequests, 'Run an agent', html`Its requests appear below, each with the reason for its decision.`, 'svc run -- curl https://api.github.com/user')}
     </ol>
   </section>`;
+}
+
+/** On one's own machine, one command starts both. */
+function sidecarCommand(isLocal: boolean): string {
+  return isLocal ? 'svc up --detach' : 'svc login && svc sidecar';
 }
 
 function step(isDone: boolean, title: Html | string, words: Html, command: string): Html {
@@ -142,15 +149,15 @@ function noEvents(): Html {
   return emptyState({ title: 'No decisions yet', next, command: 'svc secret set user/demo' });
 }
 
-function sidecarPanel(sidecars: readonly SidecarRecord[], nowMs: number): Html {
+function sidecarPanel({ sidecarList: sidecars, isLocal }: Overview, nowMs: number): Html {
   return html`<section class="panel flush" id="sidecars" aria-labelledby="sidecars-title">
     <div class="panel-head"><h2 id="sidecars-title">Sidecars</h2></div>
     ${
       sidecars.length === 0
         ? emptyState({
             title: 'No sidecar is connected',
-            next: 'Without one, requests of your agents get no credentials. On your own machine, svc up starts one.',
-            command: 'svc login && svc sidecar',
+            next: 'Without one, requests of your agents get no credentials.',
+            command: sidecarCommand(isLocal),
           })
         : dataTable<SidecarRecord>({
             caption: 'Sidecars',

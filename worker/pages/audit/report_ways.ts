@@ -4,17 +4,17 @@ import { pathWith } from '../components/pager.ts';
 import type { Html } from '../frame/html.ts';
 
 /**
- * What would seal a credential: a binding, with a stand-in if the client needs one, or a connector; then a new value.
+ * What would seal a credential: a binding, with a placeholder if the client needs one, or a connector; then a new value.
  */
 export function sealingWays(credential: OpenCredential): readonly Html[] {
   const { path, owner, ref, bindings, unsealed, connectors } = credential;
   const isBound = bindings.length > 0;
   return [
     ...(isBound ? [] : bindingWays(credential)),
-    html`A stand-in, for a client that does not start without a credential:
+    html`A placeholder, for a client that does not start without a credential:
       <a href="${isBound ? `/bindings/${bindings[0]?.id ?? ''}` : newBinding({ ref, owner, host: unsealed?.host })}"
         >in the binding</a
-      >, under “a stand-in for the agent”. It is not a secret; the proxy swaps it for the credential.`,
+      >, under “a placeholder for the agent”. It is not a secret; the proxy swaps it for the credential.`,
     ...(isBound || unsealed === null ? [] : connectorWays(connectors, unsealed.host)),
     ...(unsealed === null
       ? []

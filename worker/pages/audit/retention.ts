@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { AuditPruneReply } from '../../../shared/wire/audit_events.ts';
 import type { RetentionDetails } from '../../services/audit/retention_details.ts';
+import { codeBlock } from '../components/code_block.ts';
 import { flash } from '../components/alert.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { definitionList } from '../components/definition_list.ts';
@@ -23,6 +24,8 @@ export interface Removal {
 interface RetentionView {
   readonly details: RetentionDetails;
   readonly isAdmin: boolean;
+  /** The control plane is on the person's own machine. */
+  readonly isLocal: boolean;
   readonly form: FormState;
   /** Null if none was asked about. */
   readonly removal: Removal | null;
@@ -30,11 +33,10 @@ interface RetentionView {
 }
 
 /** How long events are kept, how many there are, and for admins the removal of old ones. */
-export function retentionPage({ details, isAdmin, form, removal, done }: RetentionView): Page {
+export function retentionPage({ details, isAdmin, isLocal, form, removal, done }: RetentionView): Page {
   const { days, events, removed, oldest } = details;
   const content = html`${pageHeader({
       title: 'Retention',
-      above: { path: '/audit', title: 'Audit' },
       lead: 'How long audit events are kept. Only the oldest can be removed, and the rest still verifies.',
     })}
     ${flash(done)} ${formRefusal(form, ['before'])}
@@ -45,9 +47,15 @@ export function retentionPage({ details, isAdmin, form, removal, done }: Retenti
         ['Oldest', oldest === null ? 'None' : exactTime(oldest)],
         ['Removed so far', String(removed)],
       ])}
-      <p class="quiet small">
-        The operator of this control plane sets the time for all enterprises: <code>SVC_AUDIT_RETENTION_DAYS</code>.
-      </p>
+      ${
+        isLocal
+          ? html`<p class="quiet small">To remove older events by itself, start svc with a number of days:</p>
+              ${codeBlock('SVC_AUDIT_RETENTION_DAYS=365 svc up --detach')}`
+          : html`<p class="quiet small">
+              The operator of this control plane sets the time for all enterprises:
+              <code>SVC_AUDIT_RETENTION_DAYS</code>.
+            </p>`
+      }
     </section>
     ${isAdmin ? removalPanel(form, removal) : html`<p class="quiet">An admin or an owner can remove old events here.</p>`}`;
   return layout('Retention', content, 'narrow');
@@ -84,11 +92,15 @@ function eventsOf(count: number): string {
 export function eventRemovalPage({ day, counted: { removed } }: Removal, form: FormState): Page {
   return confirmPage({
     title: 'Remove old audit events?',
-    consequence: html`${eventsOf(removed)} received before ${day} (UTC) and will be removed from the audit log of this
-    enterprise. They cannot be restored. The log records who removed them.`,
+    consequence:
+      removed === 0
+        ? `No event was received before ${day} (UTC), so nothing will be removed.`
+        : html`${eventsOf(removed)} received before ${day} (UTC) and will be removed from the audit log. They cannot be
+          restored. The log records who removed them.`,
     name: day,
     action: `${RETENTION_PATH}/remove`,
     button: 'Remove them',
+    keep: 'Keep them',
     hidden: { before: day },
     above: { path: RETENTION_PATH, title: 'Retention' },
     form,

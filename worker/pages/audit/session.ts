@@ -12,6 +12,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { eventOutcome, eventSubject } from './audit_words.ts';
 import { wordBadge } from './event_table.ts';
+import { SESSIONS_PATH, stepsPanel } from './sessions.ts';
 
 /** What a session did: the credentials that it used, the hosts that it reached, and its decisions in their order. */
 export function sessionPage(session: SessionDetails, nowMs: number): Page {
@@ -20,8 +21,8 @@ export function sessionPage(session: SessionDetails, nowMs: number): Page {
   const content = html`${pageHeader({
       title: foreignText(title),
       lead: html`<span class="mono">${foreignText(id)}</span>`,
-      above: { path: '/audit', title: 'Audit' },
-      actions: html`<a class="button" href="${pathWith('/audit', { session: id })}">Filter its events</a>`,
+      above: { path: SESSIONS_PATH, title: 'Sessions' },
+      actions: html`<a class="button" href="${pathWith('/audit', { session: id })}">Show its events</a>`,
     })}
     ${machines.length > 1 ? alert('warn', SEVERAL_MACHINES) : ''}
     ${isCut ? alert('info', html`<p>The session is long: this page is about its newest 500 events.</p>`) : ''}
@@ -29,6 +30,7 @@ export function sessionPage(session: SessionDetails, nowMs: number): Page {
       <h2 id="facts-title">Who and when</h2>
       ${facts(session, nowMs)}
     </section>
+    ${stepsPanel(session.steps)}
     ${usesPanel('credentials', 'Credentials it used', 'No credential was added to its requests.', summary.credentials, nowMs)}
     ${usesPanel('hosts', 'Hosts', 'It sent no request.', summary.hosts, nowMs)} ${timeline(summary.steps)}`;
   return layout(title, content);
@@ -75,7 +77,7 @@ function usesPanel(id: string, title: string, none: string, uses: readonly Sessi
     caption: title,
     rows: uses.slice(0, MOST_USES),
     columns: [
-      { title: id === 'hosts' ? 'Host' : 'Credential', cell: ({ name }) => html`<code>${foreignText(name)}</code>` },
+      { title: id === 'hosts' ? 'Host' : 'Credential', cell: ({ name }) => useName(id, name) },
       {
         title: id === 'hosts' ? 'Decisions' : 'Sent to',
         cell: ({ on }) => onWords(on.map((each) => DECISIONS[each] ?? each)),
@@ -91,6 +93,11 @@ function usesPanel(id: string, title: string, none: string, uses: readonly Sessi
   </section>`;
 }
 
+function useName(id: string, name: string): Html {
+  const shown = html`<code>${foreignText(name)}</code>`;
+  return id === 'hosts' ? html`<a href="${pathWith('/audit', { host: name })}">${shown}</a>` : shown;
+}
+
 function onWords(on: readonly string[]): Html {
   const more = on.length - MOST_ON;
   return html`${foreignText(on.slice(0, MOST_ON).join(', '))}${more > 0 ? html` <span class="quiet">and ${more} more</span>` : ''}`;
@@ -100,26 +107,33 @@ function timeline(steps: readonly SessionStep[]): Html {
   return html`<section class="panel" aria-labelledby="timeline-title">
     <h2 id="timeline-title">What happened, in order</h2>
     <ol class="timeline">
-      ${steps.map(timelineStep)}
+      ${steps.map((step, index) => timelineStep(step, dayOf(steps[index - 1])))}
     </ol>
   </section>`;
 }
 
-function timelineStep({ first, count, lastAt }: SessionStep): Html {
+function dayOf(step: SessionStep | undefined): string | null {
+  return step === undefined ? null : step.first.time.slice(0, 10);
+}
+
+/** The day is written where it begins. */
+function timelineStep({ first, count, lastAt }: SessionStep, dayBefore: string | null): Html {
+  const day = first.time.slice(0, 10);
   const outcome = eventOutcome(first);
   const until = count > 1 && lastAt !== first.time ? html`, until ${lastAt.slice(11, 19)}` : '';
-  return html`<li>
-    <time class="mono nowrap" datetime="${first.time}" title="${exactTime(first.time)}"
-      >${first.time.slice(11, 19)}</time
-    >
-    ${wordBadge(first)}
-    <span class="what"
-      ><span class="mono">${foreignText(eventSubject(first))}</span>
-      ${outcome === '' ? '' : html`<code>${foreignText(outcome)}</code>`}
-      ${count > 1 ? html`<span class="quiet small">${count} times${until}</span>` : ''}</span
-    >
-    <a class="nowrap" href="/audit/${first.id}"
-      >Why<span class="hidden-but-read"> ${first.type} at ${first.time}</span></a
-    >
-  </li>`;
+  return html`${day === dayBefore ? '' : html`<li class="day">${day} (UTC)</li>`}
+    <li>
+      <time class="mono nowrap" datetime="${first.time}" title="${exactTime(first.time)}"
+        >${first.time.slice(11, 19)}</time
+      >
+      ${wordBadge(first)}
+      <span class="what"
+        ><span class="mono">${foreignText(eventSubject(first))}</span>
+        ${outcome === '' ? '' : html`<code>${foreignText(outcome)}</code>`}
+        ${count > 1 ? html`<span class="quiet small">${count} times${until}</span>` : ''}</span
+      >
+      <a class="nowrap" href="/audit/${first.id}"
+        >Why<span class="hidden-but-read"> ${first.type} at ${first.time}</span></a
+      >
+    </li>`;
 }

@@ -14,8 +14,7 @@ import { layout, type Page } from '../frame/layout.ts';
 export function sinksPage(sinks: readonly AuditSinkRecord[]): Page {
   const content = html`${pageHeader({
       title: 'Audit sinks',
-      above: { path: '/audit', title: 'Audit' },
-      lead: 'Receivers of audit events. Events are sent in order, at least once. No page shows a URL or a secret.',
+      lead: 'A sink sends each event to your log system, in order and at least once.',
     })}
     <div class="panel flush">${sinks.length === 0 ? noSinks() : table(sinks)}</div>
     <p class="quiet small">Add, enable and remove sinks, and send refused events again, at the command line:</p>
@@ -24,7 +23,10 @@ export function sinksPage(sinks: readonly AuditSinkRecord[]): Page {
 }
 
 function noSinks(): Html {
-  return emptyState({ title: 'No sinks', next: 'A sink sends audit events to where your other logs are.' });
+  return emptyState({
+    title: 'No sink yet',
+    next: 'Events stay in this log alone. Send them to a webhook, syslog, a bucket or a collector.',
+  });
 }
 
 function table(rows: readonly AuditSinkRecord[]): Html {

@@ -65,7 +65,7 @@ function matchSentences({ host, allowed_hosts: allowed, effect, sentinel }: Host
           <code>${below}</code> itself.`,
     ...(allowed.length === 0 ? [] : [html`Of these only <code>${allowed.join(', ')}</code>; others are refused.`]),
     effect === 'read' ? html`Only GET, HEAD and OPTIONS: other methods are refused.` : everyMethod(effect),
-    ...(sentinel === undefined ? [] : [html`If several bindings match, the client’s stand-in selects one.`]),
+    ...(sentinel === undefined ? [] : [html`If several bindings match, the client’s placeholder selects one.`]),
     html`Operations of connectors take precedence.`,
   ];
 }
@@ -104,7 +104,7 @@ function writtenSection(binding: HostBindingRecord): Html {
       ['Region', code(binding.region)],
       ['Service', code(binding.service)],
       ['Emit mechanism', code(binding.emit_mechanism)],
-      ['Stand-in of the agent', code(sentinel?.value)],
+      ['Placeholder of the agent', code(sentinel?.value)],
       ['In the variable', code(sentinel?.env)],
       ['Request body', code(binding.body)],
       [

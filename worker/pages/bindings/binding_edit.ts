@@ -69,6 +69,7 @@ export function editBindingPage(view: BindingEditView): Page {
       lead: html`<span class="mono">${host}</span>, ${owner}. Choosing another scheme keeps the stored values.`,
       above: { path: `/bindings/${id}`, title: host },
     })}
+    ${details.sharing === null ? '' : alert('warn', sharingWords(details.sharing))}
     ${conflict === null ? formRefusal(form, bindingFormFields(scheme)) : conflictAlert(view, conflict)} ${tabs}
     <form class="panel stack" method="post" action="${path}" ${liveReference(owner)}>
       <input type="hidden" name="revision" value="${revision}" />
@@ -79,6 +80,17 @@ export function editBindingPage(view: BindingEditView): Page {
       </div>
     </form>`;
   return layout('Edit a host binding', content, 'narrow');
+}
+
+function sharingWords({ count, needsAcceptance }: NonNullable<BindingDetails['sharing']>): Html {
+  const many = count === 1 ? 'once' : `${count} times`;
+  const effect = needsAcceptance
+    ? 'A change, also of its description, stops that until each of your colleagues accepts it again.'
+    : 'A change holds for your colleagues at once.';
+  return html`<p>
+    <strong><a href="/shares">You share this binding</a> ${many}.</strong> ${effect} A wildcard without allowed hosts,
+    or a binding without an effect, cannot be shared: saving one pauses the share.
+  </p>`;
 }
 
 function conflictAlert({ details, nowMs }: BindingEditView, { differences }: BindingConflict): Html {

@@ -11,7 +11,7 @@ import { pathWith } from '../components/pager.ts';
 import { tabs } from '../components/tabs.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ownerField } from './owner_field.ts';
+import { type OwnerChoice, ownerField } from './owner_field.ts';
 import { referenceWords } from './reference_words.ts';
 
 export const BINDINGS_PAGE = { path: '/bindings', title: 'Host rules' };
@@ -49,8 +49,8 @@ const LABELS: Readonly<Record<string, string>> = {
   effect: 'Effect',
   allowed_hosts: 'Allowed hosts',
   description: 'Description',
-  sentinel_value: 'Stand-in',
-  sentinel_env: 'Variable of the stand-in',
+  sentinel_value: 'Placeholder',
+  sentinel_env: 'Variable of the placeholder',
   body: 'Request body',
   keep_cookies: 'Cookies of replies',
   requests_per_minute: 'Requests a minute',
@@ -76,7 +76,7 @@ interface BindingFormView {
   /** Ready bindings to start from. */
   readonly templates: readonly BindingTemplate[];
   /** Whether the user may create one for the enterprise. */
-  readonly isAdmin: boolean;
+  readonly owners: OwnerChoice;
 }
 
 /** The fields that are rarely used. */
@@ -94,12 +94,12 @@ const MORE = [
 const COMMON = ['owner', 'host', 'credential_ref', 'scheme', 'effect', ...MORE];
 
 /** The form of a binding for one scheme. */
-export function newBindingPage({ form, scheme, references, reference, templates, isAdmin }: BindingFormView): Page {
+export function newBindingPage({ form, scheme, references, reference, templates, owners }: BindingFormView): Page {
   const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
     ${templates.length === 0 ? '' : templateForm(form, templates)} ${schemeTabs(scheme, (each) => newPath(form, each))}
     ${formRefusal(form, bindingFormFields(scheme))}
     <form class="panel stack" method="post" action="/bindings" ${liveReference()}>
-      ${bindingControls(form, scheme, { references, reference }, ownerField(form, isAdmin))}
+      ${bindingControls(form, scheme, { references, reference }, ownerField(form, owners))}
       <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
     </form>`;
   return layout('Bind a credential', content, 'narrow');
@@ -207,14 +207,14 @@ function moreFields(form: FormState): Html {
   const isUsed = MORE.some((name) => (form.values[name] ?? '') !== '');
   return html`<details class="more" ${isUsed ? 'open' : ''}>
     <summary>
-      Allowed hosts, limits, a stand-in for the agent, the request's body, cookies of replies, description
+      Allowed hosts, limits, a placeholder for the agent, the request's body, cookies of replies, description
     </summary>
     <div class="stack">
       ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, separated by commas; empty: all that the pattern matches', isMono: true })}
       ${textField(form, { name: 'requests_per_minute', label: 'Requests a minute', hint: 'The most that get the credential, on each machine; empty: no limit' })}
       ${textField(form, { name: 'requests_per_day', label: 'Requests a day' })}
-      ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that need a credential to start: not a secret; the proxy swaps it for the real one', isMono: true })}
-      ${textField(form, { name: 'sentinel_env', label: 'Variable of the stand-in', placeholder: 'GITHUB_TOKEN', isMono: true })}
+      ${textField(form, { name: 'sentinel_value', label: 'Placeholder', hint: 'For clients that need a credential to start: not a secret; the proxy swaps it for the real one', isMono: true })}
+      ${textField(form, { name: 'sentinel_env', label: 'Variable of the placeholder', placeholder: 'GITHUB_TOKEN', isMono: true })}
       ${selectField(form, {
         name: 'body',
         label: 'Request body',

@@ -15,7 +15,7 @@ import { pathWith } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ownerField } from './owner_field.ts';
+import { type OwnerChoice, ownerField } from './owner_field.ts';
 import { removalEffects, type RemovalView } from './removal_effects.ts';
 import { SOURCE_TITLES } from './source_words.ts';
 import { LAST_USED_NOTE, lastUsedWords, useLink } from './use_words.ts';
@@ -59,7 +59,7 @@ export function secretsPage(view: SecretsView): Page {
   const content = html`${pageHeader({
     title: 'Secrets',
     lead: 'Write-only: no page shows a value. Bindings and connectors add it to requests.',
-    actions: html`<a class="button" href="/secrets/sources/new">Have one minted</a>
+    actions: html`<a class="button" href="/secrets/sources/new">Add a minted secret</a>
       <a class="button primary" href="/secrets/new">Store a secret</a>`,
   })}
   ${flash(done)} ${list} ${use.secrets.items.length === 0 ? '' : LAST_USED_NOTE}`;
@@ -154,7 +154,7 @@ function actions({ path, owner }: SecretRecord, mintedBy: MintedBy): Html {
 const SHOWN = ['path', 'value', 'description', 'owner'];
 
 /** The form for a value. The value is never returned, not even after an error. */
-export function newSecretPage(form: FormState, isAdmin: boolean): Page {
+export function newSecretPage(form: FormState, owners: OwnerChoice): Page {
   const content = html`${pageHeader({ title: 'Store a secret', above: ABOVE, lead: 'An existing secret gets the new value.' })}
     ${formRefusal(form, SHOWN)}
     <form class="panel stack" method="post" action="/secrets">
@@ -168,7 +168,7 @@ export function newSecretPage(form: FormState, isAdmin: boolean): Page {
       })}
       ${textField(form, { name: 'value', label: 'Value', hint: 'The credential itself. No page shows it again.', isRequired: true, isSecret: true, isMono: true })}
       ${textField(form, { name: 'description', label: 'Description (optional)', maxLength: 500 })}
-      ${ownerField(form, isAdmin)}
+      ${ownerField(form, owners)}
       <div class="actions"><button class="primary">Store</button> <a class="button" href="/secrets">Cancel</a></div>
     </form>`;
   return layout('Store a secret', content, 'narrow');

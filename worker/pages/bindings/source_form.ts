@@ -8,7 +8,7 @@ import { tabs } from '../components/tabs.ts';
 import { textArea } from '../components/text_area.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ownerField } from './owner_field.ts';
+import { type OwnerChoice, ownerField } from './owner_field.ts';
 import { planPanel } from './source.ts';
 import { choicesOf, SOURCE_FIELD_WORDS, SOURCE_TITLES } from './source_words.ts';
 
@@ -19,13 +19,13 @@ interface SourceFormView {
   readonly kind: SourceKind;
   /** What the source in the form would mint, after a dry run. */
   readonly plan: SourcePlan | null;
-  readonly isAdmin: boolean;
+  readonly owners: OwnerChoice;
 }
 
 /** The form of a source: its kind, then the fields of that kind. The key is never returned, not even after an error. */
-export function sourceFormPage({ form, kind, plan, isAdmin }: SourceFormView): Page {
+export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Page {
   const { path, owner } = form.values;
-  const content = html`${pageHeader({ title: 'Have a secret minted', above: ABOVE, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
+  const content = html`${pageHeader({ title: 'Add a minted secret', above: ABOVE, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
     ${tabs(
       'What mints it',
       SOURCE_KINDS.map((each) => ({
@@ -43,7 +43,7 @@ export function sourceFormPage({ form, kind, plan, isAdmin }: SourceFormView): P
       ${kindFields(form, kind)}
       ${textField(form, { name: 'key', label: 'Key', hint: keyHint(kind, plan !== null), isSecret: true, isMono: true })}
       ${textField(form, { name: 'description', label: 'Description (optional)', maxLength: 500 })}
-      ${ownerField(form, isAdmin)}
+      ${ownerField(form, owners)}
       <div class="actions">
         <button class="primary" name="do" value="store">Store</button>
         <button name="do" value="plan">Dry run</button>
@@ -51,7 +51,7 @@ export function sourceFormPage({ form, kind, plan, isAdmin }: SourceFormView): P
       </div>
       <p class="quiet small">A dry run asks no provider and stores nothing.</p>
     </form>`;
-  return layout('Have a secret minted', content, 'narrow');
+  return layout('Add a minted secret', content, 'narrow');
 }
 
 const KEYS: { readonly [K in SourceKind]: string } = {

@@ -11,7 +11,7 @@ import { pager } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ownerField } from './owner_field.ts';
+import { type OwnerChoice, ownerField } from './owner_field.ts';
 
 const ABOVE = { path: '/tunnel-hosts', title: 'Tunnelled hosts' };
 
@@ -22,12 +22,13 @@ interface TunnelHostsView {
   readonly nowMs: number;
   /** Whether the user may change what the enterprise owns. */
   readonly isAdmin: boolean;
+  readonly owners: OwnerChoice;
   readonly form: FormState;
 }
 
 /** The hosts that are not intercepted, and the form for another one. */
 export function tunnelHostsPage(view: TunnelHostsView): Page {
-  const { hosts, cursor, done, form, isAdmin } = view;
+  const { hosts, cursor, done, form, owners } = view;
   const content = html`${pageHeader({
       title: 'Tunnelled hosts',
       lead: 'Connections to these hosts are carried unread: for clients that accept only the host’s own certificate. The audit log has the host and byte counts.',
@@ -45,7 +46,7 @@ export function tunnelHostsPage(view: TunnelHostsView): Page {
         isMono: true,
         maxLength: 255,
       })}
-      ${ownerField(form, isAdmin)}
+      ${ownerField(form, owners)}
       <div class="actions"><button class="primary">Do not intercept</button></div>
     </form>`;
   return layout('Tunnelled hosts', content);

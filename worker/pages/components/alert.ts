@@ -48,6 +48,7 @@ const DONE: Readonly<Record<string, string>> = {
   group_member_added: 'The member is in the group.',
   group_member_removed: 'The member is out of the group: its sidecars lose what is shared with it within seconds.',
   shared: 'The binding is shared.',
+  merged: 'Everything is moved here, and is your own.',
   share_accepted: 'Accepted: your sidecars use it within seconds, and the list says if another binding comes first.',
   share_declined: 'Your acceptance is taken back: your sidecars stop using it within seconds.',
   share_ended: 'The share has ended: nobody uses your binding by it any more.',

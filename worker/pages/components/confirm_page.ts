@@ -14,6 +14,8 @@ interface Confirmation {
   readonly name: string;
   readonly action: string;
   readonly button: string;
+  /** The way back; "Keep it" by default. */
+  readonly keep?: string;
   readonly hidden: Readonly<Record<string, string>>;
   readonly above: { readonly path: string; readonly title: string };
   readonly form: FormState;
@@ -30,14 +32,14 @@ export function confirmPage(confirmation: Confirmation): Page {
   return layout(title, content, 'narrow');
 }
 
-function question({ name, action, button, hidden, above, form }: Confirmation): Html {
+function question({ name, action, button, keep = 'Keep it', hidden, above, form }: Confirmation): Html {
   const fields = Object.entries(hidden);
   return html`<form class="stack" method="post" action="${action}">
     ${fields.map(([key, value]) => html`<input type="hidden" name="${key}" value="${value}" />`)}
     ${textField(form, { name: 'confirm', label: `Type ${name} to confirm`, isRequired: true, isMono: true })}
     <div class="actions">
       <button class="danger">${button}</button>
-      <a class="button" href="${above.path}">Keep it</a>
+      <a class="button" href="${above.path}">${keep}</a>
     </div>
   </form>`;
 }

@@ -75,7 +75,7 @@ function factsPanel(connector: ConnectorRecord, nowMs: number): Html {
       ['Owner', connector.owner],
       ['Installed', timeAgo(connector.updated_at, nowMs)],
       ['By', html`<code>${connector.installed_by}</code>`],
-      ['Content', html`<code>${connector.content_hash}</code>`],
+      ['SHA-256 of the spec', html`<code>${connector.content_hash}</code>`],
       ['Id', html`<code>${connector.id}</code>`],
     ])}
   </section>`;

@@ -17,9 +17,10 @@ import { type FormState, formRefusal } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { textArea } from '../components/text_area.ts';
 import { timeAgo } from '../components/time.ts';
+import type { OperationMatches, SpecMatches } from '../../../shared/explain/spec_matches.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { ownerField } from '../bindings/owner_field.ts';
+import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
 import { LAST_USED_NOTE, lastUsedWords } from '../bindings/use_words.ts';
 import type { SpecProblem } from '../../services/connectors/read_spec_text.ts';
 
@@ -124,15 +125,21 @@ function table({ use, nowMs }: ConnectorsView, connectors: readonly ConnectorSum
 export interface InstallView {
   readonly form: FormState;
   /** Whether the user may create one for the enterprise. */
-  readonly isAdmin: boolean;
+  readonly owners: OwnerChoice;
   /** The problems, each with its place in the spec. */
   readonly specProblems: readonly SpecProblem[];
   /** The result of checking a valid spec. */
-  readonly checked: ValidateReply | null;
+  readonly checked: CheckedSpec | null;
+}
+
+/** A valid spec, and which of the newest requests its operations would have matched. */
+export interface CheckedSpec {
+  readonly reply: ValidateReply;
+  readonly matches: SpecMatches;
 }
 
 /** The form for a spec. */
-export function installPage({ form, isAdmin, specProblems, checked }: InstallView): Page {
+export function installPage({ form, owners, specProblems, checked }: InstallView): Page {
   const content = html`${pageHeader({
       title: 'Install a connector',
       above: CONNECTORS_PAGE,
@@ -149,7 +156,7 @@ export function installPage({ form, isAdmin, specProblems, checked }: InstallVie
         isRequired: true,
         isMono: true,
       })}
-      ${ownerField(form, isAdmin)}
+      ${ownerField(form, owners)}
       <div class="actions">
         <button class="primary" name="step" value="install">Install</button>
         <button name="step" value="check">Check only</button>
@@ -175,17 +182,51 @@ function problemList(problems: readonly SpecProblem[]): Html {
   );
 }
 
-function specSummary({ fqn, version, operation_count: count, content_hash: hash, warnings }: ValidateReply): Html {
+function specSummary({ reply, matches }: CheckedSpec): Html {
+  const { fqn, version, operation_count: count, content_hash: hash, warnings } = reply;
   return html`${alert('good', 'The spec is valid. Nothing was changed.')}
     <div class="panel">
       ${definitionList([
         ['Connector', html`<code>${fqn}</code>`],
         ['Version', version],
         ['Operations', String(count)],
-        ['Content', html`<code>${hash}</code>`],
+        ['SHA-256 of the spec', html`<code>${hash}</code>`],
       ])}
     </div>
-    ${warningList(warnings)}`;
+    ${matchesPanel(matches)} ${warningList(warnings)}`;
+}
+
+/** Tries the spec on what agents did, before it is in force. */
+function matchesPanel({ operations, others, looked }: SpecMatches): Html {
+  const rows = [...operations, ...(others.count > 0 ? [others] : [])];
+  return html`<section class="panel flush" aria-labelledby="matches-title">
+    <div class="panel-head">
+      <h2 id="matches-title">What it would have matched</h2>
+      <span class="quiet small"
+        >${looked === 0 ? 'no recent request to its hosts' : `of the newest ${looked} requests to its hosts`}</span
+      >
+    </div>
+    ${dataTable<OperationMatches>({
+      caption: 'What it would have matched',
+      rows,
+      columns: [
+        {
+          title: 'Operation',
+          cell: ({ operation, byBody }) =>
+            operation === ''
+              ? html`<em>none</em> <span class="sub">no credential from this connector</span>`
+              : html`<code>${foreignText(operation)}</code>
+                  ${byBody ? html`<span class="sub">if the body fits</span>` : ''}`,
+        },
+        { title: 'Requests', cell: ({ count }) => String(count) },
+        {
+          title: 'Such as',
+          cell: ({ examples }) =>
+            html`${examples.map((each) => html`<span class="sub mono">${foreignText(each)}</span>`)}`,
+        },
+      ],
+    })}
+  </section>`;
 }
 
 /** Warnings about what a spec allows. */

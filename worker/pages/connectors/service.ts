@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
 import type { RunReply } from '../../../shared/wire/connectors/connectors.ts';
-import { type ReadyService, testOperation, type Way, WAYS, waysOf } from '../../../shared/wire/ready_services.ts';
+import { type ReadyService, type Way, WAYS, waysOf } from '../../../shared/wire/ready_services.ts';
 import { fieldsNeeded, type ServiceField } from '../../../shared/wire/sealed_service.ts';
 import type { ReadyState } from '../../services/ready/seal_ready.ts';
-import { ownerField } from '../bindings/owner_field.ts';
+import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { checkboxField } from '../components/checkbox_field.ts';
@@ -26,7 +26,7 @@ export interface ServiceView {
   readonly state: ReadyState;
   readonly servers: FoundServers;
   readonly form: FormState;
-  readonly isAdmin: boolean;
+  readonly owners: OwnerChoice;
   readonly test: TestCall | null;
   readonly done: string | undefined;
 }
@@ -97,13 +97,11 @@ function tryCommand(command: string): Html {
 }
 
 function testPart({ ready, state, test }: ServiceView): Html | string {
-  const operation = ready.connector === null ? null : testOperation(ready.connector);
-  const isReady = state.connectors.some((connector) => connector.isReady);
-  if (operation === null || !isReady) return '';
-  const host = ready.connector?.hosts[0] ?? '';
+  if (state.test === null) return test === null ? '' : testResult(ready, test);
+  const { method, url } = state.test;
   return html`<form method="post" action="/services/${ready.name}/test" class="actions">
       <button class="${test === null ? 'primary' : ''}">Make a test call</button>
-      <span class="quiet small mono">${operation.method} https://${host}${operation.path}</span>
+      <span class="quiet small mono">${method} ${url}</span>
     </form>
     ${test === null ? '' : testResult(ready, test)}`;
 }
@@ -133,7 +131,7 @@ function testResult({ title }: ReadyService, test: TestCall): Html {
 const SHOWN = ['way', 'token', 'owner', 'replace', ...Object.keys(FIELD_LABELS)];
 
 function connectForm(view: ServiceView): Html {
-  const { ready, form, isAdmin, state, templates } = view;
+  const { ready, form, owners, state, templates } = view;
   const ways = waysOf(ready);
   const isSignIn = ready.connector?.credential.kind === 'oauth2';
   const needsToken = ready.service !== null || !isSignIn;
@@ -164,7 +162,7 @@ function connectForm(view: ServiceView): Html {
         }),
       )}
       ${isConnected(state) && needsToken ? checkboxField(form, { name: 'replace', label: 'Replace the stored credential', hint: 'Its value cannot be brought back.' }) : ''}
-      ${ownerField(form, isAdmin)}
+      ${ownerField(form, owners)}
       <div class="actions">
         <button class="${isConnected(state) ? '' : 'primary'}">Connect ${ready.title}</button>
         <a class="button" href="/services">Cancel</a>

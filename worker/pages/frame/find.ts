@@ -23,9 +23,19 @@ const MORE_PAGES: readonly (readonly [name: string, path: string, also: string])
   ['Add an MCP server', '/mcp-servers/new', 'new own'],
   ['Explain a request', '/bindings', 'why url'],
   ['Grants', '/approvals?state=grants', 'approvals allow revoke'],
-  ['Verify the audit log', '/audit/verify', 'chain hash'],
-  ['Audit sinks', '/audit/sinks', 'export siem webhook'],
 ];
+
+/** What a page is called where its entry is not beside it. */
+const PAGE_NAMES: Readonly<Record<string, string>> = {
+  '/audit': 'Audit events',
+  '/audit/verify': 'Proof of the audit log',
+  '/audit/retention': 'Retention of audit events',
+  '/audit/sinks': 'Audit sinks',
+  '/mcp-servers': 'MCP servers',
+  '/marketplace': 'Marketplace of MCP servers',
+  '/mcp-rules': 'Rules for MCP servers',
+  '/shares': 'Shared bindings',
+};
 
 /** The pages that a person may open. */
 export function listPages({ role, isLocal }: Pick<Person, 'role' | 'isLocal'>): readonly Place[] {
@@ -35,7 +45,7 @@ export function listPages({ role, isLocal }: Pick<Person, 'role' | 'isLocal'>): 
     const isHosted = 'hostedOnly' in each && each.hostedOnly;
     return (needed === undefined || hasRole(role, needed)) && !(isLocal && isHosted);
   });
-  const byPath = new Map(shown.map(({ path, title }) => [path, title]));
+  const byPath = new Map(shown.map(({ path, title }) => [path, PAGE_NAMES[path] ?? title]));
   const all = [...[...byPath].map(([path, title]) => [title, path, ''] as const), ...MORE_PAGES];
   return all.map(([name, path, also]) => ({ kind: 'page', name, also, path }));
 }
@@ -95,10 +105,19 @@ const KINDS: { readonly [K in Place['kind']]: string } = {
 
 function results(text: string, places: readonly Place[]): Html {
   const request = findRequest(text);
-  if (request === null && places.length === 0) return html`<p class="quiet">Nothing has these words.</p>`;
+  if (request === null && places.length === 0) return nothingFound(text);
   return html`<ul class="plain found">
     ${request === null ? '' : requestItem(request)} ${places.map(placeItem)}
   </ul>`;
+}
+
+/** Where else to search. The text goes along to our own log only: the others ask a registry, and it may be a pasted secret. */
+function nothingFound(text: string): Html {
+  return html`<p class="quiet">
+    Nothing that you have is called so. Search <a href="/services">the services</a>,
+    <a href="/marketplace">the marketplace of MCP servers</a> or
+    <a href="${pathWith('/audit', { q: text })}">the audit log</a>.
+  </p>`;
 }
 
 function requestItem({ method, url }: { readonly method: string; readonly url: string }): Html {

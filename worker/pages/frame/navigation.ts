@@ -48,7 +48,19 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     entries: [
       { path: '/', title: 'Overview', icon: 'overview' },
       { path: '/approvals', title: 'Approvals', icon: 'inbox' },
-      { path: '/audit', title: 'Audit', icon: 'list' },
+      {
+        path: '/audit',
+        title: 'Audit',
+        icon: 'list',
+        pages: [
+          { path: '/audit', title: 'Events' },
+          { path: '/audit/sessions', title: 'Sessions' },
+          { path: '/plans', title: 'Plans' },
+          { path: '/audit/verify', title: 'Proof' },
+          { path: '/audit/retention', title: 'Retention' },
+          { path: '/audit/sinks', title: 'Sinks' },
+        ],
+      },
     ],
   },
   {
@@ -109,3 +121,20 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     ],
   },
 ];
+
+/** The entry that a path belongs to; null if it belongs to none. */
+export function entryOf(path: string): NavigationEntry | null {
+  const all = NAVIGATION.flatMap(({ entries }) => entries);
+  return all.find((entry) => [entry, ...(entry.pages ?? [])].some((each) => isAtOrBelow(path, each.path))) ?? null;
+}
+
+/** The page of the navigation that a path is at or below, the nearest one; null if there is none. */
+export function pageAbove(path: string): { readonly path: string; readonly title: string } | null {
+  const entry = entryOf(path);
+  const below = entry?.pages?.filter((each) => isAtOrBelow(path, each.path)) ?? [];
+  return below.toSorted((a, b) => b.path.length - a.path.length)[0] ?? entry;
+}
+
+function isAtOrBelow(path: string, above: string): boolean {
+  return path === above || path.startsWith(`${above}/`);
+}

@@ -6,7 +6,7 @@ import { icon } from '../components/icon.ts';
 import type { Html } from './html.ts';
 import type { Page } from './layout.ts';
 import { type Theme, themeSwitch } from './theme.ts';
-import { NAVIGATION, type NavigationEntry } from './navigation.ts';
+import { entryOf, NAVIGATION, type NavigationEntry } from './navigation.ts';
 
 /** The signed-in user, shown on every page. */
 export interface Person {
@@ -133,14 +133,9 @@ function link(entry: NavigationEntry, path: string, waiting: number): Html {
   const count = html`<span class="count" data-waiting>${waiting > 0 ? waiting : ''}</span>`;
   const content = html`${icon(entry.icon)} ${entry.title} ${entry.path === '/approvals' ? count : ''}`;
   if (entry.path === path) return html`<a href="${entry.path}" aria-current="page">${content}</a>`;
-  const isAbove = [entry, ...(entry.pages ?? [])].some((each) => each.path !== '/' && isAtOrBelow(path, each.path));
-  return isAbove
+  return entryOf(path)?.path === entry.path
     ? html`<a href="${entry.path}" aria-current="true">${content}</a>`
     : html`<a href="${entry.path}">${content}</a>`;
-}
-
-function isAtOrBelow(path: string, above: string): boolean {
-  return path === above || path.startsWith(`${above}/`);
 }
 
 /** The other pages of the same entry. Those for other roles, or without a meaning in local mode, are left out. */
@@ -163,7 +158,11 @@ function signedIn({ name, role, enterprise, isLocal }: Person): Html {
     <div class="small">
       <span class="quiet">Signed in as</span> <strong>${name}</strong>
       <div class="quiet">
-        ${role} of ${isLocal ? enterprise : html`<a href="/enterprises" title="Switch enterprise">${enterprise}</a>`}
+        ${
+          isLocal
+            ? 'on this machine'
+            : html`${role} of <a href="/enterprises" title="Switch enterprise">${enterprise}</a>`
+        }
       </div>
     </div>
     <form method="post" action="/auth/logout"><button class="compact wide">Sign out</button></form>

@@ -22,7 +22,7 @@ function oneField(form: FormState, name: string, input: MarketplaceInput): Html 
   if (input.repeated) return textArea(form, { ...field, rows: 3, isMono: true });
   const choices = input.format === 'boolean' && input.choices.length === 0 ? ['true', 'false'] : input.choices;
   if (choices.length > 0) {
-    const any = input.default === null ? 'Nothing' : `As published: ${showHidden(input.default)}`;
+    const any = input.default === null ? 'Not given' : `As published: ${showHidden(input.default)}`;
     const options = choices.map((value) => ({ value, title: showHidden(value) }));
     return selectField(form, { ...field, choices: [{ value: '', title: any }, ...options] });
   }

@@ -12,7 +12,7 @@ import { inputField, inputFields } from './install_fields.ts';
 import { inputTable, installPreview } from './install_preview.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { entryPath, freshnessWords, type InstallSubject, ruleAlert } from './marketplace_words.ts';
-import { ownerField } from '../bindings/owner_field.ts';
+import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
 
 export interface InstallView {
   readonly subject: InstallSubject;
@@ -70,7 +70,7 @@ export function inputsGivenNow({ inputs }: Pick<InstallPreview, 'inputs'>): read
 }
 
 /** The second step: the name, the owner and inputs that are not secret. */
-export function installSettingsPage(view: InstallView, form: FormState, isAdmin: boolean): Page {
+export function installSettingsPage(view: InstallView, form: FormState, owners: OwnerChoice): Page {
   const { subject, preview, reviewed } = view;
   const inputs = inputsGivenNow(preview);
   const fields = ['name', 'owner', ...inputs.map((_, index) => inputField(index))];
@@ -80,7 +80,7 @@ export function installSettingsPage(view: InstallView, form: FormState, isAdmin:
       ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
       ${inputFields(form, inputs)}
       ${textField(form, { name: 'name', label: 'Name (optional)', hint: 'Prefix of the names of its tools. Empty: made from the registry name.', isMono: true, maxLength: 48, placeholder: 'weather' })}
-      ${ownerField(form, isAdmin)} ${laterWords(preview)}
+      ${ownerField(form, owners)} ${laterWords(preview)}
       <div class="actions">
         <button class="primary">Install</button>
         <a class="button" href="${pathWith('/mcp-servers/install', { ...subject })}">Back</a>

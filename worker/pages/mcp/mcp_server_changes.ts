@@ -89,7 +89,7 @@ export function changePanel(changes: readonly ChangedValue[], nothing: Html = SA
   </section>`;
 }
 
-const SAME = emptyState({ title: 'Nothing', next: 'Both configurations are the same.' });
+const SAME = emptyState({ title: 'Nothing changes', next: 'Both configurations are the same.' });
 
 /** What a person agrees to is shown whole. */
 const WHOLE = Number.POSITIVE_INFINITY;

@@ -10,7 +10,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { toolFields } from './mcp_server.ts';
 import { type ChangedValue, changePanel } from './mcp_server_changes.ts';
-import { ownerField } from '../bindings/owner_field.ts';
+import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
 
 /** The fields of the form, in order. */
 export const SERVER_FIELDS: readonly string[] = [
@@ -32,7 +32,7 @@ export const SERVER_FIELDS: readonly string[] = [
 const MORE_FIELDS = ['version', 'description', 'allow', 'deny', 'approval'];
 
 /** The form of a server that is in no registry. */
-export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean): Page {
+export function newServerPage(form: FormState, mode: McpMode, owners: OwnerChoice): Page {
   const content = html`${pageHeader({
       title: 'Register a server of your own',
       lead: 'A server that is in no registry: a program on your machine, or a remote server.',
@@ -46,7 +46,7 @@ export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean):
     ${formRefusal(form, SERVER_FIELDS)}
     <form class="panel stack" method="post" action="/mcp-servers">
       <input type="hidden" name="mode" value="${mode}" />
-      ${nameField(form)} ${mode === 'local' ? localFields(form) : remoteFields(form)} ${ownerField(form, isAdmin)}
+      ${nameField(form)} ${mode === 'local' ? localFields(form) : remoteFields(form)} ${ownerField(form, owners)}
       ${moreFields(form, 'Version, description, which tools may be called', toolFields(form))}
       <p class="quiet small">
         ${

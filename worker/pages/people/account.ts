@@ -39,9 +39,9 @@ export function accountPage(view: AccountView): Page {
       ${definitionList([
         ['Name', me.display_name],
         ['Email', me.email],
-        ['Role', html`<span class="tag">${me.role}</span>`],
+        ['Role', view.isLocal ? null : html`<span class="tag">${me.role}</span>`],
         ['Your id', html`<code>${me.id}</code>`],
-        ['Enterprise', html`<code>${me.enterprise_id}</code>`],
+        ['Enterprise', view.isLocal ? null : html`<code>${me.enterprise_id}</code>`],
       ])}
     </div>
     <section class="panel flush" aria-labelledby="sign-ins-title">
@@ -57,12 +57,16 @@ export function accountPage(view: AccountView): Page {
       ${tokens.items.length === 0 ? emptyRow('None. A token lets a script call the API with the scopes that you give it.') : tokenTable(tokens.items, nowMs)}
     </section>
     ${moreLink('tokens', tokens.next_cursor, 'More tokens')}
-    <section class="panel flush" aria-labelledby="mcp-clients-title">
-      <div class="panel-head"><h2 id="mcp-clients-title">MCP clients</h2></div>
-      ${mcpClients.items.length === 0 ? emptyRow(NO_MCP_CLIENTS) : mcpClientTable(mcpClients.items, nowMs)}
-    </section>
-    ${moreLink('mcp_clients', mcpClients.next_cursor, 'More MCP clients')} ${view.isLocal ? '' : DELETION}`;
+    ${view.isLocal ? '' : html`${mcpClientPanel(mcpClients, nowMs)} ${DELETION}`}`;
   return layout('Sign-ins and tokens', content);
+}
+
+function mcpClientPanel({ items, next_cursor: next }: AccountView['mcpClients'], nowMs: number): Html {
+  return html`<section class="panel flush" aria-labelledby="mcp-clients-title">
+      <div class="panel-head"><h2 id="mcp-clients-title">MCP clients</h2></div>
+      ${items.length === 0 ? emptyRow(NO_MCP_CLIENTS) : mcpClientTable(items, nowMs)}
+    </section>
+    ${moreLink('mcp_clients', next, 'More MCP clients')}`;
 }
 
 const DELETION = html`<section class="panel stack" aria-labelledby="deletion-title">
@@ -71,8 +75,7 @@ const DELETION = html`<section class="panel stack" aria-labelledby="deletion-tit
   <div class="actions"><a class="button danger" href="/account/delete">Delete…</a></div>
 </section>`;
 
-const NO_MCP_CLIENTS =
-  'None. A hosted control plane is an MCP server at /mcp: add it in a client, and that asks you here.';
+const NO_MCP_CLIENTS = 'None. This control plane is an MCP server at /mcp: add it in a client, and that asks you here.';
 
 function emptyRow(text: string): Html {
   return html`<div class="empty"><p>${text}</p></div>`;
@@ -202,5 +205,5 @@ function tokenTable(tokens: readonly TokenRecord[], nowMs: number): Html {
 
 function tokenBadge({ revoked_at: revoked, expires_at: expires }: TokenRecord, nowMs: number): Html {
   if (revoked !== null) return badge('bad', 'revoked');
-  return Date.parse(expires) <= nowMs ? badge('plain', 'expired') : badge('good', 'good');
+  return Date.parse(expires) <= nowMs ? badge('plain', 'expired') : badge('good', 'valid');
 }

@@ -163,7 +163,7 @@ export function enterprisesPage({
         columns: [
           { title: 'Enterprise', cell: ({ name }) => html`<strong>${foreignText(name)}</strong>` },
           { title: 'Role', cell: ({ role }) => badge(role === 'member' ? 'plain' : 'accent', role) },
-          { title: 'Switch', isActions: true, cell: switchForm },
+          { title: 'Change', isActions: true, cell: membershipActions },
         ],
       })}
     </div>
@@ -172,10 +172,12 @@ export function enterprisesPage({
   return layout('Your enterprises', content, 'narrow');
 }
 
-function switchForm({ id, name, current, suspended_at: suspended }: MembershipRecord): Html {
+function membershipActions({ id, name, role, current, suspended_at: suspended }: MembershipRecord): Html {
   if (current) return badge('good', 'you are here');
   if (suspended !== null) return badge('bad', 'suspended');
-  return html`<form method="post" action="/enterprises/${id}/use">
+  const from = html`<span class="hidden-but-read"> from ${name}</span>`;
+  return html`<form method="post" action="/enterprises/${id}/use" class="actions">
     <button class="compact">Switch<span class="hidden-but-read"> to ${name}</span></button>
+    ${role === 'owner' ? html`<a class="button compact" href="/enterprises/${id}/merge">Move everything here${from}</a>` : ''}
   </form>`;
 }

@@ -28,11 +28,12 @@ export function signInPage({ methods, isLocal, returnTo, refused }: SignInView):
   const email = refused?.email ?? '';
   const query = returnTo === '/' ? '' : `?return_to=${encodeURIComponent(returnTo)}`;
   const content = html`${pageHeader({ title: 'Sign in', lead: 'Credentials stay here, out of your agents’ reach.' })}
-    ${refusedWords(refused?.message)}
+    ${refusedWords(refused?.message)} ${isLocal ? localHint() : ''}
     ${methods.providers.map(
       ({ title, login_url: url }) => html`<a class="button wide" href="${url}${query}">Continue with ${title}</a>`,
     )}
-    ${methods.password ? passwordForm(query, email) : ''} ${isLocal ? localHint() : ssoForm(returnTo, email)}
+    ${methods.password ? html`${isLocal ? html`<hr />` : ''} ${passwordForm(query, email)}` : ''}
+    ${isLocal ? '' : ssoForm(returnTo, email)}
     ${methods.providers.length === 0 && !methods.password && !isLocal ? nothingSetUp() : ''}
     <p class="quiet small">The <a href="/docs">API reference</a> needs no sign-in.</p>`;
   return layout('Sign in', content, 'card');

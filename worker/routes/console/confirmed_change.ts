@@ -1,7 +1,7 @@
 import type { Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import type { SignInContext } from '../../sign_in/sign_in_context.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import type { Page } from '../../pages/frame/layout.ts';
 import type { AppContext } from '../http/app_env.ts';
@@ -23,7 +23,7 @@ interface ConfirmedChange<T, Made> {
   /** What has to be typed. */
   name(found: T): string;
   page(found: T, form: FormState): Page;
-  make(context: ServiceContext, caller: Caller, found: T): Promise<Result<Made, ApiError>>;
+  make(context: SignInContext, caller: Caller, found: T): Promise<Result<Made, ApiError>>;
   /** Completes `nothing was ...`, for another name. */
   happened: string;
   /** The page that follows, and the code by which it says what was done. */

@@ -107,7 +107,7 @@ describe('a form of the console', () => {
     await control.asUser('POST', '/v1/secrets', { path, value: 'a value', owner: 'personal' });
     for (const owner of [{}, { owner: '' }, { owner: 'nobody' }]) {
       const refused = await submit('/secrets/delete', { path, ...owner, confirm: path });
-      expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('owner ')]);
+      expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('Owner ')]);
       expect(await (await open('/secrets')).text()).toContain(path);
     }
   });

@@ -2,9 +2,11 @@ import type { z } from 'zod';
 import { type ApiError, ERROR_STATUS, fieldProblems } from '../../../shared/wire/errors.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
 import { pathWith } from '../../pages/components/pager.ts';
+import { withoutCalls } from '../../pages/frame/page_words.ts';
 import { problemPage } from '../../pages/frame/problem.ts';
 import type { Page } from '../../pages/frame/layout.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import type { OwnerChoice } from '../../pages/bindings/owner_field.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.ts';
 import { consolePage, showSignIn } from './pages.ts';
@@ -36,9 +38,20 @@ export function forChange(answer: (c: AppContext, caller: Caller, fields: Fields
   });
 }
 
-/** An error page: what failed, and the request id in the log. */
+/** Whether a form asks for the owner: on one's own machine there is nobody else. */
+export function ownerChoice(c: AppContext, caller: Caller): OwnerChoice {
+  if (c.get('context').local !== null) return 'not_asked';
+  return mayActAs(caller, 'admin') ? 'any' : 'personal';
+}
+
+/** An error page: what failed, the way back, and the request id in the log. */
 export function problem(c: AppContext, caller: Caller, error: ApiError): Promise<Response> {
-  return consolePage(c, caller, problemPage(error.message, c.get('requestId')), ERROR_STATUS[error.code]);
+  return consolePage(
+    c,
+    caller,
+    problemPage(error, { path: c.req.path, requestId: c.get('requestId') }),
+    ERROR_STATUS[error.code],
+  );
 }
 
 /** Redirects after a change to a page, with a code that names the change. */
@@ -50,13 +63,15 @@ export function redirectDone(c: AppContext, path: string, code: string): Respons
 export function toRefusedForm(fields: Fields, error: ApiError, secrets: readonly string[] = []): FormState {
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));
   const problems = problemsOf(error);
-  return { values, problems, refusal: problems.length > 0 ? null : toSentence(error.message) };
+  return { values, problems, refusal: problems.length > 0 ? null : toSentence(withoutCalls(error.message)) };
 }
 
 function problemsOf({ details }: ApiError): { field: string; message: string }[] {
   const fields = details?.['fields'];
   if (!Array.isArray(fields)) return [];
-  return fields.filter((each): each is { field: string; message: string } => typeof each?.field === 'string');
+  return fields
+    .filter((each): each is { field: string; message: string } => typeof each?.field === 'string')
+    .map(({ field, message }) => ({ field, message: withoutCalls(message) }));
 }
 
 /** The same for input that a schema refuses. */

@@ -10,7 +10,7 @@ import { bindingsPage } from '../../pages/bindings/bindings.ts';
 import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { describeBinding } from '../../services/bindings/binding_details.ts';
-import { type Caller, mayActAs, writableOwner } from '../../kernel/caller.ts';
+import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { readAll } from '../../kernel/read_all.ts';
 import { limitsOf } from '../../services/bindings/binding_limits.ts';
 import { describeBindingReferences, describeReferences } from '../../services/bindings/reference_states.ts';
@@ -31,6 +31,7 @@ import {
   problem,
   toRefusedForm,
   dropEmpty,
+  ownerChoice,
 } from './console.ts';
 import { consolePage } from './pages.ts';
 
@@ -94,7 +95,7 @@ async function formPage(c: AppContext, caller: Caller, form: FormState) {
     reference: { ...reference, state: stateOf(reference) },
     references: await listStoredReferences(c, caller),
     templates: c.get('templates')(),
-    isAdmin: mayActAs(caller, 'admin'),
+    owners: ownerChoice(c, caller),
   });
 }
 

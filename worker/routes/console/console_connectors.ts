@@ -26,6 +26,7 @@ import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
 import { CALLBACK_PATH, beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import { revokeBefore } from '../../services/oauth/oauth_revocation.ts';
+import { matchNewest } from '../../services/connectors/match_newest.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
 import { confirmedChange } from './confirmed_change.ts';
@@ -39,6 +40,7 @@ import {
   problem,
   toRefusedForm,
   dropEmpty,
+  ownerChoice,
 } from './console.ts';
 import { consolePage } from './pages.ts';
 import { connectorCredentialInput } from '../../../shared/wire/connectors/connector_credentials.ts';
@@ -66,27 +68,27 @@ export const getConnectorsPage = forReader(async (c, caller) => {
 
 /** `GET /connectors/install` */
 export const getSpecForm = forReader((c, caller) => {
-  return consolePage(c, caller, specPage(caller, { form: EMPTY_FORM }));
+  return consolePage(c, caller, specPage(c, caller, { form: EMPTY_FORM }));
 });
 
-function specPage(caller: Caller, view: Partial<InstallView> & Pick<InstallView, 'form'>): Page {
-  return installPage({ specProblems: [], checked: null, isAdmin: mayActAs(caller, 'admin'), ...view });
+function specPage(c: AppContext, caller: Caller, view: Partial<InstallView> & Pick<InstallView, 'form'>): Page {
+  return installPage({ specProblems: [], checked: null, owners: ownerChoice(c, caller), ...view });
 }
 
 /** `POST /connectors`: installs the spec, or only checks it. */
 export const submitSpec = forChange(async (c, caller, fields) => {
   const spec = readSpecText(fields['spec'] ?? '');
-  if (!spec.ok) return formAgain(c, caller, specPage(caller, wrongSpec(fields, spec.error)));
+  if (!spec.ok) return formAgain(c, caller, specPage(c, caller, wrongSpec(fields, spec.error)));
   if (fields['step'] === 'check') return answerChecked(c, caller, fields, spec.value);
   const owner = ownerQuery.safeParse({ owner: fields['owner'] });
   if (!owner.success) {
     const form = invalidForm(fields, owner.error);
-    return formAgain(c, caller, specPage(caller, { form }));
+    return formAgain(c, caller, specPage(c, caller, { form }));
   }
   const installed = await installConnector(c.get('context'), caller, owner.data.owner, spec.value);
   if (installed.ok) return answerInstalled(c, caller, installed.value.value.reply);
   const form = toRefusedForm(fields, installed.error);
-  return formAgain(c, caller, specPage(caller, { form }), installed.error);
+  return formAgain(c, caller, specPage(c, caller, { form }), installed.error);
 });
 
 /** Newly allowed hosts are shown once, here: the connector's page does not know the previous version. */
@@ -101,10 +103,13 @@ async function answerChecked(c: AppContext, caller: Caller, fields: Fields, spec
     return consolePage(
       c,
       caller,
-      specPage(caller, { form: { ...EMPTY_FORM, values: fields }, checked: checked.value }),
+      specPage(c, caller, {
+        form: { ...EMPTY_FORM, values: fields },
+        checked: { reply: checked.value, matches: await matchNewest(c.get('context'), caller, spec) },
+      }),
     );
   }
-  return formAgain(c, caller, specPage(caller, { form: toRefusedForm(fields, checked.error) }), checked.error);
+  return formAgain(c, caller, specPage(c, caller, { form: toRefusedForm(fields, checked.error) }), checked.error);
 }
 
 function wrongSpec(fields: Fields, specProblems: readonly SpecProblem[]) {

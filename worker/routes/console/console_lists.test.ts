@@ -101,7 +101,7 @@ describe('a deletion', () => {
       /Nothing refers to it.*Delete it/,
     );
     expect(await textOf(owner, '/secrets/delete?path=user/none&owner=personal')).toContain(
-      'there is no personal secret',
+      'There is no personal secret',
     );
   });
 

@@ -101,5 +101,5 @@ export async function getMarketplaceIcon(c: AppContext): Promise<Response> {
 }
 
 function answerRefusal(c: AppContext, error: ApiError) {
-  return { view: problemPage(toSentence(error.message), c.get('requestId')), error };
+  return { view: problemPage(error, { path: c.req.path, requestId: c.get('requestId') }), error };
 }

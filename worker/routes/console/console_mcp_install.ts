@@ -19,11 +19,11 @@ import {
   installSettingsPage,
   type InstallView,
 } from '../../pages/mcp/mcp_install.ts';
-import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
 import { describeMcpRules } from '../../services/mcp/mcp_rules.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { redirectDone, type Fields, forChange, formAgain, forReader, problem } from './console.ts';
+import { redirectDone, type Fields, forChange, formAgain, forReader, problem, ownerChoice } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 import { toSentence } from '../../../shared/model/sentence.ts';
@@ -34,7 +34,7 @@ export const getMcpInstall = forReader(async (c, caller) => {
   if (!view.ok) return problem(c, caller, view.error);
   const isSettings = c.req.query('step') === 'settings';
   const shown = isSettings
-    ? installSettingsPage(view.value, EMPTY_FORM, mayActAs(caller, 'admin'))
+    ? installSettingsPage(view.value, EMPTY_FORM, ownerChoice(c, caller))
     : installReviewPage(view.value);
   return consolePage(c, caller, shown);
 });
@@ -50,7 +50,7 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
     formAgain(
       c,
       caller,
-      installSettingsPage(view.value, toRefusedInputs(fields, asked, error), mayActAs(caller, 'admin')),
+      installSettingsPage(view.value, toRefusedInputs(fields, asked, error), ownerChoice(c, caller)),
       error,
     );
   const { name = '', owner = 'personal' } = fields;

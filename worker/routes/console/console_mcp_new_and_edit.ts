@@ -10,36 +10,36 @@ import type { Page } from '../../pages/frame/layout.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import { type ChangedValue, configurationChanges } from '../../pages/mcp/mcp_server_changes.ts';
 import { editServerPage, newServerPage } from '../../pages/mcp/mcp_server_form.ts';
-import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { createMcpServer, getMcpServer, putMcpServer } from '../../services/mcp/mcp_servers.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { redirectDone, forChange, formAgain, forReader, problem } from './console.ts';
+import { redirectDone, forChange, formAgain, forReader, problem, ownerChoice } from './console.ts';
 import { formOfServer, readServerForm, toRefusedServerForm } from './console_mcp_form.ts';
 import { pageOfServer, CHANGED, changeOfServer } from './console_mcp_servers.ts';
 import { consolePage } from './pages.ts';
 
 /** `GET /mcp-servers/new?mode=` */
 export const getNewMcpServer = forReader((c, caller) => {
-  return consolePage(c, caller, formPage(caller, EMPTY_FORM, c.req.query('mode')));
+  return consolePage(c, caller, formPage(c, caller, EMPTY_FORM, c.req.query('mode')));
 });
 
 /** `POST /mcp-servers` */
 export const submitNewMcpServer = forChange(async (c, caller, fields) => {
   const { input, form } = readServerForm(fields, null);
-  if (input === null) return formAgain(c, caller, formPage(caller, form, fields['mode']));
+  if (input === null) return formAgain(c, caller, formPage(c, caller, form, fields['mode']));
   const created = await createMcpServer(c.get('context'), caller, input);
   if (!created.ok)
     return formAgain(
       c,
       caller,
-      formPage(caller, toRefusedServerForm(form, created.error), fields['mode']),
+      formPage(c, caller, toRefusedServerForm(form, created.error), fields['mode']),
       created.error,
     );
   return c.redirect(nextPath(created.value.value, 'mcp_created'), 303);
 });
 
-function formPage(caller: Caller, form: FormState, mode: string | undefined): Page {
-  return newServerPage(form, mode === 'remote' ? 'remote' : 'local', mayActAs(caller, 'admin'));
+function formPage(c: AppContext, caller: Caller, form: FormState, mode: string | undefined): Page {
+  return newServerPage(form, mode === 'remote' ? 'remote' : 'local', ownerChoice(c, caller));
 }
 
 /** Continues to the missing credentials, otherwise to connecting a machine. */

@@ -121,7 +121,51 @@ describe('the page of a session', () => {
 
   test('of another enterprise, or without events, is not found', async () => {
     const stranger = await hostedUser(control);
-    expect(await textOf(stranger, `/audit/sessions/${SESSION}`)).toContain('no event of this session');
-    expect(await textOf(owner, '/audit/sessions/ses_none')).toContain('no event of this session');
+    expect(await textOf(stranger, `/audit/sessions/${SESSION}`)).toContain('No event of this session');
+    expect(await textOf(owner, '/audit/sessions/ses_none')).toContain('No event of this session');
+  });
+});
+
+describe('the lists of sessions and plans', () => {
+  const STEP: AuditEventData = {
+    'svc.step.id': 'fetch',
+    'svc.reach.effect': 'read',
+    'svc.reach.hosts': ['api.example.test'],
+    'svc.reach.enforced': true,
+    'svc.reach.egress': 'sealed',
+  };
+
+  test('show each session with what was decided, and a run of a plan with its steps', async () => {
+    expect(await textOf(owner, '/plans')).toContain('No plan has run yet');
+    expect(await textOf(owner, `/audit/sessions/${SESSION}`)).not.toContain('Steps of the plan');
+    await record('flightplan.launch.reach', STEP);
+    await record('sandbox.proxy.trust_denied', {
+      ...request('evil.example.test', '/'),
+      'svc.step.id': 'fetch',
+      'svc.proxy.reason': 'step_scope_host_denied',
+    });
+    await record('flightplan.launch.reach', {
+      ...STEP,
+      'svc.step.id': 'publish',
+      'svc.proxy.reason': 'step_not_started',
+    });
+    expect(await textOf(owner, '/audit/sessions')).toMatch(new RegExp(`${SESSION} plan .* 2 1 2 `));
+    const plans = await open(owner, '/plans');
+    expect(plans).toContain(`href="/audit/sessions/${SESSION}"`);
+    expect(await textOf(owner, '/plans')).toMatch(/ fetch publish: never ran /);
+    const session = await textOf(owner, `/audit/sessions/${SESSION}`);
+    expect(session).toMatch(/fetch started read api\.example\.test 1 refused evil\.example\.test publish never ran/);
+  });
+
+  test('are of the enterprise alone', async () => {
+    const stranger = await hostedUser(control);
+    expect(await textOf(stranger, '/audit/sessions')).toContain('No session yet');
+    expect(await textOf(stranger, '/plans')).toContain('No plan has run yet');
+  });
+
+  test('refuse a cursor that is none', async () => {
+    for (const path of ['/audit/sessions', '/plans']) {
+      expect(await textOf(owner, `${path}?cursor=x`)).toContain('cursor');
+    }
   });
 });

@@ -20,6 +20,7 @@ const getRetention = forReader(async (c, caller) => {
   const view = {
     details: await describeRetention(context, caller),
     isAdmin: mayActAs(caller, 'admin'),
+    isLocal: context.local !== null,
     form: refused === null ? { ...EMPTY_FORM, values: { before } } : toRefusedForm({ before }, refused),
     removal: counted?.ok === true ? counted.value : null,
     done,

@@ -12,7 +12,17 @@ import { describeVaultUse } from '../../services/vault/credential_uses.ts';
 import { listSourceRecords } from '../../services/sources/secret_sources.ts';
 import { removeSecret, storeSecret } from '../../services/vault/secrets.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { redirectDone, forChange, formAgain, forReader, invalidForm, toRefusedForm, dropEmpty } from './console.ts';
+import {
+  redirectDone,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  toRefusedForm,
+  dropEmpty,
+  ownerChoice,
+} from './console.ts';
+import type { AppContext } from '../http/app_env.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
@@ -39,21 +49,22 @@ export const getSecretsPage = forReader(async (c, caller) => {
 /** `GET /secrets/new`: with path and owner, for a new value of that secret. */
 export const getNewSecret = forReader((c, caller) => {
   const { path = '', owner = 'personal' } = c.req.query();
-  return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values: { path, owner } }));
+  return consolePage(c, caller, formPage(c, caller, { ...EMPTY_FORM, values: { path, owner } }));
 });
 
-function formPage(caller: Caller, form: FormState): Page {
-  return newSecretPage(form, mayActAs(caller, 'admin'));
+function formPage(c: AppContext, caller: Caller, form: FormState): Page {
+  return newSecretPage(form, ownerChoice(c, caller));
 }
 
 /** `POST /secrets` */
 export const submitSecret = forChange(async (c, caller, fields) => {
   const parsed = secretInput.safeParse(dropEmpty({ ...fields, path: vaultPathIn(fields['path'] ?? '') }));
-  if (!parsed.success) return formAgain(c, caller, formPage(caller, invalidForm(fields, parsed.error, SECRET_FIELDS)));
+  if (!parsed.success)
+    return formAgain(c, caller, formPage(c, caller, invalidForm(fields, parsed.error, SECRET_FIELDS)));
   const input = { ...parsed.data, value: new Secret(parsed.data.value) };
   const stored = await storeSecret(c.get('context'), caller, input);
   if (stored.ok) return redirectDone(c, '/secrets', 'secret_stored');
-  return formAgain(c, caller, formPage(caller, toRefusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
+  return formAgain(c, caller, formPage(c, caller, toRefusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
 });
 
 /** A whole reference may be pasted into the field of the path. */

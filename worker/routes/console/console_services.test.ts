@@ -185,6 +185,22 @@ test('a test call sends nothing that changes something, also if another spec is 
   await control.asUser('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value: TOKEN });
   const { page } = await send('/services/sentry/test', {});
   expect([sent, page.includes('There is no reply.')]).toEqual([[], true]);
+  expect(page).not.toContain('Make a test call');
+  await control.asUser('DELETE', `/v1/connectors/${id}`);
+});
+
+test('the request that a test call shows is the one of the installed spec', async () => {
+  const operation = { name: 'me', method: 'GET', path: '/mine', summary: 'Me', effect: 'read' };
+  const connector = { fqn: 'catalog/sentry', version: '1.0.0', title: 'Another' };
+  const spec = { schema_version: 1, connector, hosts: ['api.github.com'], credential: { kind: 'api_key' } };
+  const installed = await control.asUser('POST', '/v1/connectors', { ...spec, operations: [operation] });
+  const { id } = z.object({ id: z.string() }).parse(await installed.json());
+  const at = `/services/sentry`;
+  expect(await open(at)).not.toContain('Make a test call');
+  await control.asUser('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value: TOKEN });
+  expect(await open(at)).toContain('GET https://api.github.com/mine');
+  await send(`${at}/test`, {});
+  expect(sent.at(-1)?.url).toBe('https://api.github.com/mine');
   await control.asUser('DELETE', `/v1/connectors/${id}`);
 });
 

@@ -10,10 +10,10 @@ import { toSentence } from '../../../shared/model/sentence.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { servicePage, type TestCall } from '../../pages/connectors/service.ts';
 import { type FoundServers, servicesPage } from '../../pages/connectors/services.ts';
-import { type Caller, mayActAs, visibleOwners } from '../../kernel/caller.ts';
+import { type Caller, visibleOwners } from '../../kernel/caller.ts';
 import { browse } from '../../marketplace/browse.ts';
 import { runOperation } from '../../services/connectors/run_operation.ts';
-import { describeReady, findTestOperation, sealByBindings, sealByConnector } from '../../services/ready/seal_ready.ts';
+import { describeReady, sealByBindings, sealByConnector } from '../../services/ready/seal_ready.ts';
 import type { AppContext } from '../http/app_env.ts';
 import {
   dropEmpty,
@@ -25,6 +25,7 @@ import {
   problem,
   redirectDone,
   toRefusedForm,
+  ownerChoice,
 } from './console.ts';
 import { consolePage } from './pages.ts';
 
@@ -89,7 +90,7 @@ async function view(c: AppContext, caller: Caller, ready: ReadyService, shown: S
     state,
     servers,
     form: shown.form ?? EMPTY_FORM,
-    isAdmin: mayActAs(caller, 'admin'),
+    owners: ownerChoice(c, caller),
     test: shown.test ?? null,
     done: shown.done,
   });
@@ -171,13 +172,13 @@ export const submitServiceTest = forChange(async (c, caller) => {
   return consolePage(c, caller, await view(c, caller, ready.value, { test: await testCall(c, caller, ready.value) }));
 });
 
-async function testCall(c: AppContext, caller: Caller, { connector }: ReadyService): Promise<TestCall> {
-  const fqn = connector?.connector.fqn;
-  const operation = fqn === undefined ? null : await findTestOperation(c.get('context'), caller, fqn);
-  if (fqn === undefined || operation === null) {
+async function testCall(c: AppContext, caller: Caller, ready: ReadyService): Promise<TestCall> {
+  const { test } = await describeReady(c.get('context'), caller, ready, visibleOwners(caller));
+  const fqn = ready.connector?.connector.fqn;
+  if (fqn === undefined || test === null) {
     return { problem: 'It is not connected, or none of its operations reads something without an input.' };
   }
-  const request = { connector_fqn: fqn, operation, args: {} };
+  const request = { connector_fqn: fqn, operation: test.operation, args: {} };
   const run = await runOperation(c.get('context'), caller, request);
   if (!run.ok) return { problem: toSentence(run.error.message) };
   return { reply: run.value, excerpt: excerptOf(run.value.body_base64) };

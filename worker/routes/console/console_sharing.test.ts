@@ -72,7 +72,11 @@ test('a colleague shares, the receiver accepts and declines, and the share ends'
   expect((await pages.member.submit('/shares', { binding_id: id, group_id: '', email: '' })).status).toBe(400);
   expect((await pages.member.submit('/shares', { binding_id: id, email: 'x@acme.test' })).status).toBe(400);
   const form = { binding_id: id, group_id: '', email: 'boss@acme.test' };
+  const told = 'each of your colleagues accepts it again';
+  const edit = async () => (await text(pages.member.get(`/bindings/${id}/edit`))).replaceAll(/\s+/g, ' ');
+  expect(await edit()).not.toContain(told);
   expect(await location(pages.member.submit('/shares', form))).toBe('/shares?done=shared');
+  expect(await edit()).toContain(told);
   const offered = await text(pages.owner.get('/shares'));
   expect(offered).toContain('to accept');
   const [, revision = ''] = /name="revision" value="([^"]+)"/.exec(offered) ?? [];

@@ -12,7 +12,7 @@ import {
   type SourceRecord,
 } from '../../../shared/wire/secret_sources.ts';
 import { apiError } from '../../../shared/wire/errors.ts';
-import { type Caller, mayActAs, writableOwner } from '../../kernel/caller.ts';
+import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import type { Page } from '../../pages/frame/layout.ts';
@@ -30,6 +30,7 @@ import {
   invalidForm,
   problem,
   toRefusedForm,
+  ownerChoice,
 } from './console.ts';
 import { vaultPathIn } from './console_secrets.ts';
 import { consolePage } from './pages.ts';
@@ -58,7 +59,7 @@ export const getNewSource = forReader(async (c, caller) => {
   const record = await findRecord(c, caller, placeIn(query));
   const kept = record !== null && record.source.kind === kind ? fieldsOf(record) : {};
   const { path = '', owner = 'personal' } = query;
-  return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values: { ...kept, path, owner } }, kind));
+  return consolePage(c, caller, formPage(c, caller, { ...EMPTY_FORM, values: { ...kept, path, owner } }, kind));
 });
 
 function kindIn({ kind }: Fields): SourceKind {
@@ -70,8 +71,14 @@ function fieldsOf({ source, description }: SourceRecord): Fields {
   return { ...Object.fromEntries(texts), description: description ?? '' };
 }
 
-function formPage(caller: Caller, form: FormState, kind: SourceKind, plan: SourcePlan | null = null): Page {
-  return sourceFormPage({ form, kind, plan, isAdmin: mayActAs(caller, 'admin') });
+function formPage(
+  c: AppContext,
+  caller: Caller,
+  form: FormState,
+  kind: SourceKind,
+  plan: SourcePlan | null = null,
+): Page {
+  return sourceFormPage({ form, kind, plan, owners: ownerChoice(c, caller) });
 }
 
 const plannedInput = sourceInputFields.pick({ source: true, key: true });
@@ -85,7 +92,7 @@ export const submitSource = forChange(async (c, caller, fields) => {
 async function showPlan(c: AppContext, caller: Caller, kind: SourceKind, fields: Fields): Promise<Response> {
   const parsed = plannedInput.safeParse({ source: sourceIn(kind, fields), key: dropEmpty(fields)['key'] });
   if (!parsed.success)
-    return formAgain(c, caller, refusedPage(caller, kind, invalidForm(fields, parsed.error, SECRET_FIELDS)));
+    return formAgain(c, caller, refusedPage(c, caller, kind, invalidForm(fields, parsed.error, SECRET_FIELDS)));
   const { source, key } = parsed.data;
   const planned = await planSource(c.get('context'), caller, {
     source,
@@ -93,10 +100,10 @@ async function showPlan(c: AppContext, caller: Caller, kind: SourceKind, fields:
   });
   if (!planned.ok) {
     const form = toRefusedForm(fields, planned.error, SECRET_FIELDS);
-    return formAgain(c, caller, refusedPage(caller, kind, form), planned.error);
+    return formAgain(c, caller, refusedPage(c, caller, kind, form), planned.error);
   }
   const { key: _, ...values } = fields;
-  return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values }, kind, planned.value));
+  return consolePage(c, caller, formPage(c, caller, { ...EMPTY_FORM, values }, kind, planned.value));
 }
 
 async function store(c: AppContext, caller: Caller, kind: SourceKind, fields: Fields): Promise<Response> {
@@ -104,14 +111,14 @@ async function store(c: AppContext, caller: Caller, kind: SourceKind, fields: Fi
   const typed = { path: vaultPathIn(path), owner, description, key, source: sourceIn(kind, fields) };
   const parsed = sourceInput.safeParse(typed);
   if (!parsed.success)
-    return formAgain(c, caller, refusedPage(caller, kind, invalidForm(fields, parsed.error, SECRET_FIELDS)));
+    return formAgain(c, caller, refusedPage(c, caller, kind, invalidForm(fields, parsed.error, SECRET_FIELDS)));
   const stored = await storeSource(c.get('context'), caller, {
     ...parsed.data,
     key: new Secret(parsed.data.key ?? ''),
   });
   if (!stored.ok) {
     const form = toRefusedForm(fields, stored.error, SECRET_FIELDS);
-    return formAgain(c, caller, refusedPage(caller, kind, form), stored.error);
+    return formAgain(c, caller, refusedPage(c, caller, kind, form), stored.error);
   }
   const { record } = stored.value.value;
   return c.redirect(
@@ -121,9 +128,9 @@ async function store(c: AppContext, caller: Caller, kind: SourceKind, fields: Fi
 }
 
 /** The fields of a source stand beside the others in the form. */
-function refusedPage(caller: Caller, kind: SourceKind, form: FormState): Page {
+function refusedPage(c: AppContext, caller: Caller, kind: SourceKind, form: FormState): Page {
   const problems = form.problems.map(({ field, message }) => ({ field: field.replace(/^source\./, ''), message }));
-  return formPage(caller, { ...form, problems }, kind);
+  return formPage(c, caller, { ...form, problems }, kind);
 }
 
 /** The fields of the kind that are not empty. Others, such as those of another kind, are not read. */

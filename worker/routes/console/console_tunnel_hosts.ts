@@ -19,6 +19,7 @@ import {
   problem,
   redirectDone,
   toRefusedForm,
+  ownerChoice,
 } from './console.ts';
 import { consolePage } from './pages.ts';
 
@@ -41,6 +42,7 @@ async function pageWith(c: AppContext, caller: Caller, form: FormState) {
     done,
     nowMs: context.clock.now(),
     isAdmin: mayActAs(caller, 'admin'),
+    owners: ownerChoice(c, caller),
     form,
   };
   return { ok: true, value: tunnelHostsPage(view) } as const;

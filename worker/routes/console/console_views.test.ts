@@ -76,7 +76,7 @@ test('a name is text, a filter that is wrong is not kept, and another site canno
 test('a person keeps at most 30', async () => {
   for (let index = 0; index < 30; index += 1) await send(member, '/audit/views', { ...FILTERS, name: `view ${index}` });
   expect((await send(member, '/audit/views', { ...FILTERS, name: 'one more' })).page).toContain(
-    'you have 30 saved views',
+    'You have 30 saved views',
   );
   expect((await send(member, '/audit/views', { host: 'other.test', name: 'view 3' })).status).toBe(303);
 });

@@ -18,7 +18,7 @@ function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
       if (issue.minimum === 1 && issue.origin !== 'number') return 'is empty';
       return `is too small: at least ${String(issue.minimum)}${unitOf(issue.origin)}`;
     case 'invalid_format':
-      return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong format';
+      return issue.format === 'datetime' ? 'must be a day and a time' : 'has the wrong format';
     case 'invalid_union':
       return 'matches none of the allowed forms: /docs lists them';
     case 'custom':

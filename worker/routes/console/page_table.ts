@@ -24,6 +24,8 @@ import {
   submitForgottenView,
   submitView,
 } from './console_audit.ts';
+import { SESSION_PAGES } from './audit/console_sessions.ts';
+import { MERGE_PAGES } from './people/console_merge.ts';
 import { RETENTION_PAGES } from './console_retention.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
@@ -98,6 +100,7 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/audit/sinks', getSinksPage],
   ['get', '/audit/export', getAuditExport],
   ...RETENTION_PAGES,
+  ...SESSION_PAGES,
   ['get', '/audit/sessions/{id}', getSessionPage],
   ['get', '/audit/{id}', getAuditEventPage],
   ['get', '/report', getReport],
@@ -199,6 +202,7 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ...MCP_PAGES,
     ...INVITATION_PAGES,
     ...JOIN_PAGES,
+    ...MERGE_PAGES,
     ...DEPARTURE_PAGES,
     ...GROUP_PAGES,
     ...DIRECTORY_PAGES,

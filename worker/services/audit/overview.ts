@@ -31,6 +31,7 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
       [...events.flatMap(idsIn), ...idsOfActivity(activity)],
       [...events, ...eventsOfActivity(activity)],
     ),
+    isLocal: context.local !== null,
     user: await describeUser(context, caller),
     enterprise: await describeEnterprise(context, caller),
     secrets: await countSecrets(context.database, owners),

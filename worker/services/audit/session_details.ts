@@ -1,4 +1,5 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { listPlanSteps, type PlanStep } from '../../../shared/report/session_list.ts';
 import { type SessionSummary, summariseSession } from '../../../shared/report/session_summary.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
@@ -22,6 +23,8 @@ export interface SessionDetails {
   readonly firstAt: string;
   readonly lastAt: string;
   readonly summary: SessionSummary;
+  /** Empty if it ran no plan. */
+  readonly steps: readonly PlanStep[];
   /** The summary is of the newest events only. */
   readonly isCut: boolean;
 }
@@ -59,6 +62,7 @@ export async function describeSession(
     firstAt: oldest.time,
     lastAt: newest.time,
     summary: summariseSession(items),
+    steps: listPlanSteps(items),
     isCut: next !== null,
   });
 }

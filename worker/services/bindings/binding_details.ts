@@ -2,7 +2,9 @@ import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import { findAccount } from '../../store/accounts.ts';
+import { needsAcceptance } from '../../../shared/sharing/share_rules.ts';
 import { findLatestAbout } from '../../store/audit/audit_events.ts';
+import { countSharesOf } from '../../store/people/shares.ts';
 import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { getHostBinding } from './host_bindings.ts';
 import { describeBindingReferences, type FoundReference } from './reference_states.ts';
@@ -23,6 +25,14 @@ export interface BindingDetails {
   readonly references: readonly FoundReference[];
   /** Null if the log does not reach back that far. */
   readonly lastChange: LastChange | null;
+  /** What a change of it does to those whom its owner shares it with; null if it is shared with nobody. */
+  readonly sharing: Sharing | null;
+}
+
+interface Sharing {
+  readonly count: number;
+  /** Each of them accepts a change before the binding is used again. */
+  readonly needsAcceptance: boolean;
 }
 
 /** Refuses with `not_found`. */
@@ -41,7 +51,18 @@ export async function describeBinding(
     mayChange,
     references: referencesOf(binding.value),
     lastChange,
+    sharing: await describeSharing(context, caller, binding.value),
   });
+}
+
+async function describeSharing(
+  context: ServiceContext,
+  caller: Caller,
+  { id, owner }: HostBindingRecord,
+): Promise<Sharing | null> {
+  if (owner !== 'personal') return null;
+  const count = await countSharesOf(context.database, { id, ownerId: caller.userId });
+  return count === 0 ? null : { count, needsAcceptance: needsAcceptance(caller) };
 }
 
 async function findLastChange(context: ServiceContext, caller: Caller, id: string): Promise<LastChange | null> {

@@ -176,6 +176,15 @@ export interface ReadyState {
     readonly isReady: boolean;
   }[];
   readonly bindings: readonly { readonly id: string; readonly host: string; readonly owner: Owner }[];
+  /** Null if nothing is ready, or no operation can be tried without an input. */
+  readonly test: TestRequest | null;
+}
+
+/** The request that shows whether the credential of an installed connector works. */
+interface TestRequest {
+  readonly operation: string;
+  readonly method: string;
+  readonly url: string;
 }
 
 /** What the caller has of a service, and what the enterprise has. */
@@ -190,6 +199,8 @@ export async function describeReady(
   const connectors = listed?.ok === true ? listed.value.items : [];
   const reference = service === null ? null : formatVaultReference(service.secret);
   const bindings = reference === null ? [] : await listAllHostBindings(context, ownerIds);
+  const test = fqn === undefined ? null : await findTestRequest(context, caller, fqn);
+  const isReady = connectors.some(({ id, credential }) => id === test?.connectorId && credential.state === 'ready');
   return {
     connectors: connectors.map(({ id, fqn: name, owner, credential }) => ({
       id,
@@ -200,14 +211,24 @@ export async function describeReady(
     bindings: bindings
       .filter(({ credential_ref: used }) => used === reference)
       .map(({ id, host, owner }) => ({ id, host, owner })),
+    test: isReady ? test : null,
   };
 }
 
 /**
- * The operation that shows whether the credential of an installed connector works; null if there is none. It is one of the installed
- * spec: under the catalog's name there may be another spec, whose operation of the same name changes something.
+ * The test request of the connector that a run by this name uses; null if it has none. It is one of the installed spec: under the
+ * catalog's name there may be another spec, whose operation of the same name changes something or goes elsewhere.
  */
-export async function findTestOperation(context: ServiceContext, caller: Caller, fqn: string): Promise<string | null> {
+async function findTestRequest(
+  context: ServiceContext,
+  caller: Caller,
+  fqn: string,
+): Promise<(TestRequest & { readonly connectorId: string }) | null> {
   const row = chooseConnector(caller, await findConnectorsNamed(context.database, visibleOwners(caller), fqn));
-  return row === null ? null : (testOperation(parseStoredSpec(row.connector))?.name ?? null);
+  if (row === null) return null;
+  const spec = parseStoredSpec(row.connector);
+  const operation = testOperation(spec);
+  if (operation === null) return null;
+  const url = `https://${spec.hosts[0] ?? ''}${operation.path}`;
+  return { connectorId: row.connector.id, operation: operation.name, method: operation.method, url };
 }

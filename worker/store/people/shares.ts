@@ -140,6 +140,15 @@ export async function countShares(database: Database, ownerId: string): Promise<
   return (await database.read.select({ n: count() }).from(shares).where(eq(shares.ownerId, ownerId)))[0]?.n ?? 0;
 }
 
+/** How often its owner shares a binding. */
+export async function countSharesOf(
+  database: Database,
+  { id, ownerId }: { readonly id: string; readonly ownerId: string },
+) {
+  const own = and(eq(shares.resourceId, id), eq(shares.ownerId, ownerId));
+  return (await database.read.select({ n: count() }).from(shares).where(own))[0]?.n ?? 0;
+}
+
 /** The thing of a share in this revision, as a condition. */
 function isStill({ kind, resourceId, ownerId }: ShareRow, revision: string) {
   const table = { host_binding: hostBindings, connector: connectors, mcp_server: mcpServers }[kind];
