@@ -8,8 +8,11 @@ const CONTAINERS = [
   'e2e/mcp/{gateway_container,in_container,sealed_container}.test.ts',
 ];
 
-/** Only with `npm run test:full`: they build and start images of a release. */
-const ONLY_FULL = process.env['SVC_TEST_FULL'] === '1' ? [] : ['e2e/images/release_images.test.ts'];
+/** Only with `npm run test:full`: they build and start images of a release, and install further MCP clients. */
+const ONLY_FULL =
+  process.env['SVC_TEST_FULL'] === '1'
+    ? []
+    : ['e2e/images/release_images.test.ts', 'e2e/mcp/clients/more_clients.test.ts'];
 
 /** They measure what they test (memory, long tasks, the time to the first paint). One at a time, after the others. */
 const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts'];
@@ -84,7 +87,14 @@ export default defineConfig({
           expect: { poll: { timeout: 60_000 } },
         },
       },
-      { test: { name: 'e2e', include: ['e2e/**/*.test.ts'], exclude: [...CONTAINERS, ...ALONE], ...END_TO_END } },
+      {
+        test: {
+          name: 'e2e',
+          include: ['e2e/**/*.test.ts'],
+          exclude: [...CONTAINERS, ...ALONE, ...ONLY_FULL],
+          ...END_TO_END,
+        },
+      },
       { test: { name: 'e2e-alone', include: ALONE, ...END_TO_END, isolate: true, fileParallelism: false } },
       {
         test: {

@@ -232,7 +232,8 @@ const toolsOfRequest = z.object({
   ),
 });
 
-function offeredTools(body: string): readonly OfferedTool[] {
+/** The tools that a request in any of these APIs offers. */
+export function offeredTools(body: string): readonly OfferedTool[] {
   const parsed = toolsOfRequest.safeParse(parseJson(body));
   return (parsed.data?.tools ?? []).flatMap((tool): readonly OfferedTool[] => {
     if ('tools' in tool) return tool.tools.map(({ name }) => ({ name, namespace: tool.name }));
@@ -261,7 +262,7 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
 }
 
 /** Writes each server-sent event separately. */
-function sendEvents(response: ServerResponse, events: readonly StreamEvent[]): void {
+export function sendEvents(response: ServerResponse, events: readonly StreamEvent[]): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for (const [name, data] of events) {
     const lines = [...(name === null ? [] : [`event: ${name}`]), `data: ${toData(data)}`, '', ''];

@@ -19,13 +19,13 @@ export class ScriptedModel {
   #calls = 0;
   readonly #server: string;
 
-  /** The tools of the gateway are known by the name of the server behind it. */
+  /** The tools of the gateway are known by the name of the server behind it; Kimi Code writes `__` as `_`. */
   constructor(server: string) {
     this.#server = server;
   }
 
   readonly answer = (request: ModelRequest): Promise<ModelReply> => {
-    const tools = request.tools.filter(({ name }) => name.includes(`${this.#server}__`));
+    const tools = request.tools.filter(({ name }) => name.includes(`${this.#server}_`));
     // Codex sends its first request twice: the first wants no answer.
     if (request.body.includes('"generate":false')) return Promise.resolve('');
     if (tools.length === 0) return Promise.resolve(this.#withoutGateway(request));
