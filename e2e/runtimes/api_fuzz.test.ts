@@ -105,9 +105,25 @@ const sinks = fc
       }),
     ),
   );
+/** At paths that no other call names: a value would be asked of its provider. */
+const sources = fc.record({
+  path: fc.constantFrom('sources/a', 'sources/b'),
+  owner: fc.constantFrom('personal', 'enterprise'),
+  key: fc.constantFrom('a-key', 'two words'),
+  source: fc.constantFrom(
+    { kind: 'client_credentials', token_url: 'https://id.example.test/token', client_id: 'ci' },
+    { kind: 'jwt_bearer', token_url: 'https://id.example.test/token', issuer: 'a', subject: 'b' },
+    { kind: 'vault_kv', vault_url: 'https://vault.example.test', secret_path: 'a/b', field: 'c' },
+    { kind: 'aws_secrets_manager', access_key_id: 'AKIAEXAMPLE', region: 'eu-central-1', secret_id: 'a' },
+    { kind: 'doppler', project: 'a', config: 'b', secret_name: 'C' },
+  ),
+});
 const HINTS = {
   CreateAuditSink: sinks,
   HostBindingInput: binding,
+  SecretSourceInput: sources,
+  // Of no source: its test would call a provider.
+  SecretSourceTest: fc.record({ path: fc.constantFrom('not/there', 'user/none') }),
   ServiceAccountInput: serviceAccounts,
   ServiceAccountChange: serviceAccounts,
   TunnelHostInput: fc.record({

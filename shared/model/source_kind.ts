@@ -8,8 +8,27 @@ export const SOURCE_KINDS = [
   'aws_assume_role',
   'aws_web_identity',
   'vault_kv',
+  'aws_secrets_manager',
+  'google_secret_manager',
+  'onepassword_connect',
+  'doppler',
+  'infisical',
 ] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
+
+const KEPT: ReadonlySet<string> = new Set<SourceKind>([
+  'vault_kv',
+  'aws_secrets_manager',
+  'google_secret_manager',
+  'onepassword_connect',
+  'doppler',
+  'infisical',
+]);
+
+/** Whether a source reads a value that is kept somewhere, rather than have one minted. */
+export function isKept(kind: string): boolean {
+  return KEPT.has(kind);
+}
 
 /** The kind of a secret whose value a program on the developer's machine gives. The control plane has no value, and no way to one. */
 export const BORROWED_KIND = 'borrowed';

@@ -5,6 +5,15 @@ import { providerUrl } from './connectors/connector_credentials.ts';
 import { accessKeyIdText } from './host_binding_fields.ts';
 import { line, owner, time } from './primitives.ts';
 import { secretFacts, secretValue, vaultPath } from './secrets.ts';
+import { awsRegion } from './sources/aws_region.ts';
+import {
+  awsSecretsManager,
+  doppler,
+  googleSecretManager,
+  infisical,
+  MANAGER_FIELDS,
+  onepasswordConnect,
+} from './sources/secret_managers.ts';
 import { authenticationProblem, vaultKv } from './sources/vault_kv.ts';
 
 const word = z
@@ -119,7 +128,7 @@ const awsRole = {
     .regex(/^[\w+=,.@-]{2,64}$/, 'is not a session name: 2 to 64 letters, digits and +=,.@-_')
     .default('svc'),
   /** The region whose STS is asked, and for which the call is signed. */
-  region: z.string().regex(/^[a-z]{2,8}(?:-[a-z]{1,12}){1,3}-\d{1,2}$/, 'is not a region, such as eu-central-1'),
+  region: awsRegion,
   duration_seconds: z.number().int().min(900).max(43_200).default(3600),
   /** A session policy, in JSON: the session may do what both it and the role allow. */
   policy: z
@@ -183,6 +192,11 @@ const SOURCES = [
   awsAssumeRole,
   awsWebIdentity,
   vaultKv,
+  awsSecretsManager,
+  googleSecretManager,
+  onepasswordConnect,
+  doppler,
+  infisical,
   borrowed,
 ] as const;
 
@@ -218,7 +232,9 @@ export function sourceKeyName(
   source: MintedSource,
 ): 'client secret' | 'private key' | 'secret access key' | 'token to exchange' | 'token' | 'secret id' {
   if (source.kind === 'token_exchange' && source.issuer === undefined) return 'token to exchange';
-  if (source.kind === 'aws_assume_role') return 'secret access key';
+  if (source.kind === 'aws_assume_role' || source.kind === 'aws_secrets_manager') return 'secret access key';
+  if (source.kind === 'onepassword_connect' || source.kind === 'doppler') return 'token';
+  if (source.kind === 'infisical') return 'client secret';
   if (source.kind === 'vault_kv') return source.authentication === 'approle' ? 'secret id' : 'token';
   const isShared = source.kind === 'client_credentials' && source.client_authentication !== 'private_key_jwt';
   return isShared ? 'client secret' : 'private key';
@@ -349,6 +365,7 @@ export const SOURCE_FIELDS: {
     auth_mount: 'text',
     namespace: 'text',
   },
+  ...MANAGER_FIELDS,
 };
 
 /** The fields of {@link sourceInput}. */
@@ -357,7 +374,7 @@ export const sourceInputFields = z.strictObject({
   owner: owner.default('personal'),
   description: line(500).optional(),
   source: secretSource,
-  /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), the secret access key of an AWS caller, a token to exchange, or a token or secret id of Vault. A borrowed secret has none. */
+  /** The client secret, the private key in PEM (PKCS#8; for RSA also PKCS#1), the secret access key of an AWS caller, a token to exchange, or what reads a secret manager. A borrowed secret has none. */
   key: secretValue.optional(),
 });
 

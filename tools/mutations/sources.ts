@@ -3,6 +3,8 @@ import type { Mutation } from '../mutation.ts';
 const SOURCES = 'worker/secret_sources.test.ts';
 const AWS = 'worker/aws_sources.test.ts';
 const VAULT = 'worker/vault_sources.test.ts';
+const MANAGERS = 'worker/manager_sources.test.ts';
+const KINDS = 'worker/services/sources/kinds';
 const MINTED = 'worker/services/sources/minted_value.ts';
 const STORED = 'worker/services/sources/secret_sources.ts';
 
@@ -151,5 +153,61 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     text: String.raw`client_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/)`,
     replacement: 'client_token: z.string()',
     tests: [VAULT],
+  },
+  {
+    row: 'Secret managers',
+    holds: 'another secret of AWS than was asked for is discarded',
+    file: `${KINDS}/aws_secrets_manager.ts`,
+    text: "if (!id.startsWith('arn:')) return name === id;",
+    replacement: "if (!id.startsWith('arn:')) return name !== '';",
+    tests: [MANAGERS],
+  },
+  {
+    row: 'Secret managers',
+    holds: 'another version of Google than was asked for is discarded',
+    file: `${KINDS}/google_secret_manager.ts`,
+    text: 'number === String(version)',
+    replacement: "number !== ''",
+    tests: [MANAGERS],
+  },
+  {
+    row: 'Secret managers',
+    holds: 'another item of 1Password than was asked for is discarded',
+    file: `${KINDS}/onepassword_connect.ts`,
+    text: 'if (data.id !== source.item_id || data.vault.id !== source.vault_id)',
+    replacement: 'if (data.vault.id !== source.vault_id)',
+    tests: [MANAGERS],
+  },
+  {
+    row: 'Secret managers',
+    holds: 'a label that two fields of 1Password have names neither',
+    file: `${KINDS}/onepassword_connect.ts`,
+    text: 'if (found.length > 1) {',
+    replacement: 'if (found.length > 2) {',
+    tests: [MANAGERS],
+  },
+  {
+    row: 'Secret managers',
+    holds: 'a value that Infisical hides is not used',
+    file: `${KINDS}/infisical.ts`,
+    text: 'if (isHidden) return',
+    replacement: "if (isHidden && name === '') return",
+    tests: [MANAGERS],
+  },
+  {
+    row: 'Secret managers',
+    holds: 'a name of a secret is no other path of the API',
+    file: 'shared/wire/sources/secret_managers.ts',
+    text: '/^\\.{0,2}[\\w-][\\w.-]{0,252}$/',
+    replacement: '/^[\\w.-]{1,255}$/',
+    tests: [MANAGERS],
+  },
+  {
+    row: 'Secret managers',
+    holds: 'a field of a value is no name of every object',
+    file: 'worker/services/sources/kept_value.ts',
+    text: 'return new Map(Object.entries<unknown>({ ...object })).get(field);',
+    replacement: 'return Reflect.get(object, field);',
+    tests: [MANAGERS],
   },
 ];

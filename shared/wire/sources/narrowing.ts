@@ -48,6 +48,11 @@ const FIELDS_OF: { readonly [K in SourceKind]: readonly (keyof Narrowing)[] } = 
   aws_assume_role: AWS,
   aws_web_identity: AWS,
   vault_kv: [],
+  aws_secrets_manager: [],
+  google_secret_manager: [],
+  onepassword_connect: [],
+  doppler: [],
+  infisical: [],
 };
 
 type Narrowed<T> = Result<T, string>;

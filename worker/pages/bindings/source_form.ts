@@ -63,6 +63,11 @@ const KEYS: { readonly [K in SourceKind]: string } = {
   aws_assume_role: 'The secret access key of the caller.',
   aws_web_identity: 'The private key, in PEM, whose public key the issuer publishes.',
   vault_kv: 'The token, or the secret id of the AppRole.',
+  aws_secrets_manager: 'The secret access key of the caller.',
+  google_secret_manager: 'The private key of the account, in PEM: private_key in its key file.',
+  onepassword_connect: 'A token of the Connect server that may read the vault.',
+  doppler: 'A service token of the config, or another token that may read it.',
+  infisical: 'The client secret of the machine identity.',
 };
 
 function keyHint(kind: SourceKind, isAgain: boolean): string {

@@ -39,6 +39,20 @@ export const SOURCE_TITLES: {
     title: 'Vault or OpenBao',
     lead: 'A field of a secret in a KV engine of version 2, read there every few minutes.',
   },
+  aws_secrets_manager: {
+    title: 'AWS Secrets Manager',
+    lead: 'A secret of AWS Secrets Manager, or a field of it, read there every few minutes.',
+  },
+  google_secret_manager: {
+    title: 'Google Secret Manager',
+    lead: 'A version of a secret, or a field of it, that a service account reads there every few minutes.',
+  },
+  onepassword_connect: {
+    title: '1Password Connect',
+    lead: 'A field of an item, read from a Connect server every few minutes.',
+  },
+  doppler: { title: 'Doppler', lead: 'A secret of a config, read there every few minutes.' },
+  infisical: { title: 'Infisical', lead: 'A secret that a machine identity reads there every few minutes.' },
 };
 
 /** How a field is asked for. */
@@ -103,7 +117,28 @@ export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
   vault_url: { label: 'Address of Vault', placeholder: 'https://vault.example.com' },
   mount: { label: 'Engine', hint: 'Where the KV engine is mounted; empty: secret' },
   secret_path: { label: 'Path of the secret there', hint: 'Without the engine and data/', placeholder: 'ci/database' },
-  field: { label: 'Field', hint: 'Of the secret there' },
+  field: { label: 'Field', hint: 'Of the secret there; of a whole JSON value, if it is needed' },
+  secret_id: { label: 'Secret there', hint: 'Its name or ARN', placeholder: 'ci/database' },
+  version_stage: { label: 'Stage', hint: 'Empty: AWSCURRENT', isRare: true },
+  secrets_manager_url: { label: 'Endpoint', hint: 'Empty: that of the region', isRare: true },
+  secret_resource: { label: 'Secret there', placeholder: 'projects/our-project/secrets/database' },
+  secret_manager_url: {
+    label: 'Endpoint',
+    hint: 'For a regional secret: https://secretmanager.LOCATION.rep.googleapis.com',
+    isRare: true,
+  },
+  connect_url: { label: 'Address of the Connect server', placeholder: 'https://connect.example.com' },
+  vault_id: { label: 'Id of the vault', hint: '26 letters and digits' },
+  item_id: { label: 'Id of the item', hint: '26 letters and digits' },
+  section: { label: 'Section', hint: 'If fields of several sections have the same label', isRare: true },
+  project: { label: 'Project' },
+  config: { label: 'Config', placeholder: 'prd' },
+  secret_name: { label: 'Name of the secret there', placeholder: 'DATABASE_PASSWORD' },
+  doppler_url: { label: 'API of Doppler', isRare: true },
+  infisical_url: { label: 'Address of Infisical', hint: 'Empty: https://us.infisical.com' },
+  project_id: { label: 'Id of the project' },
+  environment: { label: 'Environment', placeholder: 'prod' },
+  folder: { label: 'Folder', hint: 'Empty: /' },
   version: { label: 'Version there', hint: 'Empty: the newest', isRare: true },
   authentication: {
     label: 'How it authenticates',

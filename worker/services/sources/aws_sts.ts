@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import { awsDomain } from '../../../shared/wire/sources/aws_region.ts';
 import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
 import type { Minted, MintFailure, MintPlan } from './source_port.ts';
 
@@ -60,8 +61,7 @@ export function planRole(source: RoleSource): MintPlan {
 }
 
 export function stsUrl({ sts_url: url, region }: RoleSource): string {
-  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  return url ?? `https://sts.${region}.${domain}/`;
+  return url ?? `https://sts.${region}.${awsDomain(region)}/`;
 }
 
 function roleParameters(source: RoleSource): Record<string, string> {

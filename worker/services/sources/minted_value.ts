@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { BORROWED_KIND, keySetProblem, mintsKeySet } from '../../../shared/model/source_kind.ts';
+import { BORROWED_KIND, keySetProblem, isKept, mintsKeySet } from '../../../shared/model/source_kind.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { type SecretSource, secretSource, type SourcePlan } from '../../../shared/wire/secret_sources.ts';
@@ -213,7 +213,7 @@ export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 
 }
 
 function plannedValue(kind: SecretSource['kind']): SourcePlan['value'] {
-  if (kind === 'vault_kv') return 'kept_value';
+  if (isKept(kind)) return 'kept_value';
   return mintsKeySet(kind) ? 'key_set' : 'token';
 }
 

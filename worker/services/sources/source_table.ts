@@ -4,10 +4,15 @@ import { BORROWED_KIND, type SourceKind } from '../../../shared/model/source_kin
 import type { SecretSource, SourceOf } from '../../../shared/wire/secret_sources.ts';
 import { AWS_ASSUME_ROLE } from './kinds/aws_assume_role.ts';
 import { AWS_WEB_IDENTITY } from './kinds/aws_web_identity.ts';
+import { AWS_SECRETS_MANAGER } from './kinds/aws_secrets_manager.ts';
 import { CLIENT_CREDENTIALS } from './kinds/client_credentials.ts';
+import { DOPPLER } from './kinds/doppler.ts';
 import { GITHUB_APP } from './kinds/github_app.ts';
+import { GOOGLE_SECRET_MANAGER } from './kinds/google_secret_manager.ts';
 import { GOOGLE_SERVICE_ACCOUNT } from './kinds/google_service_account.ts';
+import { INFISICAL } from './kinds/infisical.ts';
 import { JWT_BEARER } from './kinds/jwt_bearer.ts';
+import { ONEPASSWORD_CONNECT } from './kinds/onepassword_connect.ts';
 import { TOKEN_EXCHANGE } from './kinds/token_exchange.ts';
 import { VAULT_KV } from './kinds/vault_kv.ts';
 import {
@@ -40,6 +45,11 @@ export function configured(source: SecretSource): ConfiguredSource {
   if (source.kind === 'aws_assume_role') return configure(AWS_ASSUME_ROLE, source);
   if (source.kind === 'aws_web_identity') return configure(AWS_WEB_IDENTITY, source);
   if (source.kind === 'vault_kv') return configure(VAULT_KV, source);
+  if (source.kind === 'aws_secrets_manager') return configure(AWS_SECRETS_MANAGER, source);
+  if (source.kind === 'google_secret_manager') return configure(GOOGLE_SECRET_MANAGER, source);
+  if (source.kind === 'onepassword_connect') return configure(ONEPASSWORD_CONNECT, source);
+  if (source.kind === 'doppler') return configure(DOPPLER, source);
+  if (source.kind === 'infisical') return configure(INFISICAL, source);
   if (source.kind === BORROWED_KIND) return BORROWED;
   return configure(GITHUB_APP, source);
 }
