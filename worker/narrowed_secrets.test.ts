@@ -6,6 +6,7 @@ import { ok } from '../shared/model/result.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, sealedCredential } from '../shared/wire/channel.ts';
 import type { Narrowing } from '../shared/wire/sources/narrowing.ts';
+import { NARROWED_MINTS_PER_MINUTE } from './installation/start.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
 
 // What a session may do less with a minted secret (decision 0119), where it is minted.
@@ -122,6 +123,20 @@ describe('a narrowed value', () => {
     expect(await released({ scopes: ['read'] })).toEqual({ why: expect.stringContaining('for more than was asked') });
     reply = () => ({ access_token: 'right', token_type: 'Bearer', scope: 'read' });
     expect(await released({ scopes: ['read'] })).toMatchObject({ value: 'right' });
+  });
+
+  test('is minted so often a minute at most, whether that fails or not, and others are not affected', async () => {
+    await put(OAUTH, 'the-client-secret');
+    reply = (count) => (count % 2 === 0 ? { error: 'invalid_scope' } : { access_token: 'a', token_type: 'Bearer' });
+    for (let count = 0; count < NARROWED_MINTS_PER_MINUTE; count += 1) await release({ scopes: ['read'] });
+    expect(asked).toHaveLength(NARROWED_MINTS_PER_MINUTE);
+    expect(await released({ scopes: ['read'] })).toEqual({ why: expect.stringContaining('try again in 1 s') });
+    expect(await released({ scopes: ['admin'] })).toEqual({ why: expect.stringContaining('cannot be narrowed') });
+    expect(asked).toHaveLength(NARROWED_MINTS_PER_MINUTE);
+    expect(await released()).toMatchObject({ value: 'a' });
+    control.clock.ms += 1_000;
+    await release({ scopes: ['read'] });
+    expect(asked).toHaveLength(NARROWED_MINTS_PER_MINUTE + 2);
   });
 
   test('is for one repository of an app, and discarded if it is for another', async () => {

@@ -123,6 +123,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     policyLooks: input.policyLooks ?? new OwnLooks(clock),
     outbound,
     openCalls,
+    narrowedMints: new CallRate<'mint'>(() => clock.now(), NARROWED_MINTS_PER_MINUTE),
     callRate: local === null && callsPerMinute !== undefined ? new CallRate(() => clock.now(), callsPerMinute) : null,
     local,
     publicUrl,
@@ -134,6 +135,9 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
   };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
 }
+
+/** Of one secret: a session mints one at its start, and one every five minutes. More would be a flood at the provider. */
+export const NARROWED_MINTS_PER_MINUTE = 60;
 
 /** Authorization servers fetch the document by https. */
 function ownClientUrl(publicUrl: string | null): string | null {

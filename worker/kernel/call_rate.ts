@@ -18,9 +18,10 @@ const MANY_BUCKETS = 10_000;
 
 /**
  * Limits how many calls an enterprise makes, so that one cannot use up what all share. Each enterprise has a bucket of as many calls
- * as it may make in a minute, which fills evenly. It is kept in memory: each worker counts for itself.
+ * as it may make in a minute, which fills evenly. It is kept in memory: each worker counts for itself. Other things that are bounded
+ * in the same way have sides and ids of their own.
  */
-export class CallRate {
+export class CallRate<Side extends string = CallSide> {
   readonly #now: () => number;
   readonly #perMinute: number;
   readonly #buckets = new Map<string, Bucket>();
@@ -32,7 +33,7 @@ export class CallRate {
     this.#perMinute = perMinute;
   }
 
-  take(side: CallSide, enterpriseId: string): RateVerdict {
+  take(side: Side, enterpriseId: string): RateVerdict {
     const nowMs = this.#now();
     const key = `${side} ${enterpriseId}`;
     const bucket = this.#buckets.get(key) ?? { calls: this.#perMinute, atMs: nowMs, refusedAtMs: null };

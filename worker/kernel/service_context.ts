@@ -21,6 +21,8 @@ export interface ServiceContext extends Lifetime {
   readonly openCalls: OpenCalls;
   /** Null: enterprises make as many calls as they like. */
   readonly callRate: CallRate | null;
+  /** By the id of a secret: how often narrowed values of it are minted. */
+  readonly narrowedMints: CallRate<'mint'>;
   readonly outbound: Outbound;
   readonly turns: Turns;
   readonly policyLooks: PolicyLooks;

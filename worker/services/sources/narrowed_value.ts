@@ -36,6 +36,11 @@ export async function narrowedCredential(
   if (read.secret.version !== row.version) return err(changedError(row));
   const source = narrowSource(sourceOf(read.source), narrowing);
   if (!source.ok) return err(refuse(reference, source.error));
+  const turn = context.narrowedMints.take('mint', row.id);
+  if (!turn.isAdmitted) {
+    const why = `so many narrowed values were minted in the last minute that its provider is not asked: try again in ${turn.retryAfterSeconds} s`;
+    return err(unavailable(read, why));
+  }
   const minted = await mint(context, read, source.value);
   if (!minted.ok) return err(unavailable(read, minted.error.message));
   if (isForMore(minted.value, narrowing)) {
