@@ -102,7 +102,7 @@ async function main(): Promise<void> {
   const own: OwnAddress = { origin: '', port: config.value.port };
   const refusals = new SessionRefusals(control.value.audit);
   const sessions = openSessions(config.value, control.value, own, refusals);
-  control.value.scopes.useSessions((id) => sessions.get(id));
+  control.value.scopes.useSessions((id) => sessions.get(id) ?? sessions.scope(id));
   const restored = await sessions.start();
   const requestCounts = openRequestCounts({ path: join(home, 'sidecar', 'request_counts.json'), clock, warn });
   const parts = { requestCounts, control: control.value, sessions, refusals, hostToken: hostToken.value, own };

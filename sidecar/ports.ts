@@ -53,9 +53,9 @@ export interface CredentialSource {
   isStored(ref: CredentialRef): boolean;
 }
 
-/** Where the requests of a session get their credentials, by its id; null: a call of the host token. */
+/** Where the requests of a session or a step get their credentials, by its id; null: a call of the host token. */
 export interface SessionScopes {
-  of(sessionId: string | null): CredentialSource;
+  of(id: string | null): CredentialSource;
 }
 
 /** A request that waits, with its credential masked. */
@@ -287,6 +287,8 @@ export interface LiveSession extends UpstreamOwner {
   readonly plainHttp?: PlainHttp | null;
   /** Which account it uses where a host has several; null or absent: the request alone decides. */
   readonly choice?: AccountChoice | null;
+  /** The id by which it gets its credentials, if that is not its own: a step that narrows some has values of its own. */
+  readonly credentialsId?: string;
   /** True for a container whose only way out is the proxy (`--egress=sealed` and `--egress=sealed,public`). */
   readonly sealed?: boolean;
   /** True for a session of `svc doctor`: it reaches nothing but the sidecar's own answer to the probe. */

@@ -5,6 +5,8 @@ export const PLAN_VERSION = 1;
 
 export const MAX_PLAN_STEPS = 64;
 export const MAX_STEP_HOSTS = 100;
+/** Fields of minted secrets that a step narrows. */
+export const MAX_STEP_SCOPES = 20;
 export const MAX_STEP_MOUNTS = 32;
 export const MAX_STEP_COLLECTS = 32;
 export const MAX_COMMAND_WORDS = 1024;
@@ -22,6 +24,8 @@ interface StepTrust {
   readonly hosts: readonly string[];
   /** `vault://...`: the credential that the step expects; a binding of one of its hosts must use it. */
   readonly credential?: string;
+  /** What the step does less with minted secrets, as `--scope` of a session has it. */
+  readonly scopes?: readonly string[];
 }
 
 /** A folder or file of this machine that is mounted into the container for every step. */

@@ -45,6 +45,7 @@ function sealStep(step: PlanStep): SealedStep {
     ...(trust !== undefined && { effect: trust.effect }),
     hosts: [...(trust?.hosts ?? [])],
     ...(trust?.credential !== undefined && { credential: trust.credential }),
+    ...(trust?.scopes !== undefined && { scopes: [...trust.scopes] }),
     timeout_seconds: timeoutSeconds,
     mounts: mounts.map((mount) => ({ ...mount })),
     collect: collect.map((output) => ({ ...output })),

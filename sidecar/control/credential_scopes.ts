@@ -8,7 +8,7 @@ import type { ControlChannel, CredentialVersion } from './control_channel.ts';
 import { CredentialCache } from './credentials.ts';
 import type { Link } from './link.ts';
 
-/** What a session does less with some secrets. */
+/** What a session, or a step of a plan, does less with some secrets. */
 export interface ScopedSession {
   readonly scopes: readonly SecretScope[];
   onEnd(close: () => void): void;
@@ -48,7 +48,7 @@ export class CredentialScopes implements SessionScopes {
     options.link.onRevoked(() => this.useVersions([]));
   }
 
-  /** How a live session is found; before, every session is taken for an ended one. */
+  /** How a live session or step scope is found; before, every one is taken for an ended one. */
   useSessions(find: (sessionId: string) => ScopedSession | null): void {
     this.#findSession = find;
   }

@@ -101,12 +101,28 @@ describe('a session that chose an account', () => {
 
   test('may be a step of a plan, whose account is that of its lock', async () => {
     const choice = decideAccounts(SECRETS, ALL);
-    const step = { stepId: 'fetch', effect: 'read', hosts: [HOST], timeoutSeconds: 900, choice };
+    const step = { stepId: 'fetch', effect: 'read', hosts: [HOST], timeoutSeconds: 900, scopes: [], choice };
     const token = { tokenHash: tokenHash('chosen'), expiresAt: Number.POSITIVE_INFINITY };
     plane.scopes.set('chosen', new StepScope({ scopeId: 'scp_1', step, session: plane.session, ...token }));
     expect(await ask(OF_OTHER)).toMatch(/^HTTP\/1\.1 403 .*"code":"account_not_chosen"/s);
     await ask(null);
     expect(sent()).toEqual([WORK]);
+  });
+
+  test('may be a step that narrows a secret, which gets its credentials by its own id', async () => {
+    const choice = decideAccounts(SECRETS, ALL);
+    const step = { stepId: 'fetch', effect: 'read', hosts: [HOST], timeoutSeconds: 900, choice };
+    const token = { tokenHash: tokenHash('chosen'), expiresAt: Number.POSITIVE_INFINITY };
+    const scopes = [{ path: 'user/work', narrowing: { scopes: ['read'] } }];
+    const narrowed = { scopeId: 'scp_1', step: { ...step, scopes }, session: plane.session, ...token };
+    plane.scopes.set('chosen', new StepScope(narrowed));
+    await ask(null);
+    plane.scopes.set('chosen', new StepScope({ ...narrowed, step: { ...step, scopes: [] } }));
+    await ask(null);
+    expect([sent(), plane.credentialIds]).toEqual([
+      [WORK, WORK],
+      ['scp_1', plane.session.id],
+    ]);
   });
 
   test('sends no other account when the binding of its own is removed', async () => {

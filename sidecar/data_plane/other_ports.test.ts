@@ -155,7 +155,7 @@ describe('another port than 443', () => {
   test('is reached in a step of a plan only if the lock has it', async () => {
     const scope = new StepScope({
       scopeId: 'scp_1',
-      step: { stepId: 'fetch', effect: 'read', hosts: [PORTED], timeoutSeconds: 900, choice: null },
+      step: { stepId: 'fetch', effect: 'read', hosts: [PORTED], timeoutSeconds: 900, scopes: [], choice: null },
       session: { ...plane.session, otherPorts: allowedHosts([`${HOST}:9443`], []) },
       tokenHash: tokenHash('step'),
       expiresAt: Number.POSITIVE_INFINITY,

@@ -224,7 +224,7 @@ describe('a plain request is refused', () => {
   test('in a step of a plan', async () => {
     const scope = new StepScope({
       scopeId: 'scp_1',
-      step: { stepId: 'fetch', effect: 'read', hosts: [HOST], timeoutSeconds: 900, choice: null },
+      step: { stepId: 'fetch', effect: 'read', hosts: [HOST], timeoutSeconds: 900, scopes: [], choice: null },
       session: plane.session,
       tokenHash: tokenHash('scope-token'),
       expiresAt: Number.POSITIVE_INFINITY,

@@ -86,7 +86,7 @@ export async function sendOperation(
 async function approve(
   { match, body }: Pick<Asked, 'match' | 'body'>,
   { method, host, target, fields }: OutgoingRequest,
-  { client, sessionId }: ExchangeTunnel,
+  { client, sessionId, credentialsId }: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Result<string | null, NotApproved>> {
   const gone = new AbortController();
@@ -96,7 +96,7 @@ async function approve(
     const contentType = fieldValues(fields, 'content-type').join(', ');
     const asked = { method, host, target, contentType, body: body.buffered?.chunks ?? [], sessionId };
     const { approvals, materials } = ports;
-    const credentials = credentialsFor(ports, sessionId);
+    const credentials = credentialsFor(ports, credentialsId);
     return await askApproval(match, asked, { approvals, credentials, materials }, gone.signal);
   } finally {
     client.onFinished(null);

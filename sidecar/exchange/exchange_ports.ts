@@ -35,12 +35,12 @@ export interface ExchangePorts {
   readonly scopes?: SessionScopes;
 }
 
-/** Where a request of this session gets its credential; null: a call of the host token. */
+/** Where a request of this session or step gets its credential; null: a call of the host token. */
 export function credentialsFor(
   { scopes, credentials }: Pick<ExchangePorts, 'scopes' | 'credentials'>,
-  sessionId: string | null,
+  id: string | null,
 ): CredentialSource {
-  return scopes?.of(sessionId) ?? credentials;
+  return scopes?.of(id) ?? credentials;
 }
 
 /** The tunnel of a request. The host it was opened for is the request's authority. */
@@ -57,6 +57,8 @@ export interface ExchangeTunnel {
   readonly login: SessionLogin | null;
   /** Which account the session uses where a host has several; null: the request alone decides. */
   readonly choice: AccountChoice | null;
+  /** See {@link LiveSession.credentialsId}. */
+  readonly credentialsId: string;
   readonly client: Connection;
   readonly lanes: UpstreamLanes;
   /** Sends an interim reply (1xx) to the client: its bytes, or for HTTP/2 its fields. Resolves when the client can take more. */

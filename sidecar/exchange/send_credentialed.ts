@@ -50,7 +50,7 @@ export async function sendCredentialed(
   if (paused !== null) return refuse(facts, paused, incoming, wasRead);
   const overLimit = ports.counts.take(admitted.binding);
   if (overLimit !== null) return refuse(facts, overLimit, incoming, wasRead);
-  const credentials = credentialsFor(ports, tunnel.sessionId);
+  const credentials = credentialsFor(ports, tunnel.credentialsId);
   const resolved = resolveMaterial(admitted.binding, tunnel.host, credentials, ports.materials);
   const material = resolved instanceof Promise ? await resolved : resolved;
   if (!material.ok) return refuse(facts, material.error, incoming, wasRead);

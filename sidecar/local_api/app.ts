@@ -182,7 +182,7 @@ function addLaunchRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   });
   app.post('/v1/sandbox-proxy/step-scopes', async (c) => {
     const input = await inputOf(c.req.raw, stepScopeInput);
-    return replyOf(input.ok ? openStepScope(options, input.value) : input, 201);
+    return replyOf(input.ok ? await openStepScope(options, input.value) : input, 201);
   });
   app.post('/v1/sandbox-proxy/step-starts', async (c) => {
     const input = await inputOf(c.req.raw, stepStartInput);

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
 import { bearerBinding } from '../../shared/model/testing/sample_binding.ts';
 import { stepScopeReply } from '../../shared/wire/plan/plan_lock.ts';
 import { LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
@@ -323,5 +326,63 @@ describe('the start of a step', () => {
     bench.sink.accepting = false;
     expect((await reportStart(id)).code).toBe('audit_unavailable');
     expect(bench.sink.events).toEqual([]);
+  });
+});
+
+const step = (id: string, scopes?: string[]) => sampleSealedStep({ id, ...(scopes && { scopes }) });
+
+describe('a step that narrows a secret', () => {
+  const SCOPE = 'vault://ci/github:repositories=website';
+  let minted: (string | null)[];
+  let isRefused: boolean;
+  beforeEach(() => {
+    minted = [];
+    isRefused = false;
+    bench.scopedSources = (id) => ({
+      resolve: () => {
+        minted.push(id);
+        const message =
+          'vault://ci/github cannot be narrowed: repositories: "website" is not one of those of the source';
+        return isRefused
+          ? err(refusal('credential_unavailable', message))
+          : ok({ secret: new Secret('narrow'), version: '1' });
+      },
+      isStored: () => true,
+    });
+  });
+
+  it('has values of its own, minted when its scope opens and gone when it ends', async () => {
+    const id = await planSession(await freezePlan([step('fetch', [SCOPE]), step('other', [SCOPE]), step('wide')]));
+    const opened = await Promise.all(['fetch', 'other'].map((each) => scopeFor(id, each)));
+    const scopeIds = opened.map(({ body }) => String(body['scope_id']));
+    expect(new Set(minted)).toEqual(new Set(scopeIds));
+    const live = scopeIds.map((each) => bench.sessions.scope(each));
+    expect(live.map((scope) => [scope?.credentialsId, scope?.scopes])).toEqual(
+      scopeIds.map((each) => [each, [{ path: 'ci/github', narrowing: { repositories: ['website'] } }]]),
+    );
+    const { body } = await scopeFor(id, 'wide');
+    expect(bench.sessions.scope(String(body['scope_id']))?.credentialsId).toBe(id);
+    let ended = 0;
+    live[0]?.onEnd(() => (ended += 1));
+    expect((await bench.call('DELETE', `${SCOPES}/${scopeIds[0]}`)).status).toBe(204);
+    expect([ended, bench.sessions.scope(scopeIds[0] ?? '')]).toEqual([1, null]);
+    expect(bench.sessions.scope(scopeIds[1] ?? '')).not.toBeNull();
+  });
+
+  it('gets no scope if its secret cannot be narrowed, or if nothing uses it', async () => {
+    const id = await planSession(await freezePlan([step('fetch', [SCOPE])]));
+    isRefused = true;
+    const refused = await scopeFor(id);
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('is not one of those of the source')]);
+    expect(bench.sessions.scope(minted[0] ?? '')).toBeNull();
+    bench.isStored = false;
+    const unused = await scopeFor(id);
+    expect([unused.status, unused.text]).toEqual([400, expect.stringContaining('no binding and no connector')]);
+  });
+
+  it('is not one whose lock was changed to narrow nothing', async () => {
+    const lock = tamper(await freezePlan([step('fetch', [SCOPE])]), (p) => (p['steps'] = [step('fetch')]));
+    const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(), plan: { lock } });
+    expect([reply.status, reply.code]).toEqual([422, 'plan_lock_invalid']);
   });
 });

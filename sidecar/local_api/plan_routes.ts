@@ -4,11 +4,13 @@ import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import { covers } from '../../shared/net/host_pattern.ts';
 import { decideAccounts } from '../../shared/resolve/account_choice.ts';
 import type { SealedStep } from '../../shared/wire/plan/plan_lock.ts';
+import { parseScopes, type SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { StepReach } from '../session/step_scope.ts';
 import type { Session } from '../session/session.ts';
 import type { PlanLockInput, StepScopeInput, StepStartInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailableError, localError, type LocalError, noSessionError } from './local_error.ts';
+import { mintScopes } from './mint_scopes.ts';
 import { sentinelsOf } from './sentinels.ts';
 
 /** Signs a frozen plan. */
@@ -22,10 +24,13 @@ export async function signPlanLock(
 
 /**
  * Mints the proxy credential of one step (specification section 1, Tool-step egress). Hosts, effect and time come from the
- * lock that was verified when the session was created. The reach is recorded when the step starts or, if nobody reports a
+ * lock that was verified when the session was created, and what it narrows is minted now, for it alone. The reach is recorded when the step starts or, if nobody reports a
  * start, when the scope ends.
  */
-export function openStepScope(options: LocalApiOptions, input: StepScopeInput): Result<object, LocalError> {
+export async function openStepScope(
+  options: LocalApiOptions,
+  input: StepScopeInput,
+): Promise<Result<object, LocalError>> {
   const { audit, sessions } = options;
   const session = sessions.get(input.session_id);
   if (session === null) return err(noSessionError(input.session_id));
@@ -33,10 +38,18 @@ export function openStepScope(options: LocalApiOptions, input: StepScopeInput): 
   if (!step.ok) return step;
   const choice = choiceOf(options, step.value);
   if (!choice.ok) return choice;
-  const reach = scopeReach(step.value, choice.value);
+  const scopes = parseScopes(step.value.scopes ?? []);
+  if (!scopes.ok)
+    return err(localError('plan_lock_invalid', `step_id: step ${step.value.id}: ${scopes.error.message}`));
+  const reach = scopeReach(step.value, choice.value, scopes.value);
   if (!reach.ok) return reach;
   if (!audit.accepting) return err(auditUnavailableError());
   const { scope, token } = session.openScope(reach.value, options.clock.now());
+  const minted = await mintScopes(options, { id: scope.credentialsId, scopes: scope.scopes });
+  if (!minted.ok) {
+    await session.endScope(scope.scopeId);
+    return minted;
+  }
   scope.onUnreported(() =>
     recordReach(options, session, step.value, { enforced: false, reason: 'step_start_unknown' }),
   );
@@ -133,8 +146,10 @@ function choiceOf(
 function scopeReach(
   { id, effect, hosts, timeout_seconds: timeoutSeconds }: SealedStep,
   choice: AccountChoice | null,
+  scopes: readonly SecretScope[],
 ): Result<StepReach, LocalError> {
-  if (effect !== undefined && hosts.length > 0) return ok({ stepId: id, effect, hosts, timeoutSeconds, choice });
+  if (effect !== undefined && hosts.length > 0)
+    return ok({ stepId: id, effect, hosts, timeoutSeconds, choice, scopes });
   const message = `step_id: step ${id} has no hosts in the lock, so it gets no proxy and no scope.`;
   return err(localError('step_without_reach', message));
 }

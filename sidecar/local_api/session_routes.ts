@@ -5,8 +5,7 @@ import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { errorCode, SYSTEM_REASONS } from '../../shared/model/error_code.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { allowedHosts, allowsHost, listAdmitted } from '../../shared/resolve/admitted_host.ts';
-import { OWNERS } from '../../shared/model/host_binding.ts';
-import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
+import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import { isScoped, type SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { AccountChoice, ChosenSecret } from '../../shared/model/account_choice.ts';
 import { chooseAccounts } from '../../shared/resolve/account_choice.ts';
@@ -25,6 +24,7 @@ import { findNamedMcpServers } from './named_mcp_servers.ts';
 import type { SdkEndpoint } from '../../shared/net/sdk_endpoints.ts';
 import { awsPlaceholder } from './aws_placeholder.ts';
 import { type BearerCloud, type BearerPlaceholder, bearerPlaceholder } from './bearer_placeholder.ts';
+import { mintScopes } from './mint_scopes.ts';
 import { sentinelsOf } from './sentinels.ts';
 import { sessionRecord } from './session_record.ts';
 
@@ -370,7 +370,7 @@ function choiceOf(
 /** What the session does less with some secrets. A program that has the plaintext of one could do all that its source allows. */
 function scopesOf({ scopes, plan, sandbox }: SessionInput): Result<readonly SecretScope[], LocalError> {
   if (scopes.length > 0 && plan !== undefined) {
-    return err(localError('invalid_input', 'scopes: the steps of a plan have none'));
+    return err(localError('invalid_input', 'scopes: a plan names those of its steps itself, as trust.scopes'));
   }
   const known = new Map<string, SecretScope>();
   for (const { reference, narrowing } of scopes) {
@@ -382,25 +382,6 @@ function scopesOf({ scopes, plan, sandbox }: SessionInput): Result<readonly Secr
   const plain = (sandbox?.unsealed ?? []).find(({ reference }) => isScoped([...known.values()], reference));
   if (plain === undefined) return ok([...known.values()]);
   return err(localError('invalid_input', `scopes: ${plain.reference} is narrowed, so no program gets its value`));
-}
-
-/** Mints what the session narrows, before its command starts: so it is told at once what cannot be narrowed. */
-async function mintScopes(
-  { scopes, credentials }: LocalApiOptions,
-  session: Session,
-): Promise<Result<void, LocalError>> {
-  for (const { path } of session.scopes) {
-    const refs = OWNERS.map((owner) => ({ owner, path })).filter((ref) => credentials.isStored(ref));
-    const reference = formatVaultReference(path);
-    if (refs.length === 0) {
-      const message = `scopes: no binding and no connector of yours uses ${reference}: compare it with svc binding list`;
-      return err(localError('invalid_input', message));
-    }
-    const minted = await Promise.all(refs.map(async (ref) => scopes.of(session.id).resolve(ref)));
-    const refused = minted.find((each) => !each.ok);
-    if (refused?.ok === false) return err(localError('invalid_input', `scopes: ${refused.error.message}`));
-  }
-  return ok(undefined);
 }
 
 async function verifyLock(

@@ -422,7 +422,14 @@ describe('stays dead:', () => {
     session.containerId = CONTAINER;
     session.container = OWNER;
     session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
-    const step = { stepId: 'fetch', effect: 'read', hosts: ['api.example.test'], timeoutSeconds: 60, choice: null };
+    const step = {
+      stepId: 'fetch',
+      effect: 'read',
+      hosts: ['api.example.test'],
+      timeoutSeconds: 60,
+      scopes: [],
+      choice: null,
+    };
     const { token } = session.openScope(step, clock.now());
     await sessions.save(session);
     await expectDead(session, token, 'absent');

@@ -3,6 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '../../shared/wire/ids.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
+import type { StepScope } from './step_scope.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
@@ -249,6 +250,15 @@ export class Sessions {
   /** Ended sessions whose container still exists. */
   listKept(): readonly Session[] {
     return [...this.#kept.values()];
+  }
+
+  /** An open scope of any live session. */
+  scope(scopeId: string): StepScope | null {
+    for (const session of this.#live.values()) {
+      const found = session.scope(scopeId);
+      if (found !== null) return found;
+    }
+    return null;
   }
 
   /** Ends a scope of any session. False if there is no such scope. */

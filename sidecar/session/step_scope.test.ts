@@ -15,6 +15,7 @@ const STEP: StepReach = {
   effect: 'read',
   hosts: ['api.example.test'],
   timeoutSeconds: 60,
+  scopes: [],
   choice: null,
 };
 

@@ -1,4 +1,5 @@
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { LiveSession, SealedReach } from '../ports.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import { isSameHash } from './token.ts';
@@ -12,6 +13,8 @@ export interface StepReach {
   readonly timeoutSeconds: number;
   /** The account that it uses where a host has several. Null: it names no credential. */
   readonly choice: AccountChoice | null;
+  /** What it does less with some secrets. */
+  readonly scopes: readonly SecretScope[];
 }
 
 interface ScopeFacts {
@@ -36,6 +39,8 @@ export class StepScope implements LiveSession {
   readonly step: StepReach;
   readonly choice: AccountChoice | null;
   readonly expiresAt: number;
+  readonly credentialsId: string;
+  readonly #onEnd: (() => void)[] = [];
   readonly #session: LiveSession;
   readonly #tokenHash: Buffer;
   readonly #tunnels = new OpenTunnels(Number.POSITIVE_INFINITY);
@@ -48,6 +53,7 @@ export class StepScope implements LiveSession {
     this.ca = session.ca;
     this.step = step;
     this.choice = step.choice;
+    this.credentialsId = step.scopes.length === 0 ? session.id : scopeId;
     const hosts = new Set(step.hosts);
     this.reach = { stepId: step.stepId, includes: (host) => hosts.has(host) };
     this.expiresAt = expiresAt;
@@ -57,6 +63,14 @@ export class StepScope implements LiveSession {
 
   get openTunnels(): number {
     return this.#tunnels.count;
+  }
+
+  get scopes(): readonly SecretScope[] {
+    return this.step.scopes;
+  }
+
+  onEnd(close: () => void): void {
+    this.#onEnd.push(close);
   }
 
   /** True if the token with this hash opens a tunnel now. Compares in constant time. */
@@ -105,6 +119,7 @@ export class StepScope implements LiveSession {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#onUnreported?.();
     this.#onUnreported = null;
+    for (const close of this.#onEnd) close();
     await this.#tunnels.end();
   }
 }

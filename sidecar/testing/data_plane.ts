@@ -110,6 +110,8 @@ export interface DataPlane {
   readonly upstreamCaPem: string;
   readonly policy: FakePolicySource;
   readonly credentials: FakeCredentialSource;
+  /** By which id each request asked for its credential. */
+  readonly credentialIds: (string | null)[];
   readonly approvals: FakeApprovalSource;
   readonly audit: FakeAuditSink;
   readonly metrics: FakeMetrics;
@@ -213,6 +215,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     metrics: new FakeMetrics(),
   };
   const errors: string[] = [];
+  const credentialIds: (string | null)[] = [];
   const budget = new BodyBudget(all.maxBufferedBodiesBytes);
   const refusals = new SessionRefusals(fakes.audit);
   const dialerOptions: DialerOptions = {
@@ -243,6 +246,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     },
     exchange: {
       ...fakes,
+      scopes: { of: (id) => (credentialIds.push(id), fakes.credentials) },
       clock: new FakeClock(),
       limits: all,
       budget,
@@ -277,6 +281,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     refusals,
     warm,
     endSession: () => ends.end(),
+    credentialIds,
     operations: createOperationRunner(ports),
     errors,
     gate: connections,

@@ -42,6 +42,7 @@ export async function servePlainHttp(
     limited: true,
     login: session.login ?? null,
     choice: session.choice ?? null,
+    credentialsId: session.credentialsId ?? session.id,
     lanes,
     onRequest: () => admission.markServed(),
     // The first one was checked before: were it put back again, this would never end.

@@ -35,7 +35,7 @@ beforeEach(async () => {
   await plane.upstream(OUTSIDE, upstream);
   scope = new StepScope({
     scopeId: 'scp_1',
-    step: { stepId: 'fetch', effect: 'read', hosts: [INSIDE], timeoutSeconds: 900, choice: null },
+    step: { stepId: 'fetch', effect: 'read', hosts: [INSIDE], timeoutSeconds: 900, scopes: [], choice: null },
     session: plane.session,
     tokenHash: tokenHash(TOKEN),
     expiresAt: Number.POSITIVE_INFINITY,

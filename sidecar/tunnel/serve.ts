@@ -36,6 +36,8 @@ export interface ServedTunnel {
   readonly login?: SessionLogin | null;
   /** See {@link ExchangeTunnel.choice}. */
   readonly choice?: AccountChoice | null;
+  /** See {@link ExchangeTunnel.credentialsId}. */
+  readonly credentialsId?: string;
   readonly lanes: UpstreamLanes & { close(): void };
   /** Called when a request's head was read. */
   readonly onRequest?: () => void;
@@ -58,6 +60,7 @@ export function exchangeTunnelOf(
     plain: tunnel.plain === true,
     login: tunnel.login ?? null,
     choice: tunnel.choice ?? null,
+    credentialsId: tunnel.credentialsId ?? tunnel.sessionId,
     client,
     lanes: tunnel.lanes,
     sendInterim,

@@ -222,7 +222,8 @@ async function serveTunnel(
     openRequest,
     lanes,
   };
-  const served = { ...of, login: session.login ?? null, choice: session.choice ?? null };
+  const credentialsId = session.credentialsId ?? session.id;
+  const served = { ...of, login: session.login ?? null, choice: session.choice ?? null, credentialsId };
   try {
     await (protocol === HTTP_2 ? serveStreams(socket, served, ports) : serve(connection(), served, ports));
   } finally {

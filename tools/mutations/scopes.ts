@@ -4,7 +4,6 @@ const NARROWING = 'shared/wire/sources/narrowing.ts';
 const NARROWING_TEST = 'shared/wire/sources/narrowing.test.ts';
 const SCOPES = 'sidecar/control/credential_scopes.ts';
 const SCOPES_TEST = 'sidecar/control/credential_scopes.test.ts';
-const SESSIONS = 'sidecar/local_api/session_routes.ts';
 const SESSIONS_TEST = 'sidecar/local_api/scoped_session.test.ts';
 const VALUE = 'worker/services/sources/narrowed_value.ts';
 const VALUE_TEST = 'worker/narrowed_secrets.test.ts';
@@ -87,7 +86,7 @@ export const SCOPE_MUTATIONS: readonly Mutation[] = [
   {
     row,
     holds: 'a session whose secret cannot be narrowed does not start',
-    file: SESSIONS,
+    file: 'sidecar/local_api/mint_scopes.ts',
     text: "if (refused?.ok === false) return err(localError('invalid_input', `scopes: ${refused.error.message}`));",
     replacement: '',
     tests: [SESSIONS_TEST],

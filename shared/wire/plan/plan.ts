@@ -22,11 +22,12 @@ import {
   planNameText,
   reachHostText,
   stepIdText,
+  stepScopeTexts,
   timeoutSecondsNumber,
 } from './plan_fields.ts';
 import { checkCollects, checkHosts, checkMounts, checkStepIds } from './plan_rules.ts';
 
-const TRUST_FIELDS = ['effect', 'hosts', 'credential'];
+const TRUST_FIELDS = ['effect', 'hosts', 'credential', 'scopes'];
 const MOUNT_FIELDS = ['source', 'target', 'access'];
 const COLLECT_FIELDS = ['path', 'as'];
 const STEP_FIELDS = ['id', 'command', 'trust', 'mounts', 'collect', 'timeout_seconds'];
@@ -41,8 +42,9 @@ const stepTrust = z.strictObject(
       })
       .superRefine(checkHosts),
     credential: planCredentialText.optional(),
+    scopes: stepScopeTexts.optional(),
   },
-  { error: objectError('{effect, hosts, credential?}', TRUST_FIELDS) },
+  { error: objectError('{effect, hosts, credential?, scopes?}', TRUST_FIELDS) },
 );
 
 const planMount = z.strictObject(
@@ -98,6 +100,7 @@ function toStep(step: ValidStep): PlanStep {
         effect: trust.effect,
         hosts: trust.hosts,
         ...(trust.credential !== undefined && { credential: trust.credential }),
+        ...(trust.scopes !== undefined && { scopes: trust.scopes }),
       },
     }),
     mounts: step.mounts,

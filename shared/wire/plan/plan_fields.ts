@@ -3,6 +3,7 @@ import {
   DEFAULT_STEP_TIMEOUT_SECONDS,
   MAX_COMMAND_BYTES,
   MAX_COMMAND_WORDS,
+  MAX_STEP_SCOPES,
   MAX_STEP_TIMEOUT_SECONDS,
 } from '../../model/plan.ts';
 import { parseVaultReference } from '../../model/vault_path.ts';
@@ -10,6 +11,7 @@ import { normaliseHostOnPort } from '../../net/host.ts';
 import { nameOfHost } from '../../net/host_port.ts';
 import { isIpLiteral } from '../../net/ip_literal.ts';
 import { checkedText } from '../checked_text.ts';
+import { parseScopes } from '../sources/narrowing.ts';
 import { placeholderProblem } from '../placeholder.ts';
 import { lineProblem } from '../primitives.ts';
 
@@ -42,6 +44,18 @@ export const planCredentialText = checkedText(
     return path.ok ? null : path.error.message;
   },
 );
+
+/** What a step does less with minted secrets: texts as `--scope` takes them. */
+export const stepScopeTexts = z
+  .array(z.string({ error: 'must be a text, such as vault://ci/github:repositories=website' }).max(4_096), {
+    error: 'must be a list of scopes, such as ["vault://ci/github:repositories=website"]',
+  })
+  .min(1, { error: 'is empty: name what the step does less, or leave scopes out' })
+  .max(MAX_STEP_SCOPES, { error: `has more than ${MAX_STEP_SCOPES} entries` })
+  .superRefine((texts, context) => {
+    const scopes = parseScopes(texts);
+    if (!scopes.ok) context.addIssue({ code: 'custom', message: scopes.error.message });
+  });
 
 export const mountSourceText = checkedText(
   MAX_PATH_CHARACTERS,

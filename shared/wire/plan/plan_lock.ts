@@ -11,6 +11,7 @@ import {
   planNameText,
   sealedHostText,
   stepIdText,
+  stepScopeTexts,
   timeoutSecondsNumber,
 } from './plan_fields.ts';
 import { checkHosts, checkStepIds } from './plan_rules.ts';
@@ -29,6 +30,8 @@ export const sealedStep = z
     effect: z.enum(EFFECTS).optional(),
     hosts: z.array(sealedHostText).max(MAX_STEP_HOSTS).superRefine(checkHosts),
     credential: planCredentialText.optional(),
+    /** Not there in a lock of an earlier version, nor understood by one. */
+    scopes: stepScopeTexts.optional(),
     timeout_seconds: timeoutSecondsNumber.unwrap(),
     mounts: z
       .array(z.strictObject({ source: mountSourceText, target: containerPathText, access: z.enum(['read', 'write']) }))
