@@ -246,6 +246,25 @@ describe('events of an earlier run', () => {
   });
 });
 
+describe('refused events', () => {
+  const line = JSON.stringify({ id: ids.nextId(0), data: {} });
+
+  it('that cannot be removed, as on a full disk, do not end the sending of others', async () => {
+    await sender.stop();
+    const refused = { list: () => [{ id: idOf(line), line }], remove: () => fail() };
+    sender = new EventSender({ spool, channel, link, quarantine: keepAside, refused, random: () => 0.5 });
+    sender.start();
+    link.markUp();
+    const [id] = record();
+    await vi.advanceTimersByTimeAsync(50);
+    expect([...channel.log.keys()]).toEqual([idOf(line), id]);
+  });
+});
+
+const fail = (): never => {
+  throw new Error('ENOSPC');
+};
+
 describe('flushing', () => {
   it('returns true at once if there is nothing to send', async () => {
     expect(await sender.flush(0)).toBe(true);

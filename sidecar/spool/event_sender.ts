@@ -196,7 +196,7 @@ export class EventSender {
       if (sent.value.head !== undefined) this.#options.onAcknowledged?.(sent.value.head);
       for (const id of sent.value.accepted) accepted.add(id);
     }
-    if (accepted.size > 0) refused?.remove(accepted);
+    if (accepted.size > 0) removeFrom(refused, accepted);
   }
 
   #keepUnsettled(lines: readonly string[], outcome: EventsOutcome): readonly string[] {
@@ -228,6 +228,15 @@ function listOf(refused: EventSenderOptions['refused']): readonly RefusedEvent[]
     return refused?.list() ?? [];
   } catch {
     return [];
+  }
+}
+
+/** On a full disk they stay, and are offered once more: the log has them by their ids. It must not end the sending of others. */
+function removeFrom(refused: EventSenderOptions['refused'], accepted: ReadonlySet<string>): void {
+  try {
+    refused?.remove(accepted);
+  } catch {
+    return;
   }
 }
 

@@ -39,7 +39,10 @@ export class RefusedEvents {
 
   /** Removes what is in the log now. */
   remove(ids: ReadonlySet<string>): void {
-    const left = this.#lines().filter((text) => !ids.has(this.#eventIn(text)?.id ?? ''));
+    const left = this.#lines().filter((text) => {
+      const known = this.#eventIn(text);
+      return known === null || !ids.has(known.id);
+    });
     const draft = `${this.path}.new`;
     writeFileSync(draft, left.map((text) => `${text}\n`).join(''), { mode: 0o600 });
     renameSync(draft, this.path);
