@@ -37,8 +37,10 @@ export async function usableAccess(
 }
 
 /** What the receiver of something shared is told when its credential cannot be used. */
+export const ASK_COLLEAGUE = 'the credential of what a colleague shares is not available: ask whoever shares it';
+
 export function ofColleague({ code }: ApiError): ApiError {
-  return apiError(code, 'the credential of what a colleague shares is not available: ask whoever shares it');
+  return apiError(code, ASK_COLLEAGUE);
 }
 
 /** Refuses with `binding_required`, `reauthorisation_required`, `oauth_provider_failed`, `credential_unavailable`. */

@@ -5,7 +5,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { McpServerRow } from '../../store/mcp/mcp_servers.ts';
-import { findReferredSecret, listReferredSecrets, type SecretRow, type SecretSummary } from '../../store/secrets.ts';
+import { findReferredSecret, type SecretRow, type SecretSummary } from '../../store/secrets.ts';
 import {
   type ConnectorAccess,
   ofColleague,
@@ -16,6 +16,7 @@ import { serverOf } from '../mcp/mcp_configuration.ts';
 import { accessToken } from '../oauth/oauth_access_token.ts';
 import type { ShareUser } from './received.ts';
 import { findSharedConnector } from './shared_connectors.ts';
+import { listSecretsAt, type SharedPlace } from './shared_secrets.ts';
 import { findSharedServer } from './shared_servers.ts';
 
 /** What a user's sidecar uses of colleagues, apart from bindings. */
@@ -26,24 +27,18 @@ interface Lent {
 
 /** The secrets of shared connectors and MCP servers, each with the path by which its receiver's sidecar asks for it. */
 export async function findLentSecrets(
-  { database }: ServiceContext,
+  context: ServiceContext,
   { connectors, servers }: Lent,
 ): Promise<readonly { readonly path: string; readonly row: SecretSummary }[]> {
-  const wanted = new Map<string, string>();
-  for (const { connector, sharedFrom } of connectors) {
+  const ofConnectors = connectors.flatMap(({ connector, sharedFrom }): SharedPlace[] => {
     const place = sharedFrom?.credential ?? null;
-    if (place !== null) wanted.set(`${place.ownerId} ${place.path}`, connectorVaultPath(connector.fqn));
-  }
-  for (const row of servers) {
-    for (const path of referencesOf(serverOf(row))) wanted.set(`${row.ownerId} ${path}`, path);
-  }
-  if (wanted.size === 0) return [];
-  const owners = [...new Set(Array.from(wanted.keys(), (key) => key.split(' ')[0] ?? ''))];
-  const rows = await listReferredSecrets(database, owners);
-  return rows.flatMap((row) => {
-    const path = wanted.get(`${row.ownerId} ${row.path}`);
-    return path === undefined ? [] : [{ path, row }];
+    if (place === null) return [];
+    return [{ path: connectorVaultPath(connector.fqn), ownerId: place.ownerId, ownerPath: place.path }];
   });
+  const ofServers = servers.flatMap((row) =>
+    referencesOf(serverOf(row)).map((path): SharedPlace => ({ path, ownerId: row.ownerId, ownerPath: path })),
+  );
+  return listSecretsAt(context, [...ofConnectors, ...ofServers]);
 }
 
 /** What is behind a path that a sidecar asks for, and whose it is: a stored value, or the token of a connector or a server. */

@@ -8,21 +8,16 @@ import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { HostBindingRow } from '../../store/host_bindings.ts';
 import { listReceivedShares } from '../../store/people/shares.ts';
-import {
-  findReferredSecret,
-  listReferredSecrets,
-  type SecretRow,
-  type SecretSummary,
-  type VaultPlace,
-} from '../../store/secrets.ts';
+import { findReferredSecret, type SecretRow, type SecretSummary } from '../../store/secrets.ts';
 import { credentialPaths, toRecord } from '../bindings/host_bindings.ts';
 import { listReceived, type ShareUser } from './received.ts';
+import { listSecretsAt, type SharedPlace } from './shared_secrets.ts';
 
 /** A shared binding as the policy of its receiver has it, and where its credentials are. */
 export interface SharedBinding {
   readonly record: HostBindingRecord;
   readonly sharedBy: string;
-  readonly credentials: readonly { readonly path: string; readonly ownerId: string; readonly ownerPath: string }[];
+  readonly credentials: readonly SharedPlace[];
 }
 
 /** The shared bindings that a user's requests use. */
@@ -62,18 +57,10 @@ export async function findSharedSecrets(
   context: ServiceContext,
   bindings: readonly SharedBinding[],
 ): Promise<readonly { readonly path: string; readonly row: SecretSummary }[]> {
-  const credentials = bindings.flatMap((binding) => binding.credentials);
-  if (credentials.length === 0) return [];
-  const owners = [...new Set(credentials.map(({ ownerId }) => ownerId))];
-  const rows = new Map((await listReferredSecrets(context.database, owners)).map((row) => [keyOf(row), row]));
-  return credentials.flatMap(({ path, ownerId, ownerPath }) => {
-    const row = rows.get(keyOf({ ownerId, path: ownerPath }));
-    return row === undefined ? [] : [{ path, row }];
-  });
-}
-
-function keyOf({ ownerId, path }: VaultPlace): string {
-  return `${ownerId} ${path}`;
+  return listSecretsAt(
+    context,
+    bindings.flatMap((binding) => binding.credentials),
+  );
 }
 
 /** The secret behind a path of a shared binding, if the binding is in the user's policy now. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC, itemsSpec, LOGIN_SPEC, UPSTREAM_HOST } from '../../../e2e/runtimes/connector_samples.ts';
 import {
+  callAs,
   type HostedUser,
   hostedUser,
   outcome,
@@ -20,6 +21,9 @@ import { departureReply } from '../../../shared/wire/members.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { mcpToolsReply } from '../../../shared/wire/mcp/mcp_tools.ts';
 import { removalPreview } from '../../../shared/wire/removals.ts';
+import { createdToken } from '../../../shared/wire/tokens.ts';
+import { openServer } from '../mcp/served/open_server.ts';
+import { listServedServers } from '../mcp/served/served_servers.ts';
 import { groupRecord } from '../../../shared/wire/sharing/groups.ts';
 import { sharedThing, shareRecord, sharesPage } from '../../../shared/wire/sharing/shares.ts';
 
@@ -114,6 +118,16 @@ async function releasedValue(path: string, of = sidecar) {
   return credentials[0] === undefined ? null : of.unseal(credentials[0].sealed);
 }
 
+/** Why a user's client cannot use the first server that the control plane serves; null if it can. */
+async function servedProblem({ caller }: HostedUser): Promise<string | null> {
+  const [served] = await listServedServers(control.context, caller);
+  const opened = await openServer(control.context, served!, new AbortController().signal);
+  return opened.ok ? null : opened.error;
+}
+
+const tokenOf = async (user: HostedUser, scopes: readonly string[]) =>
+  (await parseReply(createdToken, user.call('POST', '/v1/tokens', { name: 'ci', scopes }))).token;
+
 const RUN = { connector_fqn: 'acme/items', operation: 'get-item', args: { id: '1' } };
 const PLACE = 'connectors/acme/items';
 
@@ -180,6 +194,17 @@ describe('a connector that an admin shares with a group', () => {
     await end(id, given.id);
     const now = await snapshot();
     expect([now.version > before.version, now.credentials, await releasedValue(PLACE)]).toEqual([true, [], null]);
+  });
+
+  test('gives the credential also if the same secret serves another one that is shared', async () => {
+    const first = await install(owner);
+    const elsewhere = itemsSpec('1.0.0', { hosts: ['elsewhere.test'] });
+    const named = { ...elsewhere, connector: { ...elsewhere.connector, fqn: 'acme/others' } };
+    const second = await install(owner, named);
+    for (const id of [first, second]) await shared(owner, { connector_id: id });
+    const places = [PLACE, 'connectors/acme/others'];
+    expect(new Set((await snapshot()).credentials.map(({ path }) => path))).toEqual(new Set(places));
+    for (const path of places) expect(await releasedValue(path)).toEqual({ value });
   });
 
   test('has the receiver approve what needs an approval, and nobody else', async () => {
@@ -280,6 +305,16 @@ describe('an MCP server that an admin shares', () => {
     expect((await snapshot()).mcp_tools).toMatchObject([{ server_id: id }]);
   });
 
+  test('says whom to ask when its credential is not usable, also to clients that the control plane serves', async () => {
+    const id = await serve(owner);
+    await shared(owner, { mcp_server_id: id });
+    await owner.call('DELETE', `/v1/mcp-servers/${id}/credentials/TOKEN`);
+    expect(await servedProblem(owner)).toContain('store it on its page');
+    expect(await servedProblem(member)).toBe(
+      'the credential of what a colleague shares is not available: ask whoever shares it',
+    );
+  });
+
   test('gives way to one of the receiver’s own with its name', async () => {
     const id = await serve(owner);
     await shared(owner, { mcp_server_id: id });
@@ -347,6 +382,25 @@ describe('nobody else', () => {
     await run(`UPDATE sidecars SET own_only = 1 WHERE id = '${sidecar.enrolled.sidecar_id}'`);
     expect([await connectorsOf(), await releasedValue(PLACE)]).toEqual([[], null]);
   });
+});
+
+test('a personal token shares and accepts only kinds of things that it may create', async () => {
+  const other = await hostedUser(control, owner.caller.enterpriseId);
+  const things = [
+    ['connectors:write', { connector_id: await install(other) }],
+    ['mcp-servers:write', { mcp_server_id: await serve(other) }],
+  ] as const;
+  const by = async (user: HostedUser, scopes: readonly string[], path: string, body: object) =>
+    outcome(callAs(control, await tokenOf(user, scopes), 'POST', path, body));
+  for (const [scope, thing] of things) {
+    const what = { ...thing, user_id: member.caller.userId };
+    expect(await by(other, ['host-bindings:write'], '/v1/shares', what)).toBe('insufficient_scope');
+    expect(await by(other, ['host-bindings:write', scope], '/v1/shares', what)).toBe(201);
+    const last = (await received(member)).find(({ state }) => state === 'to_accept')!;
+    const [accept, body] = [`/v1/shares/${last.id}/accept`, { revision: sharedThing(last).revision }];
+    expect(await by(member, ['host-bindings:write'], accept, body)).toBe('insufficient_scope');
+    expect(await by(member, ['host-bindings:write', scope], accept, body)).toBe(200);
+  }
 });
 
 describe('what cannot be shared', () => {

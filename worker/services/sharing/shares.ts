@@ -12,7 +12,8 @@ import {
   type sharesQuery,
 } from '../../../shared/wire/sharing/shares.ts';
 import type { z } from 'zod';
-import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import type { Scope } from '../../../shared/wire/tokens.ts';
+import { type Caller, mayActAs, requireScope } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { readPageById } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
@@ -41,12 +42,14 @@ import { listReceived, type Received, resourceOf, type SharedResource, shareProb
 
 type SharesQuery = z.output<typeof sharesQuery>;
 
-/** Shares a binding, connector or MCP server of the caller's own. Refuses with `not_found`, `invalid_input`, `conflict`, `limit_reached`. */
+/** Shares a binding, connector or MCP server of the caller's own. Refuses with `insufficient_scope`, `not_found`, `invalid_input`, `conflict`, `limit_reached`. */
 export async function createShare(
   context: ServiceContext,
   caller: Caller,
   input: ShareInput,
 ): Promise<Result<ShareRecord, ApiError>> {
+  const allowed = mayShare(caller, kindOf(input));
+  if (!allowed.ok) return allowed;
   return commit(context, controlChain(caller), async () => {
     const found = await findResource(context, caller, input);
     if (!found.ok) return found;
@@ -126,7 +129,7 @@ export async function removeShare(
   });
 }
 
-/** Accepts a received share in the revision that the caller saw. Refuses with `not_found`, `conflict`. */
+/** Accepts a received share in the revision that the caller saw. Refuses with `not_found`, `insufficient_scope`, `conflict`. */
 export async function acceptReceived(
   context: ServiceContext,
   caller: Caller,
@@ -136,6 +139,8 @@ export async function acceptReceived(
   const accepted = await commitPolicy(context, caller, async () => {
     const found = await findReceived(context, caller, id);
     if (!found.ok) return found;
+    const allowed = mayShare(caller, found.value.resource.kind);
+    if (!allowed.ok) return allowed;
     if (found.value.resource.row.updatedAt !== revision) return err(changedSince(id));
     const write = acceptShare(context.database, found.value.share, { userId: caller.userId, revision });
     return ok(change(caller, 'control.share.accepted', found.value.share, write, null));
@@ -263,11 +268,34 @@ function detailsOf(resource: SharedResource): Pick<ShareRecord, 'binding' | 'con
   return { ...none, binding: { ...shown, revision: binding.updated_at } };
 }
 
-const WORDS: Readonly<Record<ShareKind, { readonly name: string; readonly field: string; readonly list: string }>> = {
-  host_binding: { name: 'host binding', field: 'binding_id', list: 'GET /v1/host-bindings' },
-  connector: { name: 'connector', field: 'connector_id', list: 'GET /v1/connectors' },
-  mcp_server: { name: 'MCP server', field: 'mcp_server_id', list: 'GET /v1/mcp-servers' },
+interface KindWords {
+  readonly name: string;
+  readonly field: string;
+  readonly list: string;
+  readonly scope: Scope;
+}
+
+const WORDS: Readonly<Record<ShareKind, KindWords>> = {
+  host_binding: {
+    name: 'host binding',
+    field: 'binding_id',
+    list: 'GET /v1/host-bindings',
+    scope: 'host-bindings:write',
+  },
+  connector: { name: 'connector', field: 'connector_id', list: 'GET /v1/connectors', scope: 'connectors:write' },
+  mcp_server: { name: 'MCP server', field: 'mcp_server_id', list: 'GET /v1/mcp-servers', scope: 'mcp-servers:write' },
 };
+
+/** A personal token gives and takes only kinds of things that it may create. */
+function mayShare(caller: Caller, kind: ShareKind): Result<void, ApiError> {
+  const { name, scope } = WORDS[kind];
+  return requireScope(caller, scope, `the share is of a ${name}`);
+}
+
+function kindOf({ connector_id: connectorId, mcp_server_id: serverId }: ShareInput): ShareKind {
+  if (connectorId !== undefined) return 'connector';
+  return serverId === undefined ? 'host_binding' : 'mcp_server';
+}
 
 function noThing(kind: ShareKind, id: string): ApiError {
   const { name, list } = WORDS[kind];

@@ -12,6 +12,7 @@ import type { ApiError } from '../../../../shared/wire/errors.ts';
 import { findReferredSecret } from '../../../store/secrets.ts';
 import type { Outbound } from '../../../kernel/outbound.ts';
 import type { ServiceContext } from '../../../kernel/service_context.ts';
+import { ASK_COLLEAGUE } from '../../connectors/connector_access.ts';
 import { accessToken } from '../../oauth/oauth_access_token.ts';
 import { currentValue } from '../../sources/minted_value.ts';
 import type { ServedServer } from './served_servers.ts';
@@ -38,7 +39,7 @@ export async function openServer(
   signal: AbortSignal,
 ): Promise<Result<OpenServer, string>> {
   const filled = await fillServer(context, served);
-  if (!filled.ok) return filled;
+  if (!filled.ok) return served.isShared ? err(ASK_COLLEAGUE) : filled;
   const { url, headers, patterns } = filled.value;
   const { Client: SdkClient, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const transport = new StreamableHTTPClientTransport(url, {

@@ -13,6 +13,8 @@ export interface ServedServer {
   readonly server: McpServer;
   /** The prefix of its tools. */
   readonly name: string;
+  /** A colleague's. Whoever calls it cannot mend its credentials, and is told nothing of them. */
+  readonly isShared: boolean;
 }
 
 /**
@@ -26,12 +28,10 @@ export async function listServedServers(context: ServiceContext, caller: Caller)
   const ruled = await applyRules(context, rows);
   const all = rows.flatMap((row) => {
     const known = ruled.get(row.id);
-    return known === undefined ? [] : [{ row, server: known.server }];
+    return known === undefined ? [] : [{ row, isShared: shared.includes(row), server: known.server }];
   });
   // Local servers count, so that a server has the same name here and at the gateway of a machine.
-  const names = assignServerNames(
-    all.map(({ row, server }) => (shared.includes(row) ? asEnterprises(server) : server)),
-  );
+  const names = assignServerNames(all.map(({ isShared, server }) => (isShared ? asEnterprises(server) : server)));
   return all
     .filter(({ server }) => server.enabled && server.mode === 'remote' && server.transport === 'streamable-http')
     .map((each) => ({ ...each, name: names.get(each.server.id) ?? each.server.name }));
