@@ -49,9 +49,10 @@ export function writeRecord(path: string, record: RunRecord): void {
   writeFileSync(path, JSON.stringify(record), { mode: 0o600, flag: 'wx' });
 }
 
-/** Reads and removes the record of a run; null if it is damaged. */
+/** Reads and removes the record of a run; null, and nothing is removed, if it is damaged: it may be any file. */
 export function takeRecord(path: string): RunRecord | null {
   const read = runRecord.safeParse(parseJson(readFileSync(path, 'utf8')));
+  if (!read.success) return null;
   rmSync(path);
-  return read.success ? read.data : null;
+  return read.data;
 }

@@ -94,9 +94,10 @@ describe('the record of a run', () => {
     expect(readFileSync(path, 'utf8')).toContain('ses_1');
   });
 
-  test('that is damaged is told apart', () => {
+  test('that is damaged, or is another file, is told apart and not removed', () => {
     const path = join(folder, 'record');
     writeFileSync(path, '{"session_id":1}');
     expect(takeRecord(path)).toBeNull();
+    expect(readFileSync(path, 'utf8')).toBe('{"session_id":1}');
   });
 });
