@@ -273,7 +273,11 @@ describe.each(KINDS)('a secret of %s (a stub by its reference)', (kind, of) => {
 
   test('is read when it is needed, by the documented calls, for five minutes', async () => {
     expect((await put(kind)).status).toBeLessThan(300);
-    const binding = { host: `${kind.replaceAll('_', '-')}.test`, scheme: 'bearer', credential_ref: `vault://${REF.path}` };
+    const binding = {
+      host: `${kind.replaceAll('_', '-')}.test`,
+      scheme: 'bearer',
+      credential_ref: `vault://${REF.path}`,
+    };
     expect((await control.asUser('POST', '/v1/host-bindings', binding)).status).toBe(201);
     expect(asked).toEqual([]);
     expect(await released()).toEqual({ value: VALUE, until: control.clock.now() + LIFE_MS });
