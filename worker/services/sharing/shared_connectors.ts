@@ -16,14 +16,15 @@ async function listSharedConnectors(
   host?: string,
 ): Promise<readonly UsableConnector[]> {
   const received = await listReceived(context, user, { kind: 'connector' });
-  const ids = received.flatMap(({ state, resource }) =>
-    state === 'in_force' && resource.kind === 'connector' && isOf(resource.row, host) ? [resource.row.id] : [],
+  const used = received.flatMap(({ state, resource }) =>
+    state === 'in_force' && resource.kind === 'connector' && isOf(resource.row, host) ? [resource.row] : [],
   );
   const found: UsableConnector[] = [];
   // One at a time: a spec has up to a megabyte, and a database reply is limited in size.
-  for (const id of ids) {
+  for (const { id, updatedAt } of used) {
     const row = await findConnectorById(context.database, id);
-    if (row !== null) found.push(asShared(row));
+    // Its owner may have changed it since: the receiver accepted what it was.
+    if (row?.connector.updatedAt === updatedAt) found.push(asShared(row));
   }
   return found;
 }

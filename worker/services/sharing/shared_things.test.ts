@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { InStatement } from '@libsql/client/web';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ITEMS_SPEC, itemsSpec, LOGIN_SPEC, UPSTREAM_HOST } from '../../../e2e/runtimes/connector_samples.ts';
 import {
   callAs,
@@ -255,6 +256,30 @@ describe('a connector that another member shares', () => {
     await acceptAll(member);
     expect(await outcome(member.call('POST', `/v1/shares/${shareId}/decline`))).toBe(204);
     expect(await connectorsOf()).toEqual([]);
+  });
+
+  test('is not run by a version that comes between the look at what was accepted and the reading of its spec', async () => {
+    const other = await hostedUser(control, owner.caller.enterpriseId);
+    const id = await install(other);
+    await shared(other, { connector_id: id });
+    await acceptAll(member);
+    const { client } = control.context.database;
+    const real = client.execute.bind(client);
+    const execute = vi.spyOn(client, 'execute');
+    let isMoved = false;
+    execute.mockImplementation(async (statement: InStatement) => {
+      const text = typeof statement === 'string' ? statement : statement.sql;
+      if (!isMoved && text.includes('"spec"') && !text.includes('"shares"') && JSON.stringify(statement).includes(id)) {
+        isMoved = true;
+        const spec = JSON.stringify(itemsSpec('1.1.0', { hosts: ['elsewhere.test'] })).replaceAll("'", "''");
+        await client.batch([`UPDATE connectors SET spec = '${spec}', updated_at = '2999' WHERE id = '${id}'`], 'write');
+      }
+      return real(statement);
+    });
+    expect(await outcome(member.call('POST', '/v1/connector-operations/run', RUN))).toBe(
+      'connector_operation_not_found',
+    );
+    expect([isMoved, sent]).toEqual([true, []]);
   });
 
   test('says whom to ask when its credential is not usable, and names no path', async () => {
