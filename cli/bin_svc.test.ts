@@ -135,6 +135,22 @@ esac
     expect((await ended).stderr).toMatch(new RegExp(`^ended=${child.pid}:(.*/)?home/runs/${child.pid}\n$`));
   });
 
+  test('ends the session of a command that removed its folder', () => {
+    writeFileSync(join(root, locked), BECOMES.replace('echo "ended', 'cd -- "$(pwd -P)"; echo "ended'), {
+      mode: 0o755,
+    });
+    mkdirSync(join(root, 'here'));
+    const env = { PATH: '/bin:/usr/bin', SVC_HOME: '../home' };
+    const script = 'bin/svc run -- rm -r "$0/here"';
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', `cd here && ../${script}`, root], {
+      env,
+      cwd: root,
+      encoding: 'utf8',
+    });
+    expect(status).toBe(0);
+    expect(stderr).toMatch(new RegExp(`^ended=\\d+:${root}/home/runs/\\d+\n$`));
+  });
+
   test('passes signals on and waits for what the command makes of them', async () => {
     const { child, ended } = startRun([
       'run',
@@ -149,8 +165,10 @@ esac
   });
 
   test.each(['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGKILL'] as const)('says that the command died of %s', async (name) => {
-    const { ended } = startRun(['run', '--', 'sh', '-c', `kill -${name.slice(3)} $$`]);
-    expect((await ended).code).toBe(128 + constants.signals[name]);
+    const { child, ended } = startRun(['run', '--', 'sh', '-c', `kill -${name.slice(3)} $$`]);
+    const code = 128 + constants.signals[name];
+    // By its status alone, as without this shell.
+    expect(await ended).toMatchObject({ code, stderr: `ended=${child.pid}:${root}/home/runs/${child.pid}\n` });
   });
 
   test('ends no session if the command was not started, whatever a killed shell with the same id left', async () => {

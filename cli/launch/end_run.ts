@@ -16,7 +16,7 @@ export async function endRun(context: CliContext, path: string): Promise<void> {
   const options: GlobalOptions & { readonly quiet: boolean } = {
     json,
     quiet,
-    ...(home !== null && { home }),
+    home,
     ...(control !== null && { control }),
   };
   const call: Call<typeof options> = { context, args: [], options, print: printerFor(context, options) };

@@ -186,10 +186,8 @@ async function runTheCommand(
   { command, args, env, box, atEnd }: CommandInSession,
 ): Promise<ChildEnd> {
   const { workingDirectory: cwd, interactive: terminal, waiter } = call.context;
-  if (waiter !== undefined && atEnd !== null && canBecome(command, env['PATH'], cwd)) {
-    writeRecord(waiter.record, recordOf(call, atEnd));
-    becomeCommand({ command, args, env, waiter });
-  }
+  const mayBecome = waiter !== undefined && atEnd !== null && canBecome(command, env['PATH'], cwd);
+  if (mayBecome && writeRecord(waiter.record, recordOf(call, atEnd))) becomeCommand({ command, args, env, waiter });
   return box === null ? runChild({ command, args, env, cwd, terminal }, signals) : box.run(env, signals);
 }
 

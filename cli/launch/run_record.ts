@@ -1,9 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { isAlive } from '../../machine/process_identity.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import type { Call } from '../command_line.ts';
+import { homeOf } from '../up/home.ts';
 
 /** What the end of a command that a process became needs to know of its start. */
 const runRecord = z.strictObject({
@@ -11,7 +13,7 @@ const runRecord = z.strictObject({
   had_placeholders: z.boolean(),
   expected_hosts: z.array(z.string()).nullable(),
   is_counted: z.boolean(),
-  home: z.string().nullable(),
+  home: z.string(),
   control: z.string().nullable(),
   json: z.boolean(),
   quiet: z.boolean(),
@@ -26,28 +28,40 @@ export interface CommandEnd {
   readonly isCounted: boolean;
 }
 
-export function recordOf({ options }: Call<{ readonly quiet?: boolean }>, end: CommandEnd): RunRecord {
+export function recordOf({ context, options }: Call<{ readonly quiet?: boolean }>, end: CommandEnd): RunRecord {
   return {
     session_id: end.sessionId,
     had_placeholders: end.hadPlaceholders,
     expected_hosts: end.expectedHosts === undefined ? null : [...end.expectedHosts],
     is_counted: end.isCounted,
-    home: options.home ?? null,
+    // Absolute: the command may remove the folder that it was started in.
+    home: homeOf(context, options),
     control: options.control ?? null,
     json: options.json === true,
     quiet: options.quiet === true,
   };
 }
 
-/** Writes the record of a run. Those of shells that were killed are removed. */
-export function writeRecord(path: string, record: RunRecord): void {
+/** Writes the record of a run; false if the state directory cannot be written. Records of shells that were killed are removed. */
+export function writeRecord(path: string, record: RunRecord): boolean {
   const folder = dirname(path);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  for (const name of readdirSync(folder)) {
-    if (!isAlive(Number(name))) rmSync(join(folder, name), { force: true });
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(folder)) {
+      if (!isAlive(Number(name))) rmSync(join(folder, name), { force: true });
+    }
+    writeFileSync(path, JSON.stringify(record), { mode: 0o600, flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (!UNWRITABLE.has(errorCode(error))) throw error;
+    // Half of one, on a full disk.
+    if (existsSync(path)) rmSync(path);
+    return false;
   }
-  writeFileSync(path, JSON.stringify(record), { mode: 0o600, flag: 'wx' });
 }
+
+/** A full disk, or a state directory that this user may only read. */
+const UNWRITABLE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'EPERM', 'ENOTDIR']);
 
 /** Reads and removes the record of a run; null, and nothing is removed, if it is damaged: it may be any file. */
 export function takeRecord(path: string): RunRecord | null {

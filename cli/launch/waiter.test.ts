@@ -65,7 +65,7 @@ describe('the record of a run', () => {
     had_placeholders: true,
     expected_hosts: ['api.example.com'],
     is_counted: true,
-    home: null,
+    home: '/home/one/.svc',
     control: 'http://127.0.0.1:7420',
     json: false,
     quiet: true,
@@ -73,7 +73,7 @@ describe('the record of a run', () => {
 
   test('is private, and is gone once it is read', () => {
     const path = join(folder, 'runs', String(process.pid));
-    writeRecord(path, RECORD);
+    expect(writeRecord(path, RECORD)).toBe(true);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(takeRecord(path)).toEqual(RECORD);
     expect(readdirSync(join(folder, 'runs'))).toEqual([]);
@@ -92,6 +92,11 @@ describe('the record of a run', () => {
     writeRecord(path, RECORD);
     expect(() => writeRecord(path, { ...RECORD, session_id: 'ses_2' })).toThrow('EEXIST');
     expect(readFileSync(path, 'utf8')).toContain('ses_1');
+  });
+
+  test('is left out where it cannot be written', () => {
+    place('home', 0o644);
+    expect(writeRecord(join(folder, 'home', 'runs', '41'), RECORD)).toBe(false);
   });
 
   test('that is damaged, or is another file, is told apart and not removed', () => {
