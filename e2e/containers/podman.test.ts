@@ -155,13 +155,16 @@ describe.skipIf(!HERE).each([
     const boxed = localServer('boxed', ['mcp-box'], { isolation: 'container', env: { TOKEN: 'of boxed' } });
     const ports = new FakePorts([own, boxed]);
     const gateway = await startHttpGateway({ ports, home, env: place.callers, images: { 'mcp-box': 'box' } });
-    const client = await modernClient(gateway.endpointFor(), 'auto', {});
-    const how = async (name: string): Promise<string> => (await client.callTool(name)).content[0]?.text ?? '';
-    expect(await how('boxed__how')).toBe('65532 /home/mcp of boxed 0000000000000000 1');
-    expect(await how('own__how')).toMatch(/^\d+ \S+ of own [0-9a-f]{16} 1$/);
-    expect((await containers()).trim().split('\n')).toHaveLength(2);
-    await client.close();
-    await gateway.stop();
+    try {
+      const client = await modernClient(gateway.endpointFor(), 'auto', {});
+      const how = async (name: string): Promise<string> => (await client.callTool(name)).content[0]?.text ?? '';
+      expect(await how('boxed__how')).toBe('65532 /home/mcp of boxed 0000000000000000 1');
+      expect(await how('own__how')).toMatch(/^\d+ \S+ of own [0-9a-f]{16} 1$/);
+      expect((await containers()).trim().split('\n')).toHaveLength(2);
+      await client.close();
+    } finally {
+      await gateway.stop();
+    }
     expect(await containers()).toBe('');
   });
 
