@@ -90,6 +90,11 @@ describe('the steps of a plan', () => {
     expect(listPlanSteps([reach('fetch', 1, { 'svc.proxy.reason': reason })])).toMatchObject([{ state }]);
   });
 
+  test('have the later of two states that are told in one millisecond', () => {
+    const events = [reach('fetch', 1, { 'svc.proxy.reason': 'step_not_started' }), reach('fetch', 1)];
+    expect(listPlanSteps(events)).toMatchObject([{ state: 'not_started' }]);
+  });
+
   test('are none of a session without a plan', () => {
     expect(listPlanSteps([request('sandbox.proxy.passthrough', 1, 'fetch')])).toEqual([]);
   });

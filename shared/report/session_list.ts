@@ -57,9 +57,10 @@ export interface PlanStep {
   readonly refusedHosts: readonly string[];
 }
 
-/** The steps of a session's events, in the order in which they started. */
+/** The steps of a session's events, in the order in which they started. The events are newest first. */
 export function listPlanSteps(events: readonly Event[]): readonly PlanStep[] {
-  const ordered = events.toSorted((a, b) => (a.time < b.time ? -1 : 1));
+  // Those of one millisecond stay in the order of the log: of two statements about a step, the later one counts.
+  const ordered = events.toReversed().toSorted((a, b) => Date.parse(a.time) - Date.parse(b.time));
   const steps = new Map<string, PlanStep>();
   for (const { type, time, data } of ordered) {
     const id = data['svc.step.id'];
