@@ -114,6 +114,31 @@ async function makeEmptyDatabase(): Promise<Buffer> {
   return bytes;
 }
 
+/** An app, and the control plane that it serves now. */
+interface TestApp {
+  readonly app: ReturnType<typeof createApp>;
+  serves: { readonly context: ProgramContext; readonly log: LogEntry[] } | null;
+}
+
+/** Apps of control planes that have stopped: to make one takes longer than to start a control plane, and it keeps nothing. */
+const idleApps: TestApp[] = [];
+
+function makeApp(): TestApp {
+  const serving = (): NonNullable<TestApp['serves']> => {
+    if (made.serves === null) throw new Error('this control plane has stopped');
+    return made.serves;
+  };
+  const app = createApp({
+    context: () => serving().context,
+    assets: ASSETS,
+    templates: fileTemplates,
+    services: fileServices,
+    log: (entry) => serving().log.push(entry),
+  });
+  const made: TestApp = { app, serves: null };
+  return made;
+}
+
 export async function startInProcess(options: Partial<StartInput> = {}): Promise<InProcess> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-control-'));
   emptyDatabase ??= makeEmptyDatabase();
@@ -141,14 +166,9 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
   const { signIn } = started.value;
   const context = { ...started.value, signIn: { ...signIn, passwordCost: CHEAP_PASSWORDS } };
   const log: LogEntry[] = [];
-  const app = createApp({
-    context: () => context,
-    assets: ASSETS,
-    templates: fileTemplates,
-    services: fileServices,
-    log: (entry) => log.push(entry),
-  });
-  const send = async (path: string, init?: RequestInit) => app.fetch(new Request(new URL(path, ORIGIN), init));
+  const serving = idleApps.pop() ?? makeApp();
+  serving.serves = { context, log };
+  const send = async (path: string, init?: RequestInit) => serving.app.fetch(new Request(new URL(path, ORIGIN), init));
   const { local } = context;
   const consoleOrigin = local === null ? ORIGIN : consoleOriginOf(local.consoleHost, ORIGIN);
   return {
@@ -177,6 +197,10 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
     settle: () => lifetime.drain(),
     async stop() {
       await lifetime.drain();
+      if (serving.serves?.context === context) {
+        serving.serves = null;
+        idleApps.push(serving);
+      }
       client.close();
       await rm(directory, { recursive: true, force: true });
     },
