@@ -127,7 +127,7 @@ describeContainers('in a container', () => {
   });
 
   it('two containers have separate sessions: the token of one is refused for the other', async () => {
-    const first = await bench.launch(world.svc, ['--detach', '--name', 'first'], ['sleep', '60']);
+    const first = await bench.launch(world.svc, ['--detach', '--name', 'first'], ['sleep', '600']);
     expect(first.code).toBe(0);
     const variables = await bench.engine.docker('inspect', '--format', '{{json .Config.Env}}', 'first');
     const stolen = /HTTPS_PROXY=([^"]+)/.exec(variables)?.[1] ?? '';

@@ -98,8 +98,8 @@ describeContainers('svc launch --detach', () => {
   });
 
   it('refuses a name that is taken, and does not change the first session', async () => {
-    await launchDetached('taken', ['sleep', '60']);
-    const second = await world.launch(['--detach', '--name', 'taken'], ['sleep', '60']);
+    await launchDetached('taken', ['sleep', '600']);
+    const second = await world.launch(['--detach', '--name', 'taken'], ['sleep', '600']);
     expect(second.code).toBe(125);
     expect(second.stderr).toContain('taken');
     expect(await world.bench.containersOf(world.svc)).toHaveLength(1);

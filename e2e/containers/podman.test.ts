@@ -165,11 +165,11 @@ describe.skipIf(!HERE).each([
     } finally {
       await gateway.stop();
     }
-    expect(await containers()).toBe('');
+    await expect.poll(containers).toBe('');
   });
 
   it('keeps a detached one, with only loopback, until it is stopped', async () => {
-    const started = await launch(['--detach', '--name', 'there'], ['sleep', '60']);
+    const started = await launch(['--detach', '--name', 'there'], ['sleep', '600']);
     expect({ code: started.code, stderr: started.code === 0 ? '' : started.stderr }).toEqual({ code: 0, stderr: '' });
     const pid = (await place.podman('inspect', '--format', '{{.State.Pid}}', 'there')).stdout.trim();
     expect(readFileSync(`/proc/${pid}/net/route`, 'utf8').trim().split('\n')).toHaveLength(1);

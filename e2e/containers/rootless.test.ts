@@ -97,7 +97,7 @@ describe.skipIf(!HERE)('a rootless engine', () => {
   });
 
   it('gives the container only loopback, and a root user without rights on this machine', async () => {
-    const started = await launch(['--egress=sealed', '--detach', '--name', 'rootless'], ['sleep', '60']);
+    const started = await launch(['--egress=sealed', '--detach', '--name', 'rootless'], ['sleep', '600']);
     expect(started.code).toBe(0);
     const pid = (await docker('inspect', '--format', '{{.State.Pid}}', 'rootless')).stdout.trim();
     expect(readFileSync(`/proc/${pid}/net/route`, 'utf8').trim().split('\n')).toHaveLength(1);

@@ -368,7 +368,7 @@ describeContainers('sealed egress', () => {
   });
 
   it('serves the proxy of an open container only to that container', async () => {
-    await world.launch(['--relay', '--detach', '--name', 'open'], ['sleep', '60']);
+    await world.launch(['--relay', '--detach', '--name', 'open'], ['sleep', '600']);
     const address = await world.bench.engine.docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', 'open');
     const connect = (...where: string[]): Promise<Finished> =>
       world.bench.engine.run(['exec', neighbour.id, 'nc', '-w', '2', ...where]);
@@ -383,7 +383,7 @@ describeContainers('sealed egress', () => {
   });
 
   it('is what the session reports', async () => {
-    const done = await world.launch(['--egress=sealed', '--detach'], ['sleep', '60']);
+    const done = await world.launch(['--egress=sealed', '--detach'], ['sleep', '600']);
     expect(done.code).toBe(0);
     const [container = ''] = await world.bench.containersOf(world.svc);
     const shown = await world.bench.engine.docker('inspect', '--format', '{{.HostConfig.NetworkMode}}', container);

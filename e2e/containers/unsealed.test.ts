@@ -37,7 +37,7 @@ describeContainers('svc launch --unsealed', () => {
   it('is shown by svc sessions show, without the value', async () => {
     const { environment } = world.bench.engine;
     const flags = unsealedFlags(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
-    await world.launch([...flags, '--detach', '--name', 'honest'], ['sleep', '60']);
+    await world.launch([...flags, '--detach', '--name', 'honest'], ['sleep', '600']);
     const shown = await world.svc.ok(['sessions', 'show', 'honest'], { env: environment });
     expect(shown).toContain(`PINNED holds vault://user/pinned for ${HOST}: ${REASON}`);
     expect(foundIn(shown, SECRET)).toEqual([]);

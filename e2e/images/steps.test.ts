@@ -61,7 +61,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
   });
 
   it('refuses a step in a container that holds no plan', async () => {
-    const other = await bench.startDetached(bench.images[layout], ['--', 'sleep', '60']);
+    const other = await bench.startDetached(bench.images[layout], ['--', 'sleep', '600']);
     const done = await bench.exec(
       other,
       ['--env', `SVC_STEP_SENTINEL=${sentinel}`],

@@ -22,6 +22,7 @@ test.each([
   'uvx acme-files@1.0.0',
   'node /srv/files.js',
   'deno run /srv/files.ts',
+  'deno run -A /srv/files.ts https://api.example.test',
   'docker run -i acme/files:1',
 ])('%s fetches no package at the start', (line) => {
   expect(describe(line)).toBeNull();

@@ -10,8 +10,11 @@ export function describeFetchAtStart(command: readonly string[]): string | null 
   const [program = '', ...args] = command;
   const fetched = fetchedPackages(command);
   if (fetched === null) {
-    const isRemote = program === 'deno' && args.some((word) => /^(?:npm|jsr|https?):/.test(word));
-    return isRemote ? `${describeFetch('deno')}. svc installs no packages of Deno` : null;
+    const [first = '', second = ''] = args.filter((word) => !word.startsWith('-'));
+    const script = first === 'run' ? second : first;
+    return program === 'deno' && /^(?:npm|jsr|https?):/.test(script)
+      ? `${describeFetch('deno')}. svc installs no packages of Deno`
+      : null;
   }
   const [name = ''] = fetched.names;
   return `${describeFetch(program)}. ${HINTS[fetched.kind](name)}`;

@@ -10,7 +10,7 @@ import parts from './native_parts.json' with { type: 'json' };
 
 const MODULES = fileURLToPath(new URL('../../../node_modules', import.meta.url));
 
-test('the recorded parts are those of the lock file', () => {
+test('the recorded parts are those of the lock file; renew them with node tools/package/native/record_native_parts.ts', () => {
   const recorded = Object.entries(parts).map(([name, { version, integrity }]) => ({ name, version, integrity }));
   expect(recorded).toEqual(lockedParts());
 });

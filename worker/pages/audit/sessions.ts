@@ -76,7 +76,7 @@ export function plansPage({ list, cursor, nowMs }: ListView<PlanRun>): Page {
   const { items, nameOf, nextCursor } = list;
   const content = html`${pageHeader({
       title: 'Plans',
-      lead: 'Each run of a plan, newest first, with the steps that it started. A step reaches only the hosts of the signed lock.',
+      lead: 'Each run of a plan, newest first, with the steps that it started. The page of a run says whether its steps were limited to the hosts of the signed lock.',
     })}
     <div class="panel flush">
       ${
