@@ -89,8 +89,8 @@ export interface AgentServices {
   readonly answered: readonly Answered[];
   /** Requests for a model's answer that did not have the credential. */
   readonly refused: readonly string[];
-  /** Called before a model's request is answered. */
-  onAnswer(hook: () => void): void;
+  /** Called before a model's request is answered; the answer waits for what it returns. */
+  onAnswer(hook: () => Promise<unknown> | void): void;
   /** The next requests to this path are refused, as if their credential had expired. */
   refuseNext(path: string, count: number): void;
   reset(): void;
@@ -127,7 +127,11 @@ export async function startServices(
 ): Promise<AgentServices> {
   const answered: Answered[] = [];
   const refused: string[] = [];
-  let hook: (() => void) | null = null;
+  let hook: (() => Promise<unknown> | void) | null = null;
+  /** A hook that fails is the business of the test that gave it. */
+  const runHook = async (): Promise<void> => {
+    await Promise.resolve(hook?.()).catch(() => undefined);
+  };
   let expired = { path: '', count: 0 };
   const server = createServer(certificate, (request, response) => {
     const chunks: Buffer[] = [];
@@ -164,9 +168,10 @@ export async function startServices(
       return sendJson(response, 401, { error: { message: 'the credential is wrong' } });
     }
     if (secret !== undefined && format !== null) {
-      hook?.();
       answered.push({ host, secret, over: 'SSE' });
-      void replyTo(body).then((reply) => sendEvents(response, format(reply)));
+      void runHook()
+        .then(() => replyTo(body))
+        .then((reply) => sendEvents(response, format(reply)));
       return;
     }
     const json = secret === undefined ? undefined : PLAIN_ROUTES[`${host}${pathOf(request)}`];
@@ -181,8 +186,8 @@ export async function startServices(
       return;
     }
     serveWebSocket(request, socket, head, async (message) => {
-      hook?.();
       answered.push({ host: request.headers.host ?? '', secret, over: 'WebSocket' });
+      await runHook();
       return responsesEvents(await replyTo(message)).map(([, data]) => JSON.stringify(data));
     });
   });

@@ -106,7 +106,11 @@ describeContainers('svc launch claude', () => {
   it('makes the image, asks nothing at its first start, and answers, sealed', async () => {
     expect(placeholder).toMatch(/^sk-ant-api03-/);
     const looks: Promise<Seen>[] = [];
-    services.onAnswer(() => looks.push(look()));
+    services.onAnswer(() => {
+      const seen = look();
+      looks.push(seen);
+      return seen;
+    });
     const flags = ['--base', bench.images.debianBase, '--egress=sealed'];
     const first = await atTerminal(
       [{ expect: ANSWER }, { type: '/exit\r' }, { expect: 'svc audit list' }],

@@ -102,7 +102,11 @@ async function talk({ agent, login, args, tried, over }: TriedInContainer, ...fl
   services.reset();
   leaks = [];
   const searches: Promise<void>[] = [];
-  services.onAnswer(() => searches.push(searchRunning()));
+  services.onAnswer(() => {
+    const search = searchRunning();
+    searches.push(search);
+    return search;
+  });
   const ran = await run(['launch', '--base', bench.images.debianBase, '--login', login, ...flags, agent, ...args]);
   const shown = `${ran.stdout}${ran.stderr}`;
   expect(shown).toContain(ANSWER);
