@@ -81,7 +81,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     ...(wanted.login !== undefined && { login: wanted.login }),
     ...(wanted.hostSandbox !== undefined && { host_sandbox: wanted.hostSandbox }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),
-    // The session ends with this process, even if it is killed.
+    // The session ends with that process, even if it is killed.
     owner: launcherOf(call),
   };
   const timeoutMs = SESSION_TIMEOUT_MS;

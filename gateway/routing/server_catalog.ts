@@ -81,10 +81,10 @@ export class ServerCatalog {
     signal: AbortSignal,
   ): Promise<T | null> {
     let isLeftOut = false;
-    const tell = (listed: T | null): void => {
+    const notify = (listed: T | null): void => {
       if (isLeftOut && listed !== null) this.#options.onLate(kind, supervised.server.id);
     };
-    list.then(tell, () => undefined);
+    list.then(notify, () => undefined);
     try {
       return await waitUnlessAborted(list, signal);
     } finally {

@@ -1,3 +1,13 @@
+/** The kinds that read a value where it is kept. */
+const KEPT_KINDS = [
+  'vault_kv',
+  'aws_secrets_manager',
+  'google_secret_manager',
+  'onepassword_connect',
+  'doppler',
+  'infisical',
+] as const;
+
 /** The kinds of sources that mint the value of a secret, or read it where it is kept. A secret without a source has a stored value. */
 export const SOURCE_KINDS = [
   'client_credentials',
@@ -7,23 +17,11 @@ export const SOURCE_KINDS = [
   'github_app',
   'aws_assume_role',
   'aws_web_identity',
-  'vault_kv',
-  'aws_secrets_manager',
-  'google_secret_manager',
-  'onepassword_connect',
-  'doppler',
-  'infisical',
+  ...KEPT_KINDS,
 ] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 
-const KEPT: ReadonlySet<string> = new Set<SourceKind>([
-  'vault_kv',
-  'aws_secrets_manager',
-  'google_secret_manager',
-  'onepassword_connect',
-  'doppler',
-  'infisical',
-]);
+const KEPT: ReadonlySet<string> = new Set(KEPT_KINDS);
 
 /** Whether a source reads a value that is kept somewhere, rather than have one minted. */
 export function isKept(kind: string): boolean {

@@ -57,10 +57,10 @@ export async function describeSessions(
     machines.set(session, (machines.get(session) ?? new Set()).add(sidecar));
   }
   const rows = await listSessionNames(context.database, caller.enterpriseId, [...machines.keys()]);
-  const isTold = ({ id, sidecarId, userId }: SessionNameRow): boolean => {
+  const isOfOwnMachine = ({ id, sidecarId, userId }: SessionNameRow): boolean => {
     const known = machines.get(id);
     const maySee = userId === caller.userId || mayActAs(caller, 'admin');
     return maySee && known?.size === 1 && sidecarId !== null && known.has(sidecarId);
   };
-  return new Map(rows.filter(isTold).map((row) => [row.id, row]));
+  return new Map(rows.filter(isOfOwnMachine).map((row) => [row.id, row]));
 }

@@ -53,11 +53,11 @@ export async function describeSession(
   const machines = await describeMachines(context, caller, [
     ...new Set(items.flatMap((item) => item.sidecar_id ?? [])),
   ]);
-  const told = (await describeSessions(context, caller, items)).get(id);
+  const described = (await describeSessions(context, caller, items)).get(id);
   return ok({
     id,
-    name: told?.name ?? null,
-    folder: told?.folder ?? null,
+    name: described?.name ?? null,
+    folder: described?.folder ?? null,
     machines,
     firstAt: oldest.time,
     lastAt: newest.time,
