@@ -69,7 +69,9 @@ export function openHostSandbox(
       },
       run: async (env, signals) => {
         if (!(await started.isReady)) throw notMadeError(probeBubblewrap(bubblewrap));
-        return started.run(insideEnvironment(env), context.interactive, signals);
+        const end = await started.run(insideEnvironment(env), context.interactive, signals);
+        for (const path of started.listUncovered()) print.warn(uncoveredWarning(path));
+        return end;
       },
       close: async () => {
         await started.abandon();
@@ -80,6 +82,10 @@ export function openHostSandbox(
     rmSync(folder.path, { recursive: true, force: true });
     throw error;
   }
+}
+
+function uncoveredWarning(path: string): string {
+  return `another program replaced ${path} while the sandbox ran, so the sandbox no longer covered it: look at what it says before you use it`;
 }
 
 function notMadeError(probed: Result<void, LaunchProblem>): CliError {

@@ -8,7 +8,7 @@ import {
 } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { listGuarded, planSandbox, type SandboxPlan } from '../../sandbox/bubblewrap/plan_sandbox.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
-import { makePlaceholders, removePlaceholders } from '../../sandbox/bubblewrap/run_sandbox.ts';
+import { holdPlaceholders } from '../../sandbox/bubblewrap/placeholders.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { requestFor } from './host_sandbox.ts';
@@ -76,10 +76,10 @@ const COLUMNS = [
 ];
 
 function probe({ program }: Bubblewrap, plan: SandboxPlan, paths: readonly string[]): ReadonlySet<string> {
-  const made = makePlaceholders(plan.placeholders);
+  const release = holdPlaceholders(plan.placeholders);
   const args = [...plan.args, '--', '/bin/sh', '-c', PROBE, 'sh', ...paths];
   const tried = spawnSync(program, args, { encoding: 'utf8' });
-  removePlaceholders(made);
+  release();
   if (tried.status === 0) return new Set(tried.stdout.split('\n'));
   const { message, fixes } = whyNoSandbox(kernelFacts(tried.stderr));
   throw new CliError(EXIT.failed, message, fixes);

@@ -4,11 +4,11 @@ import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { type AgentServices, SERVICE_HOSTS, startServices } from '../agents/services.ts';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
-import { type Finished, runOk, SVC, systemPath } from '../support/program.ts';
+import { type Finished, SVC, systemPath } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
+import { runAtTerminal, type TerminalReport, type TerminalStep } from '../support/terminal.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 
@@ -16,8 +16,6 @@ import { type Bench, describeContainers, openBench } from './container_world.ts'
 
 const SECRET = `sk-ant-api03-${randomBytes(36).toString('base64url')}`;
 const ANSWER = `answer-${randomBytes(8).toString('hex')}`;
-const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
-const terminalReport = z.object({ code: z.number(), missed: z.string().nullable(), shown: z.string() });
 const AGENT_ID = 1000;
 /** The agent may read its packages, and change none. */
 const LIST_PACKAGES = 'cd /opt/svc-agent && find "$PWD" -maxdepth 2 && touch package.json && echo written';
@@ -62,14 +60,8 @@ const environment = (): Record<string, string> => ({
 const launch = (...args: readonly string[]): Promise<Finished> =>
   svc.cli(['launch', ...args], { cwd: project, env: environment(), timeoutMs: 240_000 });
 
-async function atTerminal(steps: readonly object[], ...args: readonly string[]) {
-  const done = await runOk(
-    pythonWith(STANDARD_MODULES) ?? 'python3',
-    [IN_TERMINAL, JSON.stringify(steps), SVC, 'launch', ...args],
-    { cwd: project, env: { ...environment(), SVC_HOME: svc.home, TERM: 'xterm' }, timeoutMs: 240_000 },
-  );
-  return terminalReport.parse(JSON.parse(done.stdout));
-}
+const atTerminal = (steps: readonly TerminalStep[], ...args: readonly string[]): Promise<TerminalReport> =>
+  runAtTerminal(steps, [SVC, 'launch', ...args], { cwd: project, env: { ...environment(), SVC_HOME: svc.home } });
 
 /** The folder of the one home that there is, on this machine. */
 async function homeVolume(): Promise<{ readonly name: string; readonly path: string }> {

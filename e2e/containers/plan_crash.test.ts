@@ -1,17 +1,16 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
-import { run, SVC } from '../support/program.ts';
+import { SVC } from '../support/program.ts';
+import { runAtTerminal } from '../support/terminal.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 import { PlanFolder, shellStep } from './plan_folder.ts';
 
 const HOST = 'api.example.test';
 const TRUST = { effect: 'read', hosts: [HOST] };
-const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
 let world: ContainerWorld;
 
 /** Starts a plan whose step sends requests forever. Resolves once the upstream has received one. */
@@ -63,13 +62,13 @@ describeContainers('svc plan run, cut short', () => {
       shellStep('loop', `printf '\\033[31mred\\033[0m \\033]0;owned\\007\\n'; while :; do sleep 1; done`),
       shellStep('never', 'true'),
     ]);
-    const user = JSON.stringify([{ expect: 'owned' }, { type: '\u0003' }]);
-    const played = await run(pythonWith(STANDARD_MODULES) ?? 'python3', [IN_TERMINAL, user, SVC, 'plan', 'run'], {
+    const steps = [{ expect: 'owned' }, { type: '\u0003' }];
+    const { shown } = await runAtTerminal(steps, [SVC, 'plan', 'run'], {
       cwd: folder.path,
       env: { SVC_HOME: world.svc.home, ...world.bench.engine.environment },
     });
-    expect(played.stdout).toContain(String.raw`\u001b[31mred\u001b[0m \\x1b]0;owned\\x07`);
-    expect(played.stdout).toMatch(/loop\s+-\s+-\s+interrupted/);
+    expect(shown).toContain('\u001b[31mred\u001b[0m \\x1b]0;owned\\x07');
+    expect(shown).toMatch(/loop\s+-\s+-\s+interrupted/);
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
     await nothingLeft();
   });

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { plantSecret } from '../support/planted_secret.ts';
-import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
-import { type Finished, runOk, SVC } from '../support/program.ts';
+import { type Finished, SVC } from '../support/program.ts';
 import type { Event } from '../support/svc.ts';
+import { runAtTerminal } from '../support/terminal.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 
 const HOST = 'api.example.test';
@@ -19,7 +19,6 @@ const TELEMETRY = 'telemetry.example.test';
 const PINNED = 'pinned.example.test';
 const UNNAMED = 'unnamed.example.test';
 const TOKEN = plantSecret();
-const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
 const ATTACK = readFileSync(join(import.meta.dirname, 'programs', 'attack.py'), 'utf8');
 const UNSEALED = `{"session_id":"$SVC_SESSION_ID","reference":"vault://user/api","env":"X","host":"${HOST}","reason":"r"}`;
 const METADATA = '169.254.169.254';
@@ -179,10 +178,11 @@ describeContainers('sealed egress', () => {
         ],
       });
       const steps = [{ expect: 'Allow which' }, { type: '1\r' }];
-      const args = [IN_TERMINAL, JSON.stringify(steps), SVC, 'allow', '--from-session', session];
-      const env = { SVC_HOME: world.svc.home, TERM: 'xterm' };
-      const picked = await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', args, { cwd, env });
-      expect(JSON.parse(picked.stdout)).toMatchObject({ code: 0, missed: null });
+      const picked = await runAtTerminal(steps, [SVC, 'allow', '--from-session', session], {
+        cwd,
+        env: { SVC_HOME: world.svc.home },
+      });
+      expect(picked).toMatchObject({ code: 0, missed: null });
 
       const second = await world.launch(['--egress=sealed'], askEach(...hosts), { cwd });
       expect(second.stdout).toBe('200.200 200.200 200.200 403.000 ');

@@ -2,27 +2,19 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
-import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { runOk, shellEnvironment, SVC } from '../support/program.ts';
+import { runAtTerminal, type TerminalReport, type TerminalStep } from '../support/terminal.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 
-const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
-const terminalReport = z.object({ code: z.number(), missed: z.string().nullable(), shown: z.string() });
 let world: ContainerWorld;
 
-type Step = { expect: string } | { type: string } | { resize: [number, number] } | { signal: string };
-
 /** `svc launch` on a terminal, with a user who types these steps. */
-async function inTerminal(steps: readonly Step[], command: readonly string[]) {
-  const launch = [SVC, 'launch', '--image', world.bench.images.debian, '--', ...command];
-  const done = await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', [IN_TERMINAL, JSON.stringify(steps), ...launch], {
+function inTerminal(steps: readonly TerminalStep[], command: readonly string[]): Promise<TerminalReport> {
+  return runAtTerminal(steps, [SVC, 'launch', '--image', world.bench.images.debian, '--', ...command], {
     cwd: world.bench.folder('terminal'),
-    env: { ...world.bench.engine.environment, SVC_HOME: world.svc.home, TERM: 'xterm' },
-    timeoutMs: 150_000,
+    env: { ...world.bench.engine.environment, SVC_HOME: world.svc.home },
   });
-  return terminalReport.parse(JSON.parse(done.stdout));
 }
 
 describeContainers('svc launch', () => {
@@ -114,7 +106,12 @@ describeContainers('svc launch', () => {
 
   describe('on a terminal', () => {
     it('gives the command a terminal of that size, and follows a resize', async () => {
-      const steps: Step[] = [{ expect: '24 80' }, { resize: [31, 117] }, { type: 'go\n' }, { expect: '31 117' }];
+      const steps: TerminalStep[] = [
+        { expect: '24 80' },
+        { resize: [31, 117] },
+        { type: 'go\n' },
+        { expect: '31 117' },
+      ];
       const seen = await inTerminal(steps, [
         'sh',
         '-c',
@@ -126,7 +123,7 @@ describeContainers('svc launch', () => {
 
     it('passes what is typed, and Ctrl-C as an interrupt of the command only', async () => {
       const script = 'trap \'echo interrupted\' INT; echo ready; read line; echo "got $line"; exit 5';
-      const steps: Step[] = [
+      const steps: TerminalStep[] = [
         { expect: 'ready' },
         { type: '\x03' },
         { expect: 'interrupted' },

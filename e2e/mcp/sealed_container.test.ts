@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
-import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { type ContainerWorld, describeContainers, startContainerWorld } from '../containers/container_world.ts';
 import { foundIn, plantSecret, searchProcesses } from '../support/planted_secret.ts';
-import { run, runOk, SVC } from '../support/program.ts';
+import { run, SVC } from '../support/program.ts';
+import { runAtTerminal } from '../support/terminal.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { earlierClient, type TestClient } from './gateway/test_clients.ts';
 import { startTestRegistry, type TestRegistry } from './npm_registry.ts';
@@ -22,7 +22,6 @@ const SECRET = plantSecret();
 const OWN = plantSecret();
 const PLACEHOLDER = 'box-placeholder-0123456789abcdef';
 const ATTACK = readFileSync(join(import.meta.dirname, '..', 'containers', 'programs', 'attack.py'), 'utf8');
-const IN_TERMINAL = join(import.meta.dirname, '..', 'containers', 'programs', 'in_terminal.py');
 const HANGS_MS = 300_000;
 const status = z.object({
   items: z.array(
@@ -146,11 +145,8 @@ describeContainers('a new server', { timeout: HANGS_MS }, () => {
     expect(world.upstream.requests).toEqual([]);
     expect(await statusOf('box')).toMatchObject({ allowed_hosts: [API], refused_hosts: [FREE, BOUND] });
     const steps = [{ expect: `svc mcp allow box ${FREE}` }];
-    const args = [IN_TERMINAL, JSON.stringify(steps), SVC, 'mcp', 'status', 'box'];
-    const shown = await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', args, {
-      env: { ...environment(), TERM: 'xterm' },
-    });
-    expect(JSON.parse(shown.stdout)).toMatchObject({ code: 0, missed: null });
+    const shown = await runAtTerminal(steps, [SVC, 'mcp', 'status', 'box'], { env: environment() });
+    expect(shown).toMatchObject({ code: 0, missed: null });
     await done('mcp', 'allow', 'box', FREE);
     expect(await statusOf('box')).toMatchObject({ allowed_hosts: [API, FREE], refused_hosts: [BOUND] });
     await waitFor('the server to start with the new list', async () => {

@@ -1,5 +1,14 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -170,6 +179,35 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
     await expect.poll(() => svc.health(), { timeout: 60_000 }).toBe('ok');
     writeFileSync(join(project, 'go-on'), '');
     expect((await running).stdout).toBe('200 200');
+  });
+
+  it('beside another in the same project keeps what runs later read-only after that one ends, and leaves nothing', async () => {
+    const shared = join(root, 'home', 'shared');
+    mkdirSync(shared);
+    const first = run([], 'touch first; while [ ! -e end ]; do sleep 0.1; done', shared);
+    await waitFor('the first sandbox', () => existsSync(join(shared, 'first')));
+    const waits = 'touch second; while [ ! -e ended ]; do sleep 0.1; done';
+    const second = run([], `${waits}; mkdir -p .vscode; touch .vscode/tasks.json; echo $?`, shared);
+    await waitFor('the second sandbox', () => existsSync(join(shared, 'second')));
+    writeFileSync(join(shared, 'end'), '');
+    expect((await first).code).toBe(0);
+    writeFileSync(join(shared, 'ended'), '');
+    const { stdout, stderr } = await second;
+    expect([stdout, stderr]).toEqual(['1\n', expect.stringContaining('Read-only file system')]);
+    expect(readdirSync(shared).toSorted()).toEqual(['end', 'ended', 'first', 'second']);
+  });
+
+  it('tells what another program replaced, which no mount covers any more', async () => {
+    const file = join(project, '.envrc');
+    writeFileSync(file, 'export A=1');
+    const running = run([], 'touch looks; while [ ! -e replaced ]; do sleep 0.1; done; echo mine > .envrc');
+    await waitFor('the sandbox', () => existsSync(join(project, 'looks')));
+    writeFileSync(`${file}.new`, 'export A=2');
+    renameSync(`${file}.new`, file);
+    writeFileSync(join(project, 'replaced'), '');
+    expect((await running).stderr).toContain(`another program replaced ${file} while the sandbox ran`);
+    rmSync(file);
+    expect((await run([], 'true')).stderr).not.toContain('replaced');
   });
 
   it('ends with svc run, also if that is killed', async () => {

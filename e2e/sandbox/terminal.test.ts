@@ -2,21 +2,17 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
-import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
-import { runOk, SVC } from '../support/program.ts';
+import { SVC } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
+import { runAtTerminal, type TerminalStep } from '../support/terminal.ts';
 
 // `svc run --sandbox` at a terminal, typed in a shell with job control.
 
-const IN_TERMINAL = join(import.meta.dirname, '..', 'containers', 'programs', 'in_terminal.py');
 const TALKER = join(import.meta.dirname, 'programs', 'talker.py');
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 const CTRL_C = '\x03';
 const CTRL_Z = '\x1a';
-const terminalReport = z.object({ missed: z.string().nullable(), shown: z.string() });
-type Step = { expect: string } | { type: string } | { resize: [number, number] };
 
 const bubblewrap = findBubblewrap(machineFacts(PATH));
 const canTry = bubblewrap.ok && probeBubblewrap(bubblewrap.value).ok;
@@ -39,12 +35,10 @@ describe.skipIf(!canTry)('svc run --sandbox at a terminal', () => {
   });
 
   /** Types these steps in a shell; gives the first that was not shown, with everything that was, or null. */
-  async function missedInShell(steps: readonly Step[]): Promise<string | null> {
+  async function missedInShell(steps: readonly TerminalStep[]): Promise<string | null> {
     const shell = ['bash', '--norc', '--noprofile', '--noediting', '-i'];
-    const env = { HOME: join(root, 'home'), PATH, SVC_HOME: svc.home, TERM: 'xterm' };
-    const python = pythonWith(STANDARD_MODULES) ?? 'python3';
-    const done = await runOk(python, [IN_TERMINAL, JSON.stringify(steps), ...shell], { cwd: project, env });
-    const { missed, shown } = terminalReport.parse(JSON.parse(done.stdout));
+    const env = { HOME: join(root, 'home'), PATH, SVC_HOME: svc.home };
+    const { missed, shown } = await runAtTerminal(steps, shell, { cwd: project, env });
     return missed === null ? null : `${missed} is not in: ${shown}`;
   }
 

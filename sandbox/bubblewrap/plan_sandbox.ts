@@ -46,9 +46,14 @@ export interface SandboxPlan {
   readonly shown: readonly Shown[];
   /** Every path that has to be a mount point, of what is there before the start. Another program may write above it. */
   readonly mounted: readonly string[];
+  /**
+   * What a mount keeps from being written, or hides. The kernel takes the mount away if another program, outside, replaces or
+   * removes what it is on.
+   */
+  readonly covered: readonly string[];
   /** Where a `.gitconfig` of the sandbox's own belongs; null if the person's is shown, or there is no home of its own. */
   readonly gitConfig: string | null;
-  /** Folders that must exist before the start. They are removed afterwards if they are empty. */
+  /** Folders that must exist before the start, and while it runs (placeholders.ts). */
   readonly placeholders: readonly string[];
   /** What could not be kept as it should be, a sentence each. */
   readonly warnings: readonly string[];
@@ -76,6 +81,7 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
   if (!visible.ok) return visible;
   const { project, home, guarded, shown, parts } = visible.value;
   const protection = listProtection(parts, shown);
+  const hidden = listHidden(shown, guarded, files);
   return ok({
     args: [
       ...NAMESPACES,
@@ -88,7 +94,7 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
       ...(home === '/' ? [] : ['--tmpfs', home]),
       ...shown.flatMap(bindArgs),
       ...protection.flatMap(bindArgs),
-      ...hidingArgs(shown, guarded, files),
+      ...hidden.flatMap(({ args }) => args),
       ...request.own.flatMap(({ source, target }) => ['--ro-bind', source, target]),
       // The root is a file system in memory: writing there would look as if something was kept.
       '--remount-ro',
@@ -98,6 +104,7 @@ export function planSandbox(request: SandboxRequest, files: FileView): Result<Sa
     ],
     shown,
     mounted: [...new Set([...shown, ...protection].map(({ path }) => path))],
+    covered: [...parts.readOnly, ...hidden.map(({ path }) => path)],
     gitConfig: gitConfigOf(home, shown),
     placeholders: parts.placeholders,
     warnings: parts.warnings,
@@ -300,13 +307,17 @@ function bindArgs({ path, mayWrite }: Shown): readonly string[] {
 }
 
 /** Covers each guarded path that is inside something visible. */
-function hidingArgs(shown: readonly Shown[], guarded: readonly Guarded[], files: FileView): readonly string[] {
+function listHidden(
+  shown: readonly Shown[],
+  guarded: readonly Guarded[],
+  files: FileView,
+): readonly { readonly path: string; readonly args: readonly string[] }[] {
   const visible = [...SYSTEM_FOLDERS, ...shown.map(({ path }) => path)];
   const hidden = new Set(guarded.map(({ path }) => path).filter((path) => visible.some((at) => isAtOrBelow(path, at))));
   return [...hidden].flatMap((path) => {
     const kind = files.kindOf(path);
-    if (kind === 'folder') return ['--tmpfs', path];
+    if (kind === 'folder') return [{ path, args: ['--tmpfs', path] }];
     // Its target is guarded too.
-    return kind === null || kind === 'link' ? [] : ['--ro-bind', '/dev/null', path];
+    return kind === null || kind === 'link' ? [] : [{ path, args: ['--ro-bind', '/dev/null', path] }];
   });
 }

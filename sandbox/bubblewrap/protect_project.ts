@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import { isAtOrBelow } from '../launch/mount_table.ts';
 import type { FileView } from './file_view.ts';
+import { isPlaceholder } from './placeholders.ts';
 import { PROTECTED_EVEN_IF_ABSENT, PROTECTED_IN_PROJECT } from './visible_paths.ts';
 
 /** What is read-only in a writable project. */
@@ -8,7 +9,7 @@ export interface ProtectedProject {
   /** Mounted writable on themselves: a mount point cannot be renamed away together with what is read-only in it. */
   readonly writable: readonly string[];
   readonly readOnly: readonly string[];
-  /** Folders to make first. */
+  /** Folders to make and to hold first (placeholders.ts). */
   readonly placeholders: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -68,9 +69,19 @@ function repositoryOf(project: string, files: FileView): string | null {
 function protectEntry(project: string, name: string, files: FileView): ProtectedProject {
   const path = join(project, name);
   const kind = files.kindOf(path);
+  if (PROTECTED_EVEN_IF_ABSENT.includes(name) && isToBeHeld(path, files)) return placeholderAt(path);
   if (kind === 'folder' || kind === 'file') return { ...NOTHING, readOnly: [path] };
   if (kind === 'link') return { ...NOTHING, warnings: [`${path} is a link: the sandbox cannot make it read-only`] };
-  if (kind === 'other' || !PROTECTED_EVEN_IF_ABSENT.includes(name)) return NOTHING;
+  return NOTHING;
+}
+
+/** True if a folder is not there, or if the end of another sandbox would remove it. */
+function isToBeHeld(path: string, files: FileView): boolean {
+  const kind = files.kindOf(path);
+  return kind === null || (kind === 'folder' && isPlaceholder(files.namesIn(path)));
+}
+
+function placeholderAt(path: string): ProtectedProject {
   return { ...NOTHING, readOnly: [path], placeholders: [path] };
 }
 
@@ -98,9 +109,9 @@ function protectRepository(folder: string, files: FileView): ProtectedProject {
   const parts = OF_GIT.map((name): ProtectedProject => {
     const path = join(folder, name);
     const kind = files.kindOf(path);
+    if (name === 'hooks' && isToBeHeld(path, files)) return placeholderAt(path);
     if (kind === 'folder' || kind === 'file') return { ...NOTHING, readOnly: [path] };
-    if (kind === 'link') return { ...NOTHING, warnings: [`${path} is a link`] };
-    return name === 'hooks' ? { ...NOTHING, readOnly: [path], placeholders: [path] } : NOTHING;
+    return kind === 'link' ? { ...NOTHING, warnings: [`${path} is a link`] } : NOTHING;
   });
   return [{ ...NOTHING, writable: [folder] }, ...parts, protectWorktrees(join(folder, 'worktrees'), files)].reduce(
     joinParts,

@@ -13,7 +13,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 it('an abandoned sandbox ends with the processes that bubblewrap started and that do not see its death', async () => {
   const [bwrap, mark] = [join(folder, 'bwrap'), join(folder, 'started')];
   writeFileSync(bwrap, `#!/bin/sh\ncat <&3 >/dev/null &\ntouch ${mark}\nwait\n`, { mode: 0o700 });
-  const plan = { args: [], shown: [], mounted: [], gitConfig: null, placeholders: [], warnings: [] };
+  const plan = { args: [], shown: [], mounted: [], covered: [], gitConfig: null, placeholders: [], warnings: [] };
   const rest = { filter: Buffer.alloc(0), command: 'true', args: [], gitConfig: Promise.resolve('') };
   const sandbox = startSandbox({ bwrap, plan, ...rest });
   await vi.waitFor(() => expect(existsSync(mark)).toBe(true), { timeout: 60_000 });

@@ -1,10 +1,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, rmdirSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type ChildEnd, type SignalSource, superviseChild, unlessFromTerminal } from '../engine/run_child.ts';
 import { identifyFile } from './file_identity.ts';
 import { listInherited } from './inherited_descriptors.ts';
+import { holdPlaceholders } from './placeholders.ts';
 import { CA_FILE, PROXY_SOCKET } from './sandbox_folder.ts';
 import { ACCESS_FOLDER, OWN_FOLDER, type SandboxPlan } from './plan_sandbox.ts';
 
@@ -65,20 +66,27 @@ interface StartedSandbox {
   readonly isReady: Promise<boolean>;
   /** Runs the command until it ends. At a terminal its signals reach the command directly. */
   run(env: Readonly<Record<string, string>>, terminal: boolean, signals: SignalSource): Promise<ChildEnd>;
+  /** What lost its cover while the sandbox ran, because it was replaced or removed outside: the command could use it from then on. */
+  listUncovered(): readonly string[];
   /** Ends a sandbox whose command was not started. */
   abandon(): Promise<void>;
 }
 
 /** Starts a sandbox. It ends with this process, however that ends. */
 export function startSandbox(wanted: SandboxCommand): StartedSandbox {
-  const made = makePlaceholders(wanted.plan.placeholders);
+  const release = holdPlaceholders(wanted.plan.placeholders);
   const expected = wanted.plan.mounted.map((path) => [path, identifyFile(path)]);
+  const covered = wanted.plan.covered.map((path) => ({ path, identity: identifyFile(path) }));
   const child = spawnBubblewrap(wanted);
   const ended = new Promise<void>((resolve) => {
     child.once('error', () => resolve());
     child.once('exit', () => resolve());
   });
-  const removed = ended.then(() => removePlaceholders(made));
+  let uncovered: readonly string[] = [];
+  const removed = ended.then(() => {
+    uncovered = covered.filter(({ path, identity }) => identifyFile(path) !== identity).map(({ path }) => path);
+    return release();
+  });
   const orders = streamAt(child, ORDERS);
   const { plan, gitConfig } = wanted;
   orders.write(`${JSON.stringify(expected)}\n`);
@@ -96,6 +104,7 @@ export function startSandbox(wanted: SandboxCommand): StartedSandbox {
       await removed;
       return how;
     },
+    listUncovered: () => uncovered,
     abandon: async () => {
       // Its first program ends then. Killed early, bubblewrap leaves a child behind that does not see its death yet.
       orders.end();
@@ -156,29 +165,6 @@ function readStatus(child: ChildProcess): Promise<boolean> {
     status?.once('data', () => resolve(true));
     status?.once('close', () => resolve(false));
   });
-}
-
-/** Makes the folders that are not there yet; gives those. */
-export function makePlaceholders(folders: readonly string[]): readonly string[] {
-  return folders.filter((folder) => {
-    try {
-      mkdirSync(folder);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
-/** Removes those that are still empty. */
-export function removePlaceholders(folders: readonly string[]): void {
-  for (const folder of folders) {
-    try {
-      rmdirSync(folder);
-    } catch {
-      // Somebody uses it by now.
-    }
-  }
 }
 
 /** The text of a file of the kernel; empty if there is none. */

@@ -108,6 +108,26 @@ async function greet(): Promise<void> {
 const methods = (): unknown[] => seen.map(({ method, body }) => body.method ?? method);
 
 describe('a client with a session', () => {
+  it('that does not wait for the answer to initialize has the session in what it sends next', async () => {
+    const greets = sessionServer();
+    let greeting: (() => void) | undefined;
+    answer = (one, response) => {
+      if (one.body.method === 'initialize') greeting = () => greets(one, response);
+      else greets(one, response);
+    };
+    say({ id: 0, method: 'initialize', params: { protocolVersion: '2025-06-18' } });
+    say({ id: 1, method: 'tools/list' });
+    await expect.poll(() => greeting).toBeDefined();
+    // Time for what would not wait.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    greeting?.();
+    await bridge.waitForAnswers();
+    expect(seen.map(({ body, headers }) => [body.method, headers['mcp-session-id']])).toEqual([
+      ['initialize', undefined],
+      ['tools/list', 's1'],
+    ]);
+  });
+
   it('is initialised, and its session is in every later call', async () => {
     await greet();
     say({ id: 1, method: 'tools/list' });

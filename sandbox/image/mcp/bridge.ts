@@ -75,8 +75,10 @@ export class Bridge {
     this.#calls.set(message.id, call);
     const before = this.#sent;
     this.#sent = new Promise((resolve) => {
+      // What a client sends after `initialize`, without waiting, belongs to the session that the answer names.
+      const onSent = message.method === 'initialize' ? () => undefined : resolve;
       void before
-        .then(() => this.#run(call, resolve))
+        .then(() => this.#run(call, onSent))
         .finally(() => {
           resolve();
           this.#calls.delete(message.id);
