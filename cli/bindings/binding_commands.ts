@@ -77,7 +77,7 @@ function addOptions(command: Command): Command {
       'sigv4-resign: the access key id (the credential is the secret key), or "minted" for a key set',
     )
     .option('--session-token <ref>', 'sigv4-resign: vault://PATH of a session token')
-    .option('--region <region>', 'sigv4-resign: the region')
+    .option('--region <region>', 'sigv4-resign: the region, or a set such as * or us-east-1,eu-* for version 4a')
     .option('--service <service>', 'sigv4-resign: the service')
     .option('--allowed-host <host>', 'only these hosts (repeatable)', collectValue)
     .addOption(

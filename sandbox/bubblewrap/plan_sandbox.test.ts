@@ -261,10 +261,39 @@ describe('in the project', () => {
   });
 
   it("files that editors run are read-only, and an absent one's folder is empty", () => {
-    const { args, placeholders } = plan({}, { [`${PROJECT}/.envrc`]: 'file', [`${PROJECT}/.vscode`]: 'folder' });
+    const { args, placeholders } = plan(
+      {},
+      {
+        [`${PROJECT}/.envrc`]: 'file',
+        [`${PROJECT}/.vscode`]: 'folder',
+        [`${PROJECT}/.vscode/settings.json`]: 'file',
+      },
+    );
     for (const name of ['.envrc', '.vscode', '.idea']) expect(has(args, '--ro-bind', `${PROJECT}/${name}`)).toBe(true);
     expect(placeholders).toEqual([`${PROJECT}/.idea`]);
     expect(args.join(' ')).not.toContain('.husky');
+  });
+
+  it('an empty folder is held, because another sandbox may have made it and may end', () => {
+    const held = '.svc-7-100-0123456789abcdef';
+    const { placeholders } = plan(
+      {},
+      {
+        [`${PROJECT}/.vscode`]: 'folder',
+        [`${PROJECT}/.idea`]: 'folder',
+        [`${PROJECT}/.idea/${held}`]: 'folder',
+        [`${PROJECT}/.git`]: 'folder',
+        [`${PROJECT}/.git/hooks`]: 'folder',
+        [`${PROJECT}/.git/hooks/${held}`]: 'folder',
+      },
+    );
+    expect(placeholders.toSorted()).toEqual(['.git/hooks', '.idea', '.vscode'].map((name) => `${PROJECT}/${name}`));
+  });
+
+  it('names what is covered: what is read-only, and what is hidden', () => {
+    const { covered } = plan({}, { [`${PROJECT}/.envrc`]: 'file' });
+    expect(covered).toContain(`${PROJECT}/.envrc`);
+    expect(covered).toContain('/etc/shadow');
   });
 
   it('a worktree has its .git file read-only', () => {

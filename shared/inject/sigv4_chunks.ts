@@ -4,16 +4,18 @@ import { err, ok } from '../model/result.ts';
 import { latin1Bytes } from './byte_text.ts';
 import type { BodyTransform, BodyTransformStep } from './outgoing_request.ts';
 import type { ChunkSignedForm } from './payload_form.ts';
-import type { Signer } from './sigv4_signer.ts';
+import { SIGV4, SIGV4A, type Signer, type SigningAlgorithm } from './sigv4_signer.ts';
 
 /** A chunk's signature precedes its data, so a chunk is held until it is complete; clients send 64 to 128 KiB per chunk. */
 export const MAX_SIGNED_CHUNK_BYTES = 1024 * 1024;
 const FIRST_BLOCK_BYTES = 4 * 1024;
 const NOTHING = new Uint8Array(0);
 
-const CHUNK_LINE = /^([0-9a-f]{1,8});chunk-signature=[0-9a-f]{64}\r\n$/i;
+const CHUNK_LINE = /^([0-9a-f]{1,8});chunk-signature=([0-9a-f]+\**)\r\n$/i;
 const TRAILER_LINE = /^[^\r\n:]+:[^\r\n]*$/;
-const TRAILER_SIGNATURE = /^(x-amz-trailer-signature:[ \t]*)[0-9a-f]{64}$/i;
+const TRAILER_SIGNATURE = /^(x-amz-trailer-signature:[ \t]*)([0-9a-f]+\**)$/i;
+/** Of a signature in a body, which has one length; one of version 4a is shorter and is filled up with asterisks. */
+const SIGNATURE_CHARACTERS: Readonly<Record<SigningAlgorithm, number>> = { [SIGV4]: 64, [SIGV4A]: 144 };
 
 type State = 'line' | 'data' | 'data_end' | 'trailer' | 'done';
 
@@ -111,8 +113,9 @@ export class ChunkResigner implements BodyTransform {
   }
 
   async #beginChunk(line: string, output: Uint8Array[]): Promise<Refusal | null> {
-    const size = CHUNK_LINE.exec(line)?.[1];
-    if (size === undefined) return refuseMalformed('a chunk without a chunk-signature');
+    const [, size, signature] = CHUNK_LINE.exec(line) ?? [];
+    if (size === undefined || !this.#isSignature(signature))
+      return refuseMalformed('a chunk without a chunk-signature');
     this.#size = size;
     this.#dataLeft = Number.parseInt(size, 16);
     if (this.#dataLeft > MAX_SIGNED_CHUNK_BYTES) return CHUNK_TOO_LARGE;
@@ -128,7 +131,7 @@ export class ChunkResigner implements BodyTransform {
   async #emitChunk(next: State, output: Uint8Array[]): Promise<void> {
     const data = this.#held === 0 ? [] : [this.#block.subarray(0, this.#held)];
     const hashes = [await this.#signer.digestOf([]), await this.#signer.digestOf(data)];
-    const signature = await this.#sign('AWS4-HMAC-SHA256-PAYLOAD', hashes);
+    const signature = await this.#sign('PAYLOAD', hashes);
     output.push(latin1Bytes(`${this.#size};chunk-signature=${signature}\r\n`), ...data);
     this.#block = NOTHING;
     this.#held = 0;
@@ -138,22 +141,27 @@ export class ChunkResigner implements BodyTransform {
   /** Trailers are signed as `name:value` lines that end with LF, without the signature's own. */
   async #emitTrailer(text: string, output: Uint8Array[]): Promise<Refusal | null> {
     const lines = text.slice(0, -4).split('\r\n');
-    const spelled = TRAILER_SIGNATURE.exec(lines.pop() ?? '')?.[1];
-    if (spelled === undefined || !lines.every((line) => TRAILER_LINE.test(line)))
+    const [, spelled, clientSignature] = TRAILER_SIGNATURE.exec(lines.pop() ?? '') ?? [];
+    if (spelled === undefined || !this.#isSignature(clientSignature) || !lines.every((line) => TRAILER_LINE.test(line)))
       return refuseMalformed('a trailer without its signature');
     const canonical = lines.map((line) => `${canonicalTrailer(line)}\n`).join('');
     const hash = await this.#signer.digestOf([latin1Bytes(canonical)]);
-    const signature = await this.#sign('AWS4-HMAC-SHA256-TRAILER', [hash]);
+    const signature = await this.#sign('TRAILER', [hash]);
     output.push(latin1Bytes([...lines, `${spelled}${signature}`, '', ''].join('\r\n')));
     this.#state = 'done';
     return null;
   }
 
-  async #sign(algorithm: string, hashes: readonly string[]): Promise<string> {
-    const { longDate, scope } = this.#signer;
-    const text = [algorithm, longDate, scope, this.#previousSignature, ...hashes].join('\n');
+  async #sign(part: 'PAYLOAD' | 'TRAILER', hashes: readonly string[]): Promise<string> {
+    const { algorithm, longDate, scope } = this.#signer;
+    const text = [`${algorithm}-${part}`, longDate, scope, this.#previousSignature, ...hashes].join('\n');
     this.#previousSignature = await this.#signer.signText(text);
-    return this.#previousSignature;
+    return this.#previousSignature.padEnd(SIGNATURE_CHARACTERS[algorithm], '*');
+  }
+
+  /** Whether the client's has the length that ours will have. */
+  #isSignature(text: string | undefined): boolean {
+    return text?.length === SIGNATURE_CHARACTERS[this.#signer.algorithm];
   }
 }
 

@@ -5,7 +5,7 @@ import type { OutgoingRequest } from './outgoing_request.ts';
 import { canonicalValue } from './sigv4_signer.ts';
 
 /** Headers of the client's own signature; they are neither trusted nor forwarded. */
-const REPLACED = ['authorization', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'];
+const REPLACED = ['authorization', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token', 'x-amz-region-set'];
 
 const ALWAYS_SIGNED: ReadonlySet<string> = new Set(['host', 'content-type', 'content-md5']);
 

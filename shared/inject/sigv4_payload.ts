@@ -5,7 +5,7 @@ import type { Result } from '../model/result.ts';
 import type { PayloadBody } from './outgoing_request.ts';
 import { isChunkSignedForm, UNSIGNED_FORMS } from './payload_form.ts';
 import type { ChunkSignedForm } from './payload_form.ts';
-import type { Signer } from './sigv4_signer.ts';
+import { SIGV4, type Signer, type SigningAlgorithm } from './sigv4_signer.ts';
 
 /** What is signed for the body. */
 export interface SignedPayload {
@@ -27,7 +27,10 @@ export async function hashPayload(
   const [form = '', ...others] = new Set(claimed);
   if (others.length > 0) return err(refusal('invalid_request', CONTRADICTORY));
   if (UNSIGNED_FORMS.has(form)) return ok({ hash: form, chunkForm: null });
-  if (isChunkSignedForm(form)) return ok({ hash: form, chunkForm: form });
+  if (isChunkSignedForm(form)) {
+    if (!form.startsWith(`STREAMING-${signer.algorithm}-`)) return err(refuseForm(form, signer.algorithm));
+    return ok({ hash: form, chunkForm: form });
+  }
   if (form.startsWith('STREAMING-')) return err(refuseForm(form));
   if (body.kind !== 'stream') {
     return ok({ hash: await signer.digestOf(body.kind === 'none' ? [] : body.chunks), chunkForm: null });
@@ -36,11 +39,11 @@ export async function hashPayload(
 }
 
 /** The refusal for a signing form we have no code for, naming it as far as its name is printable. */
-export function refuseForm(form: string): Refusal {
+export function refuseForm(form: string, algorithm: SigningAlgorithm = SIGV4): Refusal {
   const name = form.replaceAll(/[^A-Za-z0-9 -]/g, '?').slice(0, 64);
   return refusal(
     'signing_form_unsupported',
-    `The signing form ${name} cannot be signed anew: configure the client for AWS4-HMAC-SHA256 without it.`,
+    `The signing form ${name} cannot be signed anew: configure the client for ${algorithm} without it.`,
   );
 }
 

@@ -259,10 +259,10 @@ describe('sigv4-resign: payload forms', () => {
     });
   }
 
-  it('refuses the asymmetric algorithm by its name', async () => {
-    const lines = [authorization('PLACEHOLDER', 'host', 'AWS4-ECDSA-P256-SHA256')];
+  it('refuses another algorithm by its name', async () => {
+    const lines = [authorization('PLACEHOLDER', 'host', 'AWS4-ECDSA-P384-SHA384')];
     const result = await resultOf({ lines });
-    expect(JSON.stringify(result)).toContain('AWS4-ECDSA-P256-SHA256');
+    expect(JSON.stringify(result)).toContain('AWS4-ECDSA-P384-SHA384');
     expect(await reasonOf({ lines })).toBe('signing_form_unsupported');
   });
 
@@ -340,9 +340,9 @@ describe('sigv4-resign: presigned URLs', () => {
     expect(out.target).toContain('X-Amz-SignedHeaders=host%3Bx-amz-acl&');
   });
 
-  it('refuses version 2 and asymmetric URLs of its own key by name', async () => {
+  it('refuses version 2 URLs, and those of another algorithm, of its own key by name', async () => {
     expect(await reasonOf({ target: version2(KEY_ID) })).toBe('signing_form_unsupported');
-    const target = presignedTarget(KEY_ID).replace('AWS4-HMAC-SHA256', 'AWS4-ECDSA-P256-SHA256');
+    const target = presignedTarget(KEY_ID).replace('AWS4-HMAC-SHA256', 'AWS4-ECDSA-P384-SHA384');
     expect(await reasonOf({ target })).toBe('signing_form_unsupported');
   });
 });

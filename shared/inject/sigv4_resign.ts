@@ -3,7 +3,9 @@ import { err, ok, type Result } from '../model/result.ts';
 import type { SchemeAdapter, InjectionOf, WriteInput } from './scheme_adapter.ts';
 import { ChunkResigner } from './sigv4_chunks.ts';
 import { isPresigned, findPresentedSignature } from './sigv4_presented.ts';
-import { Signer, ALGORITHM, isS3 } from './sigv4_signer.ts';
+import { isS3, SIGV4, SIGV4A, Signer, type SigningAlgorithm } from './sigv4_signer.ts';
+import { SigV4aSigner } from './sigv4a_signer.ts';
+import { isRegionSet } from '../model/region_set.ts';
 import { fieldValues, type HeaderField } from '../net/http/http1_head.ts';
 import { byteTextOf, percentEncode } from './byte_text.ts';
 import {
@@ -18,8 +20,8 @@ import { nameOf, pairsOf, valueOf, withPairs } from './query_pairs.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 
 /**
- * Re-signs the outgoing request (AWS Signature Version 4) with the binding's key, region and service. The credential is HMAC
- * key material and appears nowhere else.
+ * Re-signs the outgoing request (AWS Signature Version 4, or 4a if the client used it or the binding's region is a set) with the
+ * binding's key, region and service. The credential is key material and appears nowhere else.
  */
 export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
   placeHeader: () => 'authorization',
@@ -29,9 +31,14 @@ export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
     const { request, credential, accessKeyId, now, hash } = input;
     if (!request.target.startsWith('/') || request.target.includes('#')) return err(NOT_SIGNABLE);
     const signedAs = accessKeyId === null ? injection : { ...injection, accessKeyId };
-    const signer = new Signer({ injection: signedAs, secretAccessKey: credential, now, hash });
-    const resign = isPresigned(request.target) ? resignPresigned : signAuthorization;
-    const signed = await resign(injection, signer, input);
+    const presigned = isPresigned(request.target);
+    if (presigned && findPresentedSignature(injection, request, input.sentinel) === 'foreign_presigned')
+      return err(FOREIGN);
+    const algorithm = presigned ? algorithmOfUrl(request.target) : algorithmOfHeader(request.fields);
+    if (!algorithm.ok) return algorithm;
+    const Kind = algorithm.value === SIGV4A || isRegionSet(injection.region) ? SigV4aSigner : Signer;
+    const signer = new Kind({ injection: signedAs, secretAccessKey: credential, now, hash });
+    const signed = await (presigned ? resignPresigned : signAuthorization)(injection, signer, input);
     if (!signed.ok) return signed;
     const { request: outgoing, payload, signature } = signed.value;
     if (payload.chunkForm === null) return ok(outgoing);
@@ -46,32 +53,48 @@ const NOT_SIGNABLE = refusal(
 
 /** Signs a request in its Authorization header, in place of any the client sent. */
 async function signAuthorization(
-  { service }: InjectionOf<'sigv4-resign'>,
+  { region, service }: InjectionOf<'sigv4-resign'>,
   signer: Signer,
   { request, sessionToken, body }: WriteInput,
 ): Promise<SignResult> {
-  const unsupported = findUnsupportedAlgorithm(request.fields);
-  if (unsupported !== null) return err(refuseForm(unsupported));
   const claimed = fieldValues(request.fields, 'x-amz-content-sha256');
   const payload = await hashPayload(signer, claimed, body, isS3(service) ? 'UNSIGNED-PAYLOAD' : null);
   if (!payload.ok) return payload;
   const payloadHash = payload.value.hash;
   const added: [string, string][] = [['X-Amz-Date', signer.longDate]];
+  if (signer.algorithm === SIGV4A) added.push(['X-Amz-Region-Set', region]);
   if (isS3(service) || claimed.length > 0) added.push(['x-amz-content-sha256', payloadHash]);
   if (sessionToken !== null) added.push(['X-Amz-Security-Token', byteTextOf(sessionToken)]);
   const fields = withFields(withoutSigning(request.fields), added);
   const headers = headersToSign({ ...request, fields }, clientSignedHeaders(request.fields));
   const { method, target } = request;
   const signature = await signer.signatureOf({ method, target, headers, payloadHash });
-  const value = `${ALGORITHM} Credential=${signer.accessKeyId}/${signer.scope}, SignedHeaders=${formatSignedHeaderList(headers)}, Signature=${signature}`;
+  const value = `${signer.algorithm} Credential=${signer.accessKeyId}/${signer.scope}, SignedHeaders=${formatSignedHeaderList(headers)}, Signature=${signature}`;
   const signed = { ...request, fields: withFields(fields, [['Authorization', value]]) };
   return ok({ request: signed, payload: payload.value, signature });
 }
 
-/** The client's algorithm if it is a version 4 one other than HMAC, which cannot be re-signed. */
-function findUnsupportedAlgorithm(fields: readonly HeaderField[]): string | null {
-  const algorithms = fieldValues(fields, 'authorization').map((value) => /^AWS4-\S+/i.exec(value)?.[0] ?? ALGORITHM);
-  return algorithms.find((algorithm) => algorithm.toUpperCase() !== ALGORITHM) ?? null;
+/** The algorithm of the client's own signature; version 4 if there is none, or an earlier one. */
+function algorithmOfHeader(fields: readonly HeaderField[]): Result<SigningAlgorithm, Refusal> {
+  const named = fieldValues(fields, 'authorization').map((value) => /^AWS4-\S+/i.exec(value)?.[0] ?? SIGV4);
+  const known = named.map((algorithm) => ALGORITHMS.find((each) => each === algorithm.toUpperCase()) ?? null);
+  const unknown = named[known.indexOf(null)];
+  return unknown === undefined ? ok(known.includes(SIGV4A) ? SIGV4A : SIGV4) : err(refuseForm(unknown));
+}
+
+/** The same for a signed URL, in which an earlier signature cannot be replaced. */
+function algorithmOfUrl(target: string): Result<SigningAlgorithm, Refusal> {
+  const query = queryOf(target);
+  const named = query.has('x-amz-signature') ? (query.get('x-amz-algorithm') ?? SIGV4) : 'AWS2 in the URL';
+  const known = ALGORITHMS.find((each) => each === named);
+  return known === undefined ? err(refuseForm(named)) : ok(known);
+}
+
+const ALGORITHMS: readonly SigningAlgorithm[] = [SIGV4, SIGV4A];
+
+/** The parameters of a target by their names in lower case. */
+function queryOf(target: string): ReadonlyMap<string, string> {
+  return new Map(pairsOf(target).map((pair) => [nameOf(pair).toLowerCase(), valueOf(pair)]));
 }
 
 function clientSignedHeaders(fields: readonly HeaderField[]): Set<string> {
@@ -86,12 +109,9 @@ function clientSignedHeaders(fields: readonly HeaderField[]): Set<string> {
 async function resignPresigned(
   injection: InjectionOf<'sigv4-resign'>,
   signer: Signer,
-  { request, sentinel, sessionToken, body }: WriteInput,
+  { request, sessionToken, body }: WriteInput,
 ): Promise<SignResult> {
-  if (findPresentedSignature(injection, request, sentinel) === 'foreign_presigned') return err(FOREIGN);
-  const query = new Map(pairsOf(request.target).map((pair) => [nameOf(pair).toLowerCase(), valueOf(pair)]));
-  const algorithm = query.has('x-amz-signature') ? (query.get('x-amz-algorithm') ?? ALGORITHM) : 'AWS2 in the URL';
-  if (algorithm !== ALGORITHM) return err(refuseForm(algorithm));
+  const query = queryOf(request.target);
   const inHeader = fieldValues(request.fields, 'x-amz-content-sha256');
   const claimed = [...inHeader, ...[query.get('x-amz-content-sha256') ?? []].flat()];
   const unsigned = isS3(injection.service) ? 'UNSIGNED-PAYLOAD' : null;
@@ -103,11 +123,13 @@ async function resignPresigned(
   const outgoing = { ...request, fields: withFields(withoutSigning(request.fields), restated) };
   const headers = headersToSign(outgoing, parseSignedHeaderNames(query.get('x-amz-signedheaders') ?? ''));
   const target = replaceSignature(request.target, {
+    'X-Amz-Algorithm': signer.algorithm,
     'X-Amz-Credential': `${signer.accessKeyId}/${signer.scope}`,
     'X-Amz-Date': signer.longDate,
     'X-Amz-SignedHeaders': formatSignedHeaderList(headers),
     ...(query.has('x-amz-content-sha256') ? { 'X-Amz-Content-Sha256': payloadHash } : {}),
     ...(sessionToken === null ? {} : { 'X-Amz-Security-Token': sessionToken }),
+    ...(signer.algorithm === SIGV4A ? { 'X-Amz-Region-Set': injection.region } : {}),
   });
   const signature = await signer.signatureOf({ method: request.method, target, headers, payloadHash });
   const signed = { ...outgoing, target: `${target}&X-Amz-Signature=${signature}` };

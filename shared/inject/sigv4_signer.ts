@@ -5,7 +5,10 @@ import type { HashPort } from './outgoing_request.ts';
 import { nameOf, pairsOf, valueOf } from './query_pairs.ts';
 import type { InjectionOf } from './scheme_adapter.ts';
 
-export const ALGORITHM = 'AWS4-HMAC-SHA256';
+/** Of Signature Version 4, and of 4a, whose key pair is made from the same secret and whose scope has no region. */
+export const SIGV4 = 'AWS4-HMAC-SHA256';
+export const SIGV4A = 'AWS4-ECDSA-P256-SHA256';
+export type SigningAlgorithm = typeof SIGV4 | typeof SIGV4A;
 
 /** Services whose canonical path is the object key, encoded once and not normalised. */
 const S3_SERVICES: ReadonlySet<string> = new Set(['s3', 's3express', 's3-object-lambda', 's3-outposts']);
@@ -14,7 +17,7 @@ export function isS3(service: string): boolean {
   return S3_SERVICES.has(service);
 }
 
-interface SignerInput {
+export interface SignerInput {
   readonly injection: InjectionOf<'sigv4-resign'>;
   readonly secretAccessKey: string;
   readonly now: Date;
@@ -31,15 +34,16 @@ interface Signable {
 
 /** Signs with one binding's key, region and service at one time; takes none of them from the request. */
 export class Signer extends SignatureV4 {
+  readonly algorithm: SigningAlgorithm = SIGV4;
   readonly longDate: string;
-  /** `date/region/service/aws4_request`. */
+  /** `date/region/service/aws4_request`, without the region for version 4a. */
   readonly scope: string;
   readonly accessKeyId: string;
   readonly #now: Date;
   readonly #isS3: boolean;
   readonly #hash: HashPort;
 
-  constructor({ injection, secretAccessKey, now, hash }: SignerInput) {
+  constructor({ injection, secretAccessKey, now, hash }: SignerInput, scopedTo = `${injection.region}/`) {
     const { accessKeyId, region, service } = injection;
     super({
       credentials: { accessKeyId, secretAccessKey },
@@ -54,7 +58,7 @@ export class Signer extends SignatureV4 {
     this.#isS3 = isS3(service);
     this.accessKeyId = accessKeyId;
     this.longDate = now.toISOString().replaceAll(/[-:]|\.\d+/g, '');
-    this.scope = `${this.longDate.slice(0, 8)}/${region}/${service}/aws4_request`;
+    this.scope = `${this.longDate.slice(0, 8)}/${scopedTo}${service}/aws4_request`;
   }
 
   /** The signature of a request, in hex. */
@@ -63,7 +67,7 @@ export class Signer extends SignatureV4 {
     const path = this.#isS3 ? objectPath(rawPath) : textOfBytes(rawPath);
     const request = new HttpRequest({ method, path, query: queryBag(target) });
     const canonical = this.createCanonicalRequest(request, Object.fromEntries(headers), payloadHash);
-    return this.signText(await this.createStringToSign(this.longDate, this.scope, canonical, ALGORITHM));
+    return this.signText(await this.createStringToSign(this.longDate, this.scope, canonical, this.algorithm));
   }
 
   /** The signature of a finished string to sign, in hex. */
@@ -104,6 +108,6 @@ function queryBag(target: string): Record<string, string[]> {
   return Object.fromEntries(bag);
 }
 
-function hexOf(bytes: Uint8Array): string {
+export function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

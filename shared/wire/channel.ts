@@ -45,6 +45,8 @@ export const SNAPSHOT_KNOWS_TUNNELS = 'tunnel_hosts';
 export const SNAPSHOT_KNOWS_ALSO_HEADER = 'svc-snapshot-knows-also';
 /** Bindings and connectors may have hosts with a port. */
 export const SNAPSHOT_KNOWS_OTHER_PORTS = 'other_ports';
+/** The region of a binding may be a set. */
+export const SNAPSHOT_KNOWS_REGION_SETS = 'region_sets';
 /** The reviewed tools of MCP servers. */
 export const SNAPSHOT_KNOWS_TOOLS = 'mcp_tools';
 /** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */

@@ -217,11 +217,18 @@ describe('one field changed at a time', () => {
     expect(problems({ ...BY_SCHEME['query-param'], query_param })).toHaveLength(1);
   });
 
+  test.each(['*', 'us-*', 'us-east-1,us-west-2', 'us-east-1,eu-*'])('accepts the set of regions %j', (region) => {
+    expect(problems({ ...BY_SCHEME['sigv4-resign'], region })).toEqual([]);
+  });
+
   test.each([
     ['basic', { username: 'a:b' }, 'username contains a ":"'],
     ['basic', { username: 'a\nb' }, 'username contains a line break'],
     ['sigv4-resign', { region: 'eu central' }, 'region has a character'],
     ['sigv4-resign', { region: '' }, 'region has a character'],
+    ['sigv4-resign', { region: 'us-*-1' }, 'region has a character'],
+    ['sigv4-resign', { region: 'us-east-1,' }, 'region has a character'],
+    ['sigv4-resign', { region: 'us-east-1, us-west-2' }, 'region has a character'],
     ['sigv4-resign', { region: '<region>' }, 'region still contains the placeholder <region>'],
     ['sigv4-resign', { service: 's3/x' }, 'service has a character'],
     ['sigv4-resign', { access_key_id: 'AKID/20260101' }, 'access_key_id is not an access key id'],

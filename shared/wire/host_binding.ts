@@ -22,7 +22,7 @@ import {
   hostPatternText,
   MAX_ALLOWED_HOSTS,
   queryParamText,
-  regionText,
+  regionSetText,
   requestLimit,
   sentCredentialText,
   sentinelEnvText,
@@ -55,7 +55,7 @@ const fields = {
   template: templateText.optional(),
   query_param: queryParamText.optional(),
   access_key_id: accessKeyIdText.optional(),
-  region: regionText.optional(),
+  region: regionSetText.optional(),
   service: serviceText.optional(),
   session_token_ref: credentialRefText.optional(),
   allowed_hosts: z

@@ -108,7 +108,18 @@ export const accessKeyIdText = textField({
   problem: (text) => (/^[!-~]+$/.test(text) && !/[/,;="\\]/.test(text) ? null : 'is not an access key id: check it'),
 });
 
-export const regionText = sigv4ScopeField('the region the signature is for, such as eu-central-1');
+const REGION = 'the region the signature is for, such as eu-central-1';
+/** One region. */
+export const regionText = sigv4ScopeField(REGION);
+/** One region, or a set of them for Signature Version 4a. */
+export const regionSetText = textField({
+  maxCharacters: 256,
+  fix: `write ${REGION}, or a set for Signature Version 4a, such as * or us-east-1,eu-*`,
+  problem: (text) =>
+    text.split(',').every((region) => /^(?:[A-Za-z0-9_-]+\*?|\*)$/.test(region))
+      ? null
+      : `has a character or a place that none has: write ${REGION}, or a set such as us-east-1,eu-*`,
+});
 export const serviceText = sigv4ScopeField('the service the signature is for, such as s3');
 
 export const sentinelValueText = textField({

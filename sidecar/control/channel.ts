@@ -8,6 +8,7 @@ import {
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_OTHER_PORTS,
+  SNAPSHOT_KNOWS_REGION_SETS,
   SNAPSHOT_KNOWS_TUNNELS,
   SNAPSHOT_KNOWS_TOOLS,
   SNAPSHOT_PROOF_HEADER,
@@ -52,6 +53,14 @@ import {
 import { sealLoginTokens } from './seal_login_tokens.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import type { Failure } from '../../shared/model/failure.ts';
+
+/** What this sidecar reads besides the first version's snapshot. */
+const KNOWS_ALSO = [
+  SNAPSHOT_KNOWS_TUNNELS,
+  SNAPSHOT_KNOWS_OTHER_PORTS,
+  SNAPSHOT_KNOWS_REGION_SETS,
+  SNAPSHOT_KNOWS_TOOLS,
+] as const;
 
 interface ControlChannelOptions {
   readonly identity: Identity;
@@ -123,7 +132,7 @@ async function snapshotCall(
 ): Promise<Result<SnapshotReply, ChannelFailure>> {
   const headers = {
     [SNAPSHOT_KNOWS_HEADER]: SNAPSHOT_KNOWS_INACTIVE,
-    [SNAPSHOT_KNOWS_ALSO_HEADER]: [SNAPSHOT_KNOWS_TUNNELS, SNAPSHOT_KNOWS_OTHER_PORTS, SNAPSHOT_KNOWS_TOOLS].join(', '),
+    [SNAPSHOT_KNOWS_ALSO_HEADER]: KNOWS_ALSO.join(', '),
     ...(request.heldVersion !== null && { 'if-none-match': `"${request.heldVersion}"` }),
   };
   const answer = await get(options, `/v1/sidecar/snapshot?wait=${request.waitSeconds}`, { ...request, headers });

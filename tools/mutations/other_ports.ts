@@ -59,8 +59,8 @@ export const OTHER_PORT_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'an earlier sidecar gets no binding that it cannot read',
     file: 'worker/services/sidecars/snapshot.ts',
-    text: 'bindings.filter(({ host }) => knowsOtherPorts || portOfHost(host) === HTTPS_PORT)',
-    replacement: 'bindings',
+    text: '.filter(({ host }) => knowsOtherPorts || portOfHost(host) === HTTPS_PORT)',
+    replacement: '',
     tests: ['worker/services/sidecars/snapshot.test.ts'],
   },
   {

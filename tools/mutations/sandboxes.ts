@@ -3,6 +3,8 @@ import type { Mutation } from '../mutation.ts';
 const PLAN = 'sandbox/bubblewrap/plan_sandbox.ts';
 const OF_PLAN = 'sandbox/bubblewrap/plan_sandbox.test.ts';
 const PROJECT = 'sandbox/bubblewrap/protect_project.ts';
+const HOLDS = 'sandbox/bubblewrap/placeholders.ts';
+const OF_HOLDS = 'sandbox/bubblewrap/placeholders.test.ts';
 const FILTER = 'sandbox/bubblewrap/seccomp_filter.ts';
 const OF_FILTER = 'sandbox/bubblewrap/seccomp_filter.test.ts';
 const FIND = 'sandbox/bubblewrap/find_bubblewrap.ts';
@@ -44,7 +46,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: what is visible',
     holds: 'keys and the state directory are covered inside of what is shown',
     file: PLAN,
-    text: "if (kind === 'folder') return ['--tmpfs', path];",
+    text: "if (kind === 'folder') return [{ path, args: ['--tmpfs', path] }];",
     replacement: "if (kind === 'folder') return [];",
     tests: [OF_PLAN],
   },
@@ -68,9 +70,25 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: what is visible',
     holds: 'git hooks are read-only even if there are none',
     file: PROJECT,
-    text: "return name === 'hooks' ? { ...NOTHING, readOnly: [path], placeholders: [path] } : NOTHING;",
-    replacement: 'return NOTHING;',
+    text: "if (name === 'hooks' && isToBeHeld(path, files)) return placeholderAt(path);",
+    replacement: '',
     tests: [OF_PLAN],
+  },
+  {
+    row: 'Sandboxes: what is visible',
+    holds: 'a folder that one sandbox made stays as long as another needs it',
+    file: HOLDS,
+    text: 'const code = tryTo(mkdirSync, own);',
+    replacement: 'const code = null;',
+    tests: [OF_HOLDS],
+  },
+  {
+    row: 'Sandboxes: what is visible',
+    holds: "a person's own empty folder stays",
+    file: HOLDS,
+    text: 'isPlaceholder: made === null || before.length > 0',
+    replacement: 'isPlaceholder: true',
+    tests: [OF_HOLDS],
   },
   {
     row: 'Sandboxes: what is visible',

@@ -30,7 +30,13 @@ const CALLER = {
   receivingKey: { kty: 'OKP', crv: 'X25519', x: '' },
   nonce: 'n',
 } as const;
-const KNOWS = { knowsInactive: true, knowsTunnels: true, knowsOtherPorts: true, knowsTools: true };
+const KNOWS = {
+  knowsInactive: true,
+  knowsTunnels: true,
+  knowsOtherPorts: true,
+  knowsRegionSets: true,
+  knowsTools: true,
+};
 const POLL = { waitSeconds: 0.5, signal: never, ...KNOWS };
 
 beforeEach(async () => {

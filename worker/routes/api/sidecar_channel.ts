@@ -7,6 +7,7 @@ import {
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_OTHER_PORTS,
+  SNAPSHOT_KNOWS_REGION_SETS,
   SNAPSHOT_KNOWS_TUNNELS,
   SNAPSHOT_KNOWS_TOOLS,
   SNAPSHOT_PROOF_HEADER,
@@ -35,7 +36,7 @@ import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getSnapshot = forSidecar({
   summary: "Get the sidecar's snapshot: bindings and references, no secrets",
-  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443, and ${SNAPSHOT_KNOWS_TOOLS} for the reviewed tools of MCP servers.`,
+  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443, ${SNAPSHOT_KNOWS_REGION_SETS} for those whose region is a set, and ${SNAPSHOT_KNOWS_TOOLS} for the reviewed tools of MCP servers.`,
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
@@ -45,9 +46,10 @@ export const getSnapshot = forSidecar({
       const also = (request.headers.get(SNAPSHOT_KNOWS_ALSO_HEADER) ?? '').split(/\s*,\s*/);
       const knowsTunnels = also.includes(SNAPSHOT_KNOWS_TUNNELS);
       const knowsOtherPorts = also.includes(SNAPSHOT_KNOWS_OTHER_PORTS);
+      const knowsRegionSets = also.includes(SNAPSHOT_KNOWS_REGION_SETS);
       const knowsTools = also.includes(SNAPSHOT_KNOWS_TOOLS);
       const signal = endOfWait(request, context);
-      const knows = { knowsInactive, knowsTunnels, knowsOtherPorts, knowsTools };
+      const knows = { knowsInactive, knowsTunnels, knowsOtherPorts, knowsRegionSets, knowsTools };
       const poll = { held, waitSeconds: query.wait, signal, ...knows };
       const reply = await pollSnapshot(context, who, poll);
       return reply.ok ? ok(snapshotResponse(reply.value)) : reply;

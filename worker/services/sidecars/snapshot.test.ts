@@ -11,6 +11,7 @@ import {
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_OTHER_PORTS,
+  SNAPSHOT_KNOWS_REGION_SETS,
   SNAPSHOT_TYP,
   snapshotPayload,
 } from '../../../shared/wire/channel.ts';
@@ -119,3 +120,20 @@ test('hosts with a port are for sidecars that know them; an earlier one would re
     expect(now.inactive_connectors).toHaveLength(2);
   }
 });
+
+test('a set of regions is for sidecars that know it, too', async () => {
+  const binding = { scheme: 'sigv4-resign', access_key_id: 'AKID', service: 's3', credential_ref: 'vault://user/aws' };
+  for (const [host, region] of [
+    ['one.test', 'eu-central-1'],
+    ['set.test', 'us-east-1,eu-*'],
+  ]) {
+    expect((await control.asUser('POST', '/v1/host-bindings', { ...binding, host, region })).status).toBe(201);
+  }
+  expect(await hostsFor(SNAPSHOT_KNOWS_OTHER_PORTS)).toEqual(['one.test']);
+  expect(await hostsFor(SNAPSHOT_KNOWS_REGION_SETS)).toEqual(['one.test', 'set.test']);
+});
+
+async function hostsFor(words: string): Promise<readonly string[]> {
+  const { host_bindings: bindings } = await snapshot({ [SNAPSHOT_KNOWS_ALSO_HEADER]: words });
+  return bindings.map(({ host }) => host).toSorted();
+}

@@ -7,6 +7,7 @@ import {
   type SnapshotProof,
 } from '../../../shared/wire/channel.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
+import { isRegionSet } from '../../../shared/model/region_set.ts';
 import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
 import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
@@ -45,6 +46,8 @@ interface SnapshotPoll {
   readonly knowsTunnels: boolean;
   /** Whether it understands hosts at other ports than 443; one of an earlier version refuses a snapshot that has such a binding. */
   readonly knowsOtherPorts: boolean;
+  /** The same for sets of regions. */
+  readonly knowsRegionSets: boolean;
   /** The same for reviewed tools. */
   readonly knowsTools: boolean;
 }
@@ -99,7 +102,7 @@ async function confirmUnchanged(
 async function signSnapshot(
   context: ServiceContext,
   caller: SidecarCaller,
-  { knowsInactive, knowsTunnels, knowsOtherPorts, knowsTools }: SnapshotPoll,
+  { knowsInactive, knowsTunnels, knowsOtherPorts, knowsRegionSets, knowsTools }: SnapshotPoll,
 ): Promise<SnapshotReply> {
   const read = await consistentRead(context, caller);
   const { version, tunnelHosts, connectors, mcpServers, mcpTools, secrets, shared } = read;
@@ -107,7 +110,9 @@ async function signSnapshot(
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
     version,
-    host_bindings: bindings.filter(({ host }) => knowsOtherPorts || portOfHost(host) === HTTPS_PORT),
+    host_bindings: bindings
+      .filter(({ host }) => knowsOtherPorts || portOfHost(host) === HTTPS_PORT)
+      .filter(({ region }) => knowsRegionSets || region === undefined || !isRegionSet(region)),
     connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt !== null)),
     ...(knowsInactive && {
       inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)).filter(
