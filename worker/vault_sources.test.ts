@@ -13,7 +13,7 @@ import { CREDENTIALS_TYP, credentialsPayload, sealedCredential } from '../shared
 import { errorBody } from '../shared/wire/errors.ts';
 import { hostBindingRecord } from '../shared/wire/host_binding.ts';
 import { type SourceOf, sourcePlan, sourceRecord, sourcesPage } from '../shared/wire/secret_sources.ts';
-import { vaultKv } from '../shared/wire/sources/vault_kv.ts';
+import { vaultKv } from '../shared/wire/sources/vault.ts';
 import { narrowSource } from '../shared/wire/sources/narrowing.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';

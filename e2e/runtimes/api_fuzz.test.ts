@@ -114,6 +114,7 @@ const sources = fc.record({
     { kind: 'client_credentials', token_url: 'https://id.example.test/token', client_id: 'ci' },
     { kind: 'jwt_bearer', token_url: 'https://id.example.test/token', issuer: 'a', subject: 'b' },
     { kind: 'vault_kv', vault_url: 'https://vault.example.test', secret_path: 'a/b', field: 'c' },
+    { kind: 'vault_lease', vault_url: 'https://vault.example.test', lease_path: 'a/creds/b', field: 'c' },
     { kind: 'aws_secrets_manager', access_key_id: 'AKIAEXAMPLE', region: 'eu-central-1', secret_id: 'a' },
     { kind: 'doppler', project: 'a', config: 'b', secret_name: 'C' },
   ),

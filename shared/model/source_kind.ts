@@ -17,6 +17,7 @@ export const SOURCE_KINDS = [
   'github_app',
   'aws_assume_role',
   'aws_web_identity',
+  'vault_lease',
   ...KEPT_KINDS,
 ] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];

@@ -14,7 +14,7 @@ import {
   MANAGER_FIELDS,
   onepasswordConnect,
 } from './sources/secret_managers.ts';
-import { authenticationProblem, vaultKv } from './sources/vault_kv.ts';
+import { authenticationProblem, vaultKv, vaultLease } from './sources/vault.ts';
 
 const word = z
   .string()
@@ -191,6 +191,7 @@ const SOURCES = [
   githubApp,
   awsAssumeRole,
   awsWebIdentity,
+  vaultLease,
   vaultKv,
   awsSecretsManager,
   googleSecretManager,
@@ -204,7 +205,8 @@ const SOURCES = [
 export const secretSource = z
   .discriminatedUnion('kind', SOURCES)
   .superRefine((source, context) => {
-    const contradiction = source.kind === 'vault_kv' ? authenticationProblem(source) : null;
+    const isVault = source.kind === 'vault_kv' || source.kind === 'vault_lease';
+    const contradiction = isVault ? authenticationProblem(source) : null;
     if (contradiction !== null) {
       context.addIssue({ code: 'custom', path: [contradiction.field], message: contradiction.message });
     }
@@ -227,6 +229,8 @@ export type SecretSource = z.output<typeof secretSource>;
 export type MintedSource = Exclude<SecretSource, { kind: typeof BORROWED_KIND }>;
 export type SourceOf<K extends SourceKind> = Extract<SecretSource, { kind: K }>;
 
+const VAULT_KEYS = { token: 'token', approle: 'secret id', jwt: 'private key' } as const;
+
 /** What the key of a source is called. */
 export function sourceKeyName(
   source: MintedSource,
@@ -235,7 +239,7 @@ export function sourceKeyName(
   if (source.kind === 'aws_assume_role' || source.kind === 'aws_secrets_manager') return 'secret access key';
   if (source.kind === 'onepassword_connect' || source.kind === 'doppler') return 'token';
   if (source.kind === 'infisical') return 'client secret';
-  if (source.kind === 'vault_kv') return source.authentication === 'approle' ? 'secret id' : 'token';
+  if (source.kind === 'vault_kv' || source.kind === 'vault_lease') return VAULT_KEYS[source.authentication];
   const isShared = source.kind === 'client_credentials' && source.client_authentication !== 'private_key_jwt';
   return isShared ? 'client secret' : 'private key';
 }
@@ -283,6 +287,19 @@ const ROLE_FIELDS = {
   policy: 'text',
   policy_arns: 'list',
   sts_url: 'text',
+} as const;
+
+const VAULT_ACCESS_FIELDS = {
+  authentication: 'text',
+  role_id: 'text',
+  role: 'text',
+  issuer: 'text',
+  subject: 'text',
+  audience: 'text',
+  algorithm: 'text',
+  key_id: 'text',
+  auth_mount: 'text',
+  namespace: 'text',
 } as const;
 
 /** The fields of each kind, in the order in which people are shown them. */
@@ -354,16 +371,14 @@ export const SOURCE_FIELDS: {
     algorithm: 'text',
     key_id: 'text',
   },
+  vault_lease: { vault_url: 'text', lease_path: 'text', field: 'text', ...VAULT_ACCESS_FIELDS },
   vault_kv: {
     vault_url: 'text',
     mount: 'text',
     secret_path: 'text',
     field: 'text',
     version: 'number',
-    authentication: 'text',
-    role_id: 'text',
-    auth_mount: 'text',
-    namespace: 'text',
+    ...VAULT_ACCESS_FIELDS,
   },
   ...MANAGER_FIELDS,
 };

@@ -2,6 +2,7 @@ import type { Mutation } from '../mutation.ts';
 
 const SOURCES = 'worker/secret_sources.test.ts';
 const AWS = 'worker/aws_sources.test.ts';
+const LEASES = 'worker/vault_leases.test.ts';
 const VAULT = 'worker/vault_sources.test.ts';
 const MANAGERS = 'worker/manager_sources.test.ts';
 const KINDS = 'worker/services/sources/kinds';
@@ -134,14 +135,30 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     row: 'Vault and OpenBao',
     holds: 'the token of a login at Vault is revoked after the read',
     file: 'worker/services/sources/kinds/vault_kv.ts',
-    text: 'await revokeLogin(source, token.value, outbound);',
+    text: "if (source.authentication !== 'token') await revokeLogin(source, token, outbound);",
     replacement: '',
     tests: [VAULT],
   },
   {
     row: 'Vault and OpenBao',
+    holds: 'a leased secret ends with the token that it was read with',
+    file: 'worker/services/sources/kinds/vault_lease.ts',
+    text: 'Math.min(lease.value.seconds, tokenLife.value ?? Infinity)',
+    replacement: 'lease.value.seconds',
+    tests: [LEASES],
+  },
+  {
+    row: 'Vault and OpenBao',
+    holds: 'a leased secret that cannot be used is taken back',
+    file: 'worker/services/sources/kinds/vault_lease.ts',
+    text: 'await revokeLease(source, { token, leaseId: lease.value.id, outbound });',
+    replacement: '',
+    tests: [LEASES],
+  },
+  {
+    row: 'Vault and OpenBao',
     holds: 'a path in Vault leads to no other endpoint',
-    file: 'shared/wire/sources/vault_kv.ts',
+    file: 'shared/wire/sources/vault.ts',
     text: "segments.includes('.') || segments.includes('..')",
     replacement: "segments.includes('.')",
     tests: [VAULT],

@@ -47,6 +47,7 @@ const FIELDS_OF: { readonly [K in SourceKind]: readonly (keyof Narrowing)[] } = 
   github_app: ['repositories', 'permissions'],
   aws_assume_role: AWS,
   aws_web_identity: AWS,
+  vault_lease: [],
   vault_kv: [],
   aws_secrets_manager: [],
   google_secret_manager: [],

@@ -54,6 +54,8 @@ export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Pa
   return layout('Add a minted secret', content, 'narrow');
 }
 
+const VAULT_KEY = 'The token, the secret id of the AppRole, or the private key that signs the JWT, in PEM.';
+
 const KEYS: { readonly [K in SourceKind]: string } = {
   client_credentials: 'The client secret, or the private key of private_key_jwt.',
   jwt_bearer: 'The private key, in PEM.',
@@ -62,7 +64,8 @@ const KEYS: { readonly [K in SourceKind]: string } = {
   github_app: 'The private key of the app, in PEM: the file that GitHub gave you.',
   aws_assume_role: 'The secret access key of the caller.',
   aws_web_identity: 'The private key, in PEM, whose public key the issuer publishes.',
-  vault_kv: 'The token, or the secret id of the AppRole.',
+  vault_lease: VAULT_KEY,
+  vault_kv: VAULT_KEY,
   aws_secrets_manager: 'The secret access key of the caller.',
   google_secret_manager: 'The private key of the account, in PEM: private_key in its key file.',
   onepassword_connect: 'A token of the Connect server that may read the vault.',

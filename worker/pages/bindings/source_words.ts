@@ -35,6 +35,10 @@ export const SOURCE_TITLES: {
     title: 'AWS role by identity',
     lead: 'A key set of a role for a JWT that the key signs, so that no access key exists. Only an AWS signature can use it.',
   },
+  vault_lease: {
+    title: 'Vault or OpenBao, leased',
+    lead: 'A field of a secret that an engine makes when it is needed, until its lease ends.',
+  },
   vault_kv: {
     title: 'Vault or OpenBao',
     lead: 'A field of a secret in a KV engine of version 2, read there every few minutes.',
@@ -116,6 +120,7 @@ export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
   tags: { label: 'Session tags', hint: 'Such as team=web, stage=test', isRare: true },
   vault_url: { label: 'Address of Vault', placeholder: 'https://vault.example.com' },
   mount: { label: 'Engine', hint: 'Where the KV engine is mounted; empty: secret' },
+  lease_path: { label: 'Path of the lease', hint: 'With the engine', placeholder: 'nomad/creds/ci' },
   secret_path: { label: 'Path of the secret there', hint: 'Without the engine and data/', placeholder: 'ci/database' },
   field: { label: 'Field', hint: 'Of the secret there; of a whole JSON value, if it is needed' },
   secret_id: { label: 'Secret there', hint: 'Its name or ARN', placeholder: 'ci/database' },
@@ -142,11 +147,12 @@ export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
   version: { label: 'Version there', hint: 'Empty: the newest', isRare: true },
   authentication: {
     label: 'How it authenticates',
-    hint: 'token: the key is a token; approle: the key is the secret id of an AppRole',
-    choices: ['token', 'approle'],
+    hint: 'token: the key is a token; approle: it is the secret id of an AppRole; jwt: it is a private key that signs a JWT for issuer and subject',
+    choices: ['token', 'approle', 'jwt'],
   },
   role_id: { label: 'Role id of the AppRole' },
-  auth_mount: { label: 'Mount of AppRole', hint: 'Empty: approle', isRare: true },
+  role: { label: 'Role of the login by JWT', hint: 'Empty: the default role', isRare: true },
+  auth_mount: { label: 'Mount of the login', hint: 'Empty: approle or jwt', isRare: true },
   namespace: { label: 'Namespace of Vault', isRare: true },
   transitive_tag_keys: { label: 'Transitive tags', hint: LIST, isRare: true },
 };

@@ -36,7 +36,7 @@ export interface Minting<K extends SourceKind> {
 
 /**
  * A kind of source that runs in the control plane. What a value is narrowed to is part of the source, so that a binding that may do
- * less names a secret of its own. None of these providers but GitHub can revoke a value: they end.
+ * less names a secret of its own. A value is not revoked, but for one that nobody can use: it ends.
  */
 export interface MintingSource<K extends SourceKind> {
   /** What its values are for, in words without secrets, for people and the audit log. */

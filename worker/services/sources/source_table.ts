@@ -15,6 +15,7 @@ import { JWT_BEARER } from './kinds/jwt_bearer.ts';
 import { ONEPASSWORD_CONNECT } from './kinds/onepassword_connect.ts';
 import { TOKEN_EXCHANGE } from './kinds/token_exchange.ts';
 import { VAULT_KV } from './kinds/vault_kv.ts';
+import { VAULT_LEASE } from './kinds/vault_lease.ts';
 import {
   type Minted,
   type MintFailure,
@@ -44,6 +45,7 @@ export function configured(source: SecretSource): ConfiguredSource {
   if (source.kind === 'google_service_account') return configure(GOOGLE_SERVICE_ACCOUNT, source);
   if (source.kind === 'aws_assume_role') return configure(AWS_ASSUME_ROLE, source);
   if (source.kind === 'aws_web_identity') return configure(AWS_WEB_IDENTITY, source);
+  if (source.kind === 'vault_lease') return configure(VAULT_LEASE, source);
   if (source.kind === 'vault_kv') return configure(VAULT_KV, source);
   if (source.kind === 'aws_secrets_manager') return configure(AWS_SECRETS_MANAGER, source);
   if (source.kind === 'google_secret_manager') return configure(GOOGLE_SECRET_MANAGER, source);

@@ -3,11 +3,14 @@ import { parseJsonBytes } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
-import { DEFAULT_AUTH_MOUNT } from '../../../shared/wire/sources/vault_kv.ts';
+import { secretValue } from '../../../shared/wire/secrets.ts';
 import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
-import type { MintFailure } from './source_port.ts';
+import { signJwt } from './sign_jwt.ts';
+import { ASSERTION_SECONDS, keyProblem } from './token_source.ts';
+import type { MintFailure, Minting, MintPlan } from './source_port.ts';
 
-type Source = SourceOf<'vault_kv'>;
+type KvSource = SourceOf<'vault_kv'>;
+type Source = KvSource | SourceOf<'vault_lease'>;
 
 /**
  * A secret of Vault has at most 1 MiB. The calls of one mint together take less time than the lease on it, so that no other
@@ -52,22 +55,74 @@ async function callVault({
   return called.ok ? called : failed(called.error.message);
 }
 
-const loggedIn = z.object({ auth: z.object({ client_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) }) });
+const loggedIn = z.object({
+  auth: z.object({
+    client_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/),
+    /** In seconds; 0: it does not end. */
+    lease_duration: z.number().int().nonnegative().default(0),
+  }),
+});
 
-/** A token for the role id and the secret id of an AppRole. */
-export async function logIn(
-  source: Source,
-  secretId: Secret,
-  outbound: Outbound,
-): Promise<Result<Secret, MintFailure>> {
-  const path = `auth/${authMount(source)}/login`;
-  const json = { role_id: source.role_id, secret_id: secretId.reveal() };
-  const called = await callVault({ source, outbound, path, json });
+const DEFAULT_ALGORITHM = 'RS256';
+
+/** A token, and how many seconds it is valid, if the login said it. */
+export interface Access {
+  readonly token: Secret;
+  readonly lifeSeconds: number | null;
+}
+
+type VaultMinting = Minting<'vault_kv'> | Minting<'vault_lease'>;
+
+/** The token of the source, or one of a login. */
+export async function openAccess(minting: VaultMinting): Promise<Result<Access, MintFailure>> {
+  const { source, key, outbound } = minting;
+  if (source.authentication === 'token') return ok({ token: key, lifeSeconds: null });
+  const proof = await proofOf(minting);
+  if (!proof.ok) return proof;
+  const called = await callVault({ source, outbound, path: `auth/${authMount(source)}/login`, json: proof.value });
   if (!called.ok) return called;
-  if (called.value.status !== 200) return failed(refusalOf(source, called.value.status, LOGIN_WHY));
+  const why = source.authentication === 'jwt' ? JWT_WHY : LOGIN_WHY;
+  if (called.value.status !== 200) return failed(refusalOf(source, called.value.status, why));
   const { data } = loggedIn.safeParse(parseJsonBytes(called.value.body));
   if (data === undefined) return failed(`the answer of ${hostOf(source)} is not that of a login`);
-  return ok(new Secret(data.auth.client_token));
+  const { client_token: token, lease_duration: seconds } = data.auth;
+  return ok({ token: new Secret(token), lifeSeconds: seconds === 0 ? null : seconds });
+}
+
+/** What a login sends: the two ids of an AppRole, or a JWT that the key signs. */
+async function proofOf({ source, key, nowMs }: VaultMinting): Promise<Result<object, MintFailure>> {
+  if (source.authentication === 'approle') return ok({ role_id: source.role_id, secret_id: key.reveal() });
+  const { issuer: iss, subject: sub, audience: aud, algorithm = DEFAULT_ALGORITHM, key_id: keyId, role } = source;
+  const iat = Math.floor(nowMs / 1000);
+  const claims = {
+    iss,
+    sub,
+    ...(aud !== undefined && { aud }),
+    jti: crypto.randomUUID(),
+    iat,
+    exp: iat + ASSERTION_SECONDS,
+  };
+  const signed = await signJwt(key, { algorithm, keyId, claims });
+  return signed.ok ? ok({ ...(role !== undefined && { role }), jwt: signed.value.reveal() }) : signed;
+}
+
+/** Who a source is at Vault, in words. */
+export function identityOf(source: Source): MintPlan['identity'] {
+  if (source.authentication === 'token') return 'the token of the source';
+  const at = `which logs in at auth/${authMount(source)}`;
+  if (source.authentication === 'approle') return `the role id ${source.role_id ?? ''}, ${at}`;
+  const role = source.role === undefined ? '' : ` as the role ${source.role}`;
+  return `${source.subject ?? ''} of ${source.issuer ?? ''}, ${at}${role}`;
+}
+
+export async function keyProblemOf(
+  { authentication, algorithm = DEFAULT_ALGORITHM }: Source,
+  key: Secret,
+): Promise<MintFailure | null> {
+  if (authentication === 'jwt') return keyProblem(key, algorithm);
+  const what = authentication === 'approle' ? 'secret id' : 'token';
+  if (/^[\x21-\x7e]{1,8192}$/.test(key.reveal())) return null;
+  return { reason: 'invalid_key', message: `it is no ${what}: give it alone, as Vault shows it, without spaces` };
 }
 
 /** Ends the token of a login. A refusal changes nothing: batch tokens cannot be revoked, and each token ends by itself. */
@@ -92,7 +147,7 @@ export interface KvVersion {
 
 /** Reads the version of a secret that the source names, or the newest. */
 export async function readKv(
-  source: Source,
+  source: KvSource,
   token: Secret,
   outbound: Outbound,
 ): Promise<Result<KvVersion, MintFailure>> {
@@ -118,8 +173,74 @@ export async function readKv(
   return ok({ fields: new Map(Object.entries<unknown>({ ...data })), deletedAtMs });
 }
 
+/** The field of a secret that the source names, as a value. */
+export function fieldOf(source: Source, fields: ReadonlyMap<string, unknown>): Result<Secret, MintFailure> {
+  const value = fields.get(source.field);
+  const refuse = (problem: string) => failed(`the field ${source.field} at ${hostOf(source)} ${problem}`);
+  if (value === undefined) return refuse('is not in the secret: compare field with "vault read" or "vault kv get"');
+  if (typeof value !== 'string') return refuse('is not a text: store the value there as a JSON string');
+  const { error } = secretValue.safeParse(value);
+  return error === undefined ? ok(new Secret(value)) : refuse(error.issues[0]?.message ?? 'cannot be used');
+}
+
+const leaseReply = z.object({
+  lease_id: z.string().max(2000),
+  lease_duration: z.number().int(),
+  data: z.record(z.string(), z.unknown()).nullable(),
+});
+
+/** A secret that was made for this read. */
+interface Lease {
+  readonly id: string;
+  readonly seconds: number;
+  /** As in {@link KvVersion}. */
+  readonly fields: ReadonlyMap<string, unknown>;
+}
+
+/** Has the engine make a secret. */
+export async function readLease(
+  source: SourceOf<'vault_lease'>,
+  token: Secret,
+  outbound: Outbound,
+): Promise<Result<Lease, MintFailure>> {
+  const called = await callVault({ source, outbound, path: encodePath(source.lease_path), token });
+  if (!called.ok) return called;
+  const { status, body } = called.value;
+  if (status !== 200) return failed(refusalOf(source, status, LEASE_WHY));
+  const { data: reply } = leaseReply.safeParse(parseJsonBytes(body));
+  if (reply === undefined || reply.data === null || reply.lease_id === '' || reply.lease_duration <= 0) {
+    const message = `${hostOf(source)} gives no lease at ${source.lease_path}: compare lease_path; for a secret in a KV engine use the kind vault_kv`;
+    return failed(message);
+  }
+  const fields = new Map(Object.entries<unknown>({ ...reply.data }));
+  return ok({ id: reply.lease_id, seconds: reply.lease_duration, fields });
+}
+
+/** Takes back what was made for a read. A refusal changes nothing: the lease ends by itself. */
+export async function revokeLease(
+  source: SourceOf<'vault_lease'>,
+  { token, leaseId, outbound }: { readonly token: Secret; readonly leaseId: string; readonly outbound: Outbound },
+): Promise<void> {
+  await callVault({ source, outbound, path: 'sys/leases/revoke', token, json: { lease_id: leaseId } });
+}
+
+const tokenFacts = z.object({ data: z.object({ ttl: z.number().int().nonnegative() }) });
+
+/** How many seconds a token is valid, which every lease of it ends with; null if it does not end, or may not ask. */
+export async function tokenSeconds(
+  source: Source,
+  token: Secret,
+  outbound: Outbound,
+): Promise<Result<number | null, MintFailure>> {
+  const called = await callVault({ source, outbound, path: 'auth/token/lookup-self', token });
+  if (!called.ok) return called;
+  if (called.value.status !== 200) return ok(null);
+  const { data } = tokenFacts.safeParse(parseJsonBytes(called.value.body));
+  return ok(data === undefined || data.data.ttl === 0 ? null : data.data.ttl);
+}
+
 /** The path of the read, below `/v1`. */
-export function readPath({ mount, secret_path: path, version }: Source): string {
+export function readPath({ mount, secret_path: path, version }: KvSource): string {
   return `${encodePath(mount)}/data/${encodePath(path)}${version === undefined ? '' : `?version=${version}`}`;
 }
 
@@ -131,15 +252,15 @@ export function hostOf({ vault_url: url }: Source): string {
   return new URL(url).host;
 }
 
-export function authMount({ auth_mount: mount = DEFAULT_AUTH_MOUNT }: Source): string {
+function authMount({ authentication, auth_mount: mount = authentication }: Source): string {
   return encodePath(mount);
 }
 
-function encodePath(path: string): string {
+export function encodePath(path: string): string {
   return path.split('/').map(encodeURIComponent).join('/');
 }
 
-function notKv(source: Source): string {
+function notKv(source: KvSource): string {
   return `the answer of ${hostOf(source)} is not that of a KV engine of version 2: compare vault_url and mount`;
 }
 
@@ -165,6 +286,18 @@ const LOGIN_WHY: Advice = {
   400: 'it does not accept the role id and the secret id: one is wrong, or the secret id has ended or is used up; give the source again with a new secret id',
   403: 'it does not let this AppRole log in: compare its bound addresses, auth_mount and namespace',
   404: 'there is no AppRole at auth_mount: compare auth_mount and namespace',
+};
+const JWT_WHY: Advice = {
+  ...LOGIN_WHY,
+  400: 'it does not accept the JWT: compare issuer, subject, audience, role and key_id with the auth method, its public key with the key of the source, and the clock of the control plane',
+  403: 'it does not let this JWT log in: compare role, subject and audience with what the role is bound to, and namespace',
+  404: 'there is no JWT auth method at auth_mount: compare auth_mount and namespace',
+};
+const LEASE_WHY: Advice = {
+  ...WHY,
+  400: 'it does not accept the request, or the engine cannot make the secret: compare lease_path with "vault read", which says why',
+  403: 'the token has ended, or no policy of it allows "read" on lease_path: allow it there, or give the source again with a new key',
+  404: 'there is no such role or engine: compare lease_path and namespace',
 };
 const READ_WHY: Advice = {
   ...WHY,
