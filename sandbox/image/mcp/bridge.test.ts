@@ -128,6 +128,38 @@ describe('a client with a session', () => {
     ]);
   });
 
+  it('goes on once initialize is answered, or cancelled, though the stream of the answer stays open', async () => {
+    const other = sessionServer();
+    answer = (one, response) => {
+      if (one.body.method !== 'initialize') other(one, response);
+      else if (one.body.id === 0) stream(response, result(0, { protocolVersion: '2025-06-18', capabilities: {} }));
+    };
+    say({ id: 0, method: 'initialize', params: { protocolVersion: '2025-06-18' } });
+    say({ id: 1, method: 'tools/list' });
+    await expect.poll(() => written.map(({ id }) => id)).toEqual([0, 1]);
+    say({ id: 2, method: 'initialize', params: { protocolVersion: '2025-06-18' } });
+    await expect.poll(() => seen.at(-1)?.body.id).toBe(2);
+    say({ method: 'notifications/cancelled', params: { requestId: 2 } });
+    say({ id: 3, method: 'tools/list' });
+    await expect.poll(() => written.map(({ id }) => id)).toEqual([0, 1, 3]);
+  });
+
+  it('may be asked by the server before initialize is answered', async () => {
+    let initializing: ServerResponse | undefined;
+    answer = (one, response) => {
+      if (one.body.method === 'initialize') {
+        initializing = stream(response, { jsonrpc: '2.0', id: 'p', method: 'ping' });
+        return;
+      }
+      response.writeHead(202).end();
+      initializing?.end(`data: ${JSON.stringify(result(0, { capabilities: {} }))}\n\n`);
+    };
+    say({ id: 0, method: 'initialize', params: { protocolVersion: '2025-06-18' } });
+    await expect.poll(() => written.map(({ id }) => id)).toEqual(['p']);
+    say({ id: 'p', result: {} });
+    await expect.poll(() => written.map(({ id }) => id)).toEqual(['p', 0]);
+  });
+
   it('is initialised, and its session is in every later call', async () => {
     await greet();
     say({ id: 1, method: 'tools/list' });

@@ -20,6 +20,8 @@ type Request = Extract<Message, { readonly kind: 'request' }>;
 interface Call {
   readonly message: Request;
   readonly aborting: AbortController;
+  /** Lets later messages be sent. */
+  readonly letNext: () => void;
   isAnswered: boolean;
   isCancelled: boolean;
 }
@@ -71,37 +73,37 @@ export class Bridge {
       void this.#ports.write(errorText(message.id, INVALID_REQUEST, 'another request with this id is still open'));
       return;
     }
-    const call: Call = { message, aborting: new AbortController(), isAnswered: false, isCancelled: false };
-    this.#calls.set(message.id, call);
     const before = this.#sent;
-    this.#sent = new Promise((resolve) => {
-      // What a client sends after `initialize`, without waiting, belongs to the session that the answer names.
-      const onSent = message.method === 'initialize' ? () => undefined : resolve;
+    this.#sent = new Promise((letNext) => {
+      const call: Call = { message, aborting: new AbortController(), letNext, isAnswered: false, isCancelled: false };
+      this.#calls.set(message.id, call);
       void before
-        .then(() => this.#run(call, onSent))
+        .then(() => this.#run(call))
         .finally(() => {
-          resolve();
+          letNext();
           this.#calls.delete(message.id);
           if (this.#isIdle()) this.#idle?.();
         });
     });
   }
 
-  async #run(call: Call, onSent: () => void): Promise<void> {
+  async #run(call: Call): Promise<void> {
     const used = this.#session.current;
-    let end = await this.#send(call, onSent);
+    let end = await this.#send(call);
     const isForgotten = end.kind === 'refused' && end.status === 404 && ownVersion(call.message) === null;
     if (isForgotten && used !== null && !call.isCancelled && (await this.#session.renew(used))) {
-      end = await this.#send(call, onSent);
+      end = await this.#send(call);
     }
     if (!call.isAnswered && !call.isCancelled) await this.#ports.write(problemText(call.message, end));
     if (end.kind === 'refused') this.#warnOf(end);
   }
 
-  #send(call: Call, onSent: () => void): Promise<ExchangeEnd> {
-    const { message, aborting } = call;
+  #send(call: Call): Promise<ExchangeEnd> {
+    const { message, aborting, letNext } = call;
     const headers = messageHeaders(message, this.#session.current);
-    const outgoing = { text: message.text, headers, signal: aborting.signal, onSent };
+    // What a client sends after `initialize`, without waiting, belongs to the session that the answer names.
+    const onSent = message.method === INITIALIZE ? {} : { onSent: letNext };
+    const outgoing = { text: message.text, headers, signal: aborting.signal, ...onSent };
     return exchange(outgoing, { ...this.#ports, onMessage: (reply, sessionId) => this.#reply(call, reply, sessionId) });
   }
 
@@ -110,14 +112,24 @@ export class Bridge {
       if (call.isAnswered || call.isCancelled) return;
       call.isAnswered = true;
       // Before the client gets its answer and uses the session.
-      if (call.message.method === 'initialize') this.#session.begin(call.message, reply.result, sessionId);
+      if (call.message.method === INITIALIZE) this.#session.begin(call.message, reply.result, sessionId);
+      // The stream of the answer may stay open.
+      call.letNext();
     }
     await this.#ports.write(reply.text);
   }
 
   /** Sends a notification, or the client's response to a request of the server. */
   #tell(message: Exclude<Message, Request>): void {
-    this.#sent = this.#sent.then(() => this.#deliver(message));
+    // The server may wait for a response, such as to a ping, before it answers `initialize`.
+    if (message.kind === 'response' && this.#isGreeting()) void this.#deliver(message);
+    else this.#sent = this.#sent.then(() => this.#deliver(message));
+  }
+
+  #isGreeting(): boolean {
+    return Array.from(this.#calls.values()).some(
+      ({ message, isAnswered }) => message.method === INITIALIZE && !isAnswered,
+    );
   }
 
   async #deliver(message: Exclude<Message, Request>): Promise<void> {
@@ -146,6 +158,7 @@ export class Bridge {
       typeof requestId === 'string' || typeof requestId === 'number' ? this.#calls.get(requestId) : undefined;
     if (call === undefined) return;
     call.isCancelled = true;
+    call.letNext();
     if (ownVersion(call.message) === null) this.#tell(message);
     // With a session, the server was notified; it sends no answer and may keep the stream open.
     void this.#sent.then(() => call.aborting.abort());
@@ -164,6 +177,7 @@ export class Bridge {
   }
 }
 
+const INITIALIZE = 'initialize';
 const INITIALIZED = 'notifications/initialized';
 
 const NOT_A_MESSAGE = {
