@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { type ChildEnd, type SignalSource, superviseChild, unlessFromTerminal } from '../engine/run_child.ts';
-import { identifyFile } from './file_identity.ts';
+import { holdFile, identifyFile } from './file_identity.ts';
 import { listInherited } from './inherited_descriptors.ts';
 import { holdPlaceholders } from './placeholders.ts';
 import { CA_FILE, PROXY_SOCKET } from './sandbox_folder.ts';
@@ -76,7 +76,7 @@ interface StartedSandbox {
 export function startSandbox(wanted: SandboxCommand): StartedSandbox {
   const release = holdPlaceholders(wanted.plan.placeholders);
   const expected = wanted.plan.mounted.map((path) => [path, identifyFile(path)]);
-  const covered = wanted.plan.covered.map((path) => ({ path, identity: identifyFile(path) }));
+  const covered = wanted.plan.covered.map(holdFile);
   const child = spawnBubblewrap(wanted);
   const ended = new Promise<void>((resolve) => {
     child.once('error', () => resolve());
@@ -84,7 +84,8 @@ export function startSandbox(wanted: SandboxCommand): StartedSandbox {
   });
   let uncovered: readonly string[] = [];
   const removed = ended.then(() => {
-    uncovered = covered.filter(({ path, identity }) => identifyFile(path) !== identity).map(({ path }) => path);
+    uncovered = covered.filter((file) => !file.isThere()).map(({ path }) => path);
+    for (const file of covered) file.release();
     return release();
   });
   const orders = streamAt(child, ORDERS);
