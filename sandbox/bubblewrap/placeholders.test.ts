@@ -40,6 +40,23 @@ it("a person's own empty folder stays", () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
+it.each([
+  ['the first ends first', [0, 1]],
+  ['the last ends first', [1, 0]],
+])("a person's own empty folder stays when two sandboxes needed it: %s", (_case, order) => {
+  mkdirSync(folder);
+  const releases = [holdPlaceholders([folder]), holdPlaceholders([folder])];
+  expect(isPlaceholder(readdirSync(folder))).toBe(true);
+  for (const at of order) releases[at]?.();
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it("a person's own empty folder stays when a launcher that held it was killed", () => {
+  mkdirSync(join(folder, `${LEFT}-kept`), { recursive: true });
+  holdPlaceholders([folder])();
+  expect(readdirSync(folder)).toEqual([]);
+});
+
 it('a folder that a person uses meanwhile stays, and nothing is added to one with files', () => {
   const release = holdPlaceholders([folder]);
   writeFileSync(join(folder, 'settings.json'), '{}');

@@ -6,7 +6,9 @@ import { errorCode } from '../../shared/model/error_code.ts';
 import { isLeft, sandboxFolderName } from './sandbox_folder.ts';
 
 /** In a placeholder, for each sandbox that needs it: its launcher, as in sandbox_folder.ts. git does not see an empty folder. */
-const HOLD = /^\.svc-(\d{1,10}-\d{1,20})-[0-9a-f]{16}$/;
+const HOLD = /^\.svc-(\d{1,10}-\d{1,20})-[0-9a-f]{16}(?:-kept)?$/;
+/** At the end of a hold in a person's own folder: whichever sandbox ends last leaves the folder. */
+const KEPT = '-kept';
 /** Each is lost only to another sandbox that ends in the same moment. */
 const TRIES = 100;
 
@@ -46,11 +48,12 @@ function hold(folder: string, name: string): Held | null {
     if (made !== null && made !== 'EEXIST') return null;
     const before = namesIn(folder);
     if (!isPlaceholder(before)) return null;
-    const own = join(folder, name);
+    const isOurs = made === null || (before.length > 0 && !before.some((each) => each.endsWith(KEPT)));
+    const own = join(folder, isOurs ? name : name + KEPT);
     const code = tryTo(mkdirSync, own);
     if (code === null) {
       removeLeft(folder, before);
-      return { folder, hold: own, isPlaceholder: made === null || before.length > 0 };
+      return { folder, hold: own, isPlaceholder: isOurs };
     }
     // The last of the other sandboxes has just removed it.
     if (code !== 'ENOENT') return null;

@@ -86,8 +86,8 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: what is visible',
     holds: "a person's own empty folder stays",
     file: HOLDS,
-    text: 'isPlaceholder: made === null || before.length > 0',
-    replacement: 'isPlaceholder: true',
+    text: 'isPlaceholder: isOurs };',
+    replacement: 'isPlaceholder: true };',
     tests: [OF_HOLDS],
   },
   {
