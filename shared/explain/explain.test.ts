@@ -57,7 +57,11 @@ describe('explain', () => {
     [{ scheme: 'query-param', queryParam: 'key' }, 'the query parameter key'],
     [
       { scheme: 'sigv4-resign', accessKeyId: 'AKID', region: 'eu-central-1', service: 's3' },
-      's3 in eu-central-1 by AKID',
+      'an AWS version-4 signature for s3 in eu-central-1 by AKID',
+    ],
+    [
+      { scheme: 'sigv4-resign', accessKeyId: 'AKID', region: 'us-east-1,eu-*', service: 's3' },
+      'an AWS version-4a signature for s3 in us-east-1,eu-* by AKID',
     ],
   ] as const)('describes the place of the credential: %o', (injection, words) => {
     expect(explain([{ ...BINDING, injection }], 'https://api.example.com/').reasons.join(' ')).toContain(words);

@@ -14,6 +14,7 @@ import type {
   Owner,
 } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
+import { isRegionSet } from '../model/region_set.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { MINTED_KEY_ID } from '../model/source_kind.ts';
 import { formatVaultReference, parseSharedPath, SHARED_SECRET_MISSING } from '../model/vault_path.ts';
@@ -456,7 +457,7 @@ const PLACES: { readonly [S in InjectionScheme]: (injection: Extract<Injection, 
   'header-template': ({ header }) => `the header ${header}, by its template`,
   'query-param': ({ queryParam }) => `the query parameter ${queryParam}`,
   'sigv4-resign': ({ accessKeyId, region, service }) =>
-    `an AWS version-4 signature for ${service} in ${region} by ${accessKeyId === MINTED_KEY_ID ? 'the minted key' : accessKeyId}`,
+    `an AWS version-${isRegionSet(region) ? '4a' : '4'} signature for ${service} in ${region} by ${accessKeyId === MINTED_KEY_ID ? 'the minted key' : accessKeyId}`,
 };
 
 function placeWords<S extends InjectionScheme>(injection: Extract<Injection, { scheme: S }>): string {

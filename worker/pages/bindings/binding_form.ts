@@ -28,6 +28,7 @@ const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; read
 interface Parameter {
   readonly label: string;
   readonly placeholder: string;
+  readonly hint?: string;
 }
 
 /** The fields that a scheme requires or accepts. */
@@ -37,7 +38,11 @@ const PARAMETERS: Readonly<Record<string, Parameter>> = {
   template: { label: 'Template', placeholder: '{token}' },
   query_param: { label: 'Query parameter', placeholder: 'key' },
   access_key_id: { label: 'Access key id (minted, if AWS mints the secret)', placeholder: 'AKIAIOSFODNN7EXAMPLE' },
-  region: { label: 'Region', placeholder: 'eu-central-1' },
+  region: {
+    label: 'Region',
+    placeholder: 'eu-central-1',
+    hint: 'Or a set of regions, such as * or us-east-1,eu-*: requests are then signed with version 4a',
+  },
   service: { label: 'Service', placeholder: 's3' },
   session_token_ref: { label: 'Session token (optional)', placeholder: 'vault://user/aws-session-token' },
 };
@@ -195,8 +200,8 @@ function credentialField(form: FormState, { references, reference: typed }: Cred
 }
 
 function parameterField(form: FormState, name: string, isRequired: boolean): Html {
-  const { label, placeholder } = PARAMETERS[name] ?? { label: name, placeholder: '' };
-  return textField(form, { name, label, placeholder, isMono: true, ...(isRequired && { isRequired: true }) });
+  const parameter = PARAMETERS[name] ?? { label: name, placeholder: '' };
+  return textField(form, { name, ...parameter, isMono: true, ...(isRequired && { isRequired: true }) });
 }
 
 function effectChoices() {

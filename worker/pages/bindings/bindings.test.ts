@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { newBindingPage } from './binding_form.ts';
 import { bindingsPage, type BindingsView } from './bindings.ts';
 import { EMPTY_FORM } from '../components/form_field.ts';
 
@@ -75,4 +76,18 @@ test('the list of bindings says which have no secret, and what to do', async () 
   const other = await textOfPage({ referencesOf: () => [{ ...reference, state: 'other_owner' }] });
   expect(other).toContain('At this path is only a secret of the enterprise, and a personal binding uses none');
   expect(await textOfPage({ referencesOf: () => [{ ...reference, state: 'stored' }] })).not.toContain('tored Its');
+});
+
+test('the form of an AWS signature says that its region may be a set', async () => {
+  const parts = {
+    form: EMPTY_FORM,
+    references: [],
+    reference: { owner: 'personal', reference: '', state: null },
+    templates: [],
+    owners: 'personal',
+  } as const;
+  const pageOf = async (scheme: 'bearer' | 'sigv4-resign') =>
+    String(await newBindingPage({ ...parts, scheme }).content);
+  expect(await pageOf('sigv4-resign')).toContain('Or a set of regions, such as * or us-east-1,eu-*');
+  expect(await pageOf('bearer')).not.toContain('a set of regions');
 });
