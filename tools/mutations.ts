@@ -252,9 +252,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Signature Version 4a',
-    holds: 'a sidecar that cannot read a set of regions gets no such binding',
+    holds: 'a sidecar that cannot read a set of regions gets none, and keeps the binding',
     file: 'worker/services/sidecars/snapshot.ts',
-    text: '.filter(({ region }) => knowsRegionSets || region === undefined || !isRegionSet(region))',
+    text: '.map((binding) => (knowsRegionSets ? binding : withOneRegion(binding)))',
     replacement: '',
     tests: ['worker/services/sidecars/snapshot.test.ts'],
   },

@@ -7,6 +7,8 @@ import { err, ok } from '../../shared/model/result.ts';
 import { resolve } from '../../shared/resolve/resolve.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { FakeClock } from '../testing/fakes.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { SET_FOR_A_NEWER_SIDECAR } from '../../shared/model/region_set.ts';
 import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
 import { Link } from './link.ts';
@@ -320,6 +322,18 @@ describe('the snapshot of an earlier run', () => {
     expect([source.reviewedTools('mcp_a'), source.reviewedTools('mcp_b')]).toEqual([['hash'], []]);
   });
 
+  it('is fetched again if an earlier version stored it, without the set of regions of a binding', async () => {
+    channel.hostBindings = [bindingFor(SET_FOR_A_NEWER_SIDECAR)];
+    await source.start();
+    await settle();
+    await reopen();
+    channel.hostBindings = [bindingFor('us-east-1,eu-*')];
+    await source.start();
+    await settle();
+    expect(channel.polls.slice(0, 2).map(({ heldVersion }) => heldVersion)).toEqual([null, 1]);
+    expect(source.bindings()).toEqual([bindingFor('us-east-1,eu-*')]);
+  });
+
   it('is as old as its last saved confirmation', async () => {
     await source.start();
     await settle();
@@ -454,3 +468,7 @@ describe('the MCP servers of a snapshot', () => {
     expect(source.mcpServers()).toEqual([]);
   });
 });
+
+function bindingFor(region: string): HostBinding {
+  return sampleBinding({ injection: { scheme: 'sigv4-resign', accessKeyId: 'AKID', region, service: 's3' } });
+}

@@ -1,4 +1,5 @@
 import { REVIEWED_KINDS } from '../../shared/model/mcp_tool.ts';
+import { SET_FOR_A_NEWER_SIDECAR } from '../../shared/model/region_set.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -70,7 +71,7 @@ export class SnapshotSource implements PolicySource {
   readonly #onChanged = new Set<() => void>();
   readonly #waiters = new Waiters();
   #held: Held | null = null;
-  /** The stored snapshot may be from an earlier version, which had not every kind of what is reviewed: it is fetched again. */
+  /** The stored snapshot may be from an earlier version, which did not get everything that this one reads: it is fetched again. */
   #isRenewalDue = false;
   #loop: Promise<void> | null = null;
 
@@ -273,10 +274,15 @@ export class SnapshotSource implements PolicySource {
     const stored = await this.#options.file.load(this.#options.channel);
     if (stored === null) return;
     this.#install(stored.snapshot, stored.confirmedAt);
-    const { reviewedTools, reviewedKinds, mcpServers } = stored.snapshot;
+    const { reviewedTools, reviewedKinds, mcpServers, hostBindings } = stored.snapshot;
     const isKept = REVIEWED_KINDS.every((kind) => reviewedKinds.includes(kind));
-    this.#isRenewalDue = reviewedTools === null || (mcpServers.length > 0 && !isKept);
+    this.#isRenewalDue =
+      reviewedTools === null || (mcpServers.length > 0 && !isKept) || hostBindings.some(lacksItsRegions);
   }
+}
+
+function lacksItsRegions({ injection }: HostBinding): boolean {
+  return injection.scheme === 'sigv4-resign' && injection.region === SET_FOR_A_NEWER_SIDECAR;
 }
 
 /** An unreadable connector refuses every request: a request that belongs to it could otherwise fall through to a binding or to passthrough. */

@@ -19,7 +19,7 @@ const NEW_TO_AN_OLDER_CONTROL_PLANE: Readonly<Record<string, readonly RegExp[]>>
   auditEvent: [/^\.type: the value "[a-z_.]+" is not read$/, /^\.data\.svc\.[a-z_.]+: is a field that is not read$/],
 };
 const NEW_TO_AN_OLDER_SIDECAR: Readonly<Record<string, readonly RegExp[]>> = {
-  // A longer one is a set of regions. A sidecar that does not say that it knows them gets no such binding (decision 0150).
+  // A longer one is a set of regions. A sidecar that does not say that it knows them gets another region (decision 0150).
   snapshotPayload: [/^\.host_bindings\[\]\.region: maxLength is 256, and 64 is read$/],
   // A key set of AWS: without the field the value would be used as another kind of credential, so the credential is refused.
   sealedCredential: [/^\.signed_as: is a field that is not read$/],

@@ -36,7 +36,7 @@ import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getSnapshot = forSidecar({
   summary: "Get the sidecar's snapshot: bindings and references, no secrets",
-  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443, ${SNAPSHOT_KNOWS_REGION_SETS} for those whose region is a set, and ${SNAPSHOT_KNOWS_TOOLS} for the reviewed tools of MCP servers.`,
+  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443, ${SNAPSHOT_KNOWS_REGION_SETS} for regions that are a set, and ${SNAPSHOT_KNOWS_TOOLS} for the reviewed tools of MCP servers.`,
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type InProcess, newMasterKey, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import { ITEMS_SPEC, itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
+import { SET_FOR_A_NEWER_SIDECAR } from '../../../shared/model/region_set.ts';
 import {
   SNAPSHOT_KNOWS_ALSO_HEADER,
   SNAPSHOT_KNOWS_HEADER,
@@ -121,7 +122,7 @@ test('hosts with a port are for sidecars that know them; an earlier one would re
   }
 });
 
-test('a set of regions is for sidecars that know it, too', async () => {
+test('a set of regions is for sidecars that know it; an earlier one keeps the binding, with a region that no service has', async () => {
   const binding = { scheme: 'sigv4-resign', access_key_id: 'AKID', service: 's3', credential_ref: 'vault://user/aws' };
   for (const [host, region] of [
     ['one.test', 'eu-central-1'],
@@ -129,11 +130,13 @@ test('a set of regions is for sidecars that know it, too', async () => {
   ]) {
     expect((await control.asUser('POST', '/v1/host-bindings', { ...binding, host, region })).status).toBe(201);
   }
-  expect(await hostsFor(SNAPSHOT_KNOWS_OTHER_PORTS)).toEqual(['one.test']);
-  expect(await hostsFor(SNAPSHOT_KNOWS_REGION_SETS)).toEqual(['one.test', 'set.test']);
+  const one = 'one.test: eu-central-1';
+  expect(await regionsFor(SNAPSHOT_KNOWS_OTHER_PORTS)).toEqual([one, `set.test: ${SET_FOR_A_NEWER_SIDECAR}`]);
+  expect(await regionsFor(SNAPSHOT_KNOWS_REGION_SETS)).toEqual([one, 'set.test: us-east-1,eu-*']);
+  expect(SET_FOR_A_NEWER_SIDECAR).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
 });
 
-async function hostsFor(words: string): Promise<readonly string[]> {
+async function regionsFor(words: string): Promise<readonly string[]> {
   const { host_bindings: bindings } = await snapshot({ [SNAPSHOT_KNOWS_ALSO_HEADER]: words });
-  return bindings.map(({ host }) => host).toSorted();
+  return bindings.map(({ host, region }) => `${host}: ${region}`).toSorted();
 }

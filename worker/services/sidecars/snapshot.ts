@@ -7,7 +7,7 @@ import {
   type SnapshotProof,
 } from '../../../shared/wire/channel.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
-import { isRegionSet } from '../../../shared/model/region_set.ts';
+import { isRegionSet, SET_FOR_A_NEWER_SIDECAR } from '../../../shared/model/region_set.ts';
 import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
 import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
@@ -46,7 +46,7 @@ interface SnapshotPoll {
   readonly knowsTunnels: boolean;
   /** Whether it understands hosts at other ports than 443; one of an earlier version refuses a snapshot that has such a binding. */
   readonly knowsOtherPorts: boolean;
-  /** The same for sets of regions. */
+  /** Whether it understands sets of regions; one of an earlier version refuses a snapshot that has one. */
   readonly knowsRegionSets: boolean;
   /** The same for reviewed tools. */
   readonly knowsTools: boolean;
@@ -112,7 +112,7 @@ async function signSnapshot(
     version,
     host_bindings: bindings
       .filter(({ host }) => knowsOtherPorts || portOfHost(host) === HTTPS_PORT)
-      .filter(({ region }) => knowsRegionSets || region === undefined || !isRegionSet(region)),
+      .map((binding) => (knowsRegionSets ? binding : withOneRegion(binding))),
     connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt !== null)),
     ...(knowsInactive && {
       inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)).filter(
@@ -128,6 +128,11 @@ async function signSnapshot(
 }
 
 type Read = Awaited<ReturnType<typeof consistentRead>>;
+
+function withOneRegion<B extends { readonly region?: string | undefined }>(binding: B): B {
+  const { region } = binding;
+  return region !== undefined && isRegionSet(region) ? { ...binding, region: SET_FOR_A_NEWER_SIDECAR } : binding;
+}
 
 function toVersion(
   { sources }: Read,
