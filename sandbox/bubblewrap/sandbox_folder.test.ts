@@ -14,6 +14,7 @@ test.each([
 test.each([
   ['7-123456', { pid: 7, started: '123456' }, false],
   ['7-123456', { pid: 7, started: '999999' }, true],
+  ['7-123456', { pid: 7, started: null }, false],
   ['7-123456', null, true],
   ['7-1795879362000', { pid: 7, started: 'Sat Nov 28 15:22:42 2026' }, false],
   ['not a folder of a sandbox', null, false],

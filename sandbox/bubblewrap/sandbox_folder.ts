@@ -21,10 +21,13 @@ function startNumber(started: string): string {
   return Number.isNaN(time) ? '0' : String(time);
 }
 
-/** True if a folder has the name of one and its launcher, which `identify` looks for, does not run any more. */
+/**
+ * True if a folder has the name of one and its launcher, which `identify` looks for, surely does not run any more: the start time
+ * of another user's process may be hidden.
+ */
 export function isLeft(name: string, identify: (pid: number) => ProcessIdentity | null): boolean {
   const [, pid] = SANDBOX_FOLDER_NAME.exec(name) ?? [];
   if (pid === undefined) return false;
   const running = identify(Number(pid));
-  return running === null || sandboxFolderName(running) !== name;
+  return running === null || (running.started !== null && sandboxFolderName(running) !== name);
 }
