@@ -49,14 +49,13 @@ export const MAY_REVEAL = {
   'worker/services/sources/kinds/aws_web_identity.ts':
     'sends the identity that it signed to the service that exchanges it',
   'worker/services/sources/kinds/github_app.ts': 'sends the assertion of an app to the API that it was signed for',
-  'worker/services/sources/vault_calls.ts': "sends a source's token or secret id to the Vault that it was given for",
+  'worker/services/sources/vault_calls.ts': "sends a source's token, or what a login needs, to the Vault that it was given for",
   'worker/services/sources/kept_value.ts': 'tells whether the token of a source has the form of one',
   'worker/services/sources/kinds/google_secret_manager.ts': 'sends the token of a service account to the API it is for',
   'worker/services/sources/kinds/onepassword_connect.ts': 'sends the token of a source to the server it was given for',
   'worker/services/sources/kinds/doppler.ts': 'sends the token of a source to the API that it was given for',
   'worker/services/sources/kinds/infisical.ts':
     'sends the client secret of a source, and the token of its login, to the server that it was given for',
-  'worker/services/sources/kinds/vault_kv.ts': 'tells whether a token or secret id has the form of one',
   'worker/services/vault/secrets.ts': 'refuses to store the placeholder of a binding as a credential',
   'worker/services/vault/moves/receive_moved.ts': 'imports the key of a move, opened from its ticket',
   'worker/services/vault/moves/seal_moved.ts': 'seals a value to the other vault of the same person',
