@@ -69,15 +69,14 @@ function repositoryOf(project: string, files: FileView): string | null {
 function protectEntry(project: string, name: string, files: FileView): ProtectedProject {
   const path = join(project, name);
   const kind = files.kindOf(path);
-  if (PROTECTED_EVEN_IF_ABSENT.includes(name) && isToBeHeld(path, files)) return placeholderAt(path);
+  if (PROTECTED_EVEN_IF_ABSENT.includes(name) && isToBeHeld(path, kind, files)) return placeholderAt(path);
   if (kind === 'folder' || kind === 'file') return { ...NOTHING, readOnly: [path] };
   if (kind === 'link') return { ...NOTHING, warnings: [`${path} is a link: the sandbox cannot make it read-only`] };
   return NOTHING;
 }
 
 /** True if a folder is not there, or if the end of another sandbox would remove it. */
-function isToBeHeld(path: string, files: FileView): boolean {
-  const kind = files.kindOf(path);
+function isToBeHeld(path: string, kind: ReturnType<FileView['kindOf']>, files: FileView): boolean {
   return kind === null || (kind === 'folder' && isPlaceholder(files.namesIn(path)));
 }
 
@@ -109,7 +108,7 @@ function protectRepository(folder: string, files: FileView): ProtectedProject {
   const parts = OF_GIT.map((name): ProtectedProject => {
     const path = join(folder, name);
     const kind = files.kindOf(path);
-    if (name === 'hooks' && isToBeHeld(path, files)) return placeholderAt(path);
+    if (name === 'hooks' && isToBeHeld(path, kind, files)) return placeholderAt(path);
     if (kind === 'folder' || kind === 'file') return { ...NOTHING, readOnly: [path] };
     return kind === 'link' ? { ...NOTHING, warnings: [`${path} is a link`] } : NOTHING;
   });

@@ -1,44 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { byteTextOf } from './byte_text.ts';
 import { inject } from './inject.ts';
 import { PLACEHOLDER_SIGNATURE, schemeBinding, sampleRequest } from './testing/sample_requests.ts';
+import { EXAMPLE_CONTEXT, readMessage, readSuite, SUITES_FILE, type SigningVector } from './testing/signing_vectors.ts';
 import { WebHash } from './web_hash.ts';
 import { Secret } from '../model/secret.ts';
 
-/** A case of AWS's published signing test suite. */
-interface Vector {
-  readonly 'context.json': {
-    readonly credentials: {
-      readonly access_key_id: string;
-      readonly secret_access_key: string;
-      readonly token?: string;
-    };
-    readonly normalize: boolean;
-    readonly omit_session_token?: boolean;
-    readonly sign_body: boolean;
-    readonly region: string;
-    readonly service: string;
-    readonly timestamp: string;
-  };
-  readonly 'request.txt': string;
-  readonly 'header-signed-request.txt': string;
-  readonly 'query-signed-request.txt': string;
-}
-
-const EXAMPLE_CONTEXT: Vector['context.json'] = {
-  credentials: { access_key_id: 'AKIDEXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' },
-  normalize: true,
-  sign_body: false,
-  region: 'us-east-1',
-  service: 'service',
-  timestamp: '2015-08-30T12:36:00Z',
-};
 const SCOPE = 'AKIDEXAMPLE/20150830/us-east-1/service/aws4_request';
 const QUERY_SCOPE = SCOPE.replaceAll('/', '%2F');
 
 /** A few cases of the suite, so that this file always checks published values. */
-const LITERAL_VECTORS: Readonly<Record<string, Vector>> = {
+const LITERAL_VECTORS: Readonly<Record<string, SigningVector>> = {
   'get-header-key-duplicate': {
     'context.json': EXAMPLE_CONTEXT,
     'request.txt':
@@ -54,35 +26,7 @@ const LITERAL_VECTORS: Readonly<Record<string, Vector>> = {
   },
 };
 
-const FOLDER = new URL('../../../shared/data/aws-signing-vectors.json', import.meta.url);
-
-/** The whole suite, if the folder with the project's data is beside the checkout. */
-function folderVectors(): Readonly<Record<string, Vector>> | null {
-  if (!existsSync(FOLDER)) return null;
-  const suites: { readonly v4: Readonly<Record<string, Vector>> } = JSON.parse(readFileSync(FOLDER, 'utf8'));
-  return suites.v4;
-}
-
-/** Cases that cannot be valid HTTP/1.1 requests here: a folded header, and paths signed raw for a service other than S3. */
-function isReachable([name, { 'context.json': context }]: readonly [string, Vector]): boolean {
-  return name !== 'get-header-value-multiline' && context.normalize && context.omit_session_token !== true;
-}
-
-interface Message {
-  readonly method: string;
-  readonly target: string;
-  readonly lines: readonly string[];
-  readonly body: string;
-}
-
-function readMessage(text: string): Message {
-  const [head = '', body = ''] = text.split('\n\n', 2);
-  const [start = '', ...lines] = head.split('\n').filter((line) => line !== '');
-  const parts = /^(\S+) (.*) HTTP\/1\.1$/.exec(start);
-  return { method: parts?.[1] ?? '', target: byteTextOf(parts?.[2] ?? ''), lines: lines.map(byteTextOf), body };
-}
-
-async function signVector(vector: Vector, target: string, lines: readonly string[]) {
+async function signVector(vector: SigningVector, target: string, lines: readonly string[]) {
   const { credentials, region, service, timestamp } = vector['context.json'];
   const { method, body } = readMessage(vector['request.txt']);
   const result = await inject({
@@ -99,7 +43,7 @@ async function signVector(vector: Vector, target: string, lines: readonly string
 }
 
 /** The signature of a client with a placeholder secret: correct headers, but an invalid signature. */
-function placeholderLines(vector: Vector): string[] {
+function placeholderLines(vector: SigningVector): string[] {
   const { lines } = readMessage(vector['request.txt']);
   const names = /SignedHeaders=([^,]+)/.exec(vector['header-signed-request.txt'])?.[1] ?? '';
   const digest = vector['context.json'].sign_body ? [`x-amz-content-sha256: ${PLACEHOLDER_SIGNATURE}`] : [];
@@ -107,7 +51,7 @@ function placeholderLines(vector: Vector): string[] {
   return [...lines, ...digest, 'X-Amz-Date: 20150101T000000Z', `Authorization: ${value}`];
 }
 
-function itSignsAsPublished(name: string, vector: Vector): void {
+function itSignsAsPublished(name: string, vector: SigningVector): void {
   it(`signs ${name} in the header as published`, async () => {
     const expected = /Authorization:(.*)/.exec(vector['header-signed-request.txt'])?.[1];
     const request = await signVector(vector, readMessage(vector['request.txt']).target, placeholderLines(vector));
@@ -129,13 +73,11 @@ describe('AWS signing vectors, a few as literals', () => {
   for (const [name, vector] of Object.entries(LITERAL_VECTORS)) itSignsAsPublished(name, vector);
 });
 
-const SUITE = folderVectors();
-const REACHABLE = Object.entries(SUITE ?? {}).filter(isReachable);
-const ABSENT = 'is absent: there is no ../shared/data/aws-signing-vectors.json beside this checkout';
+const SUITE = readSuite('v4', existsSync(SUITES_FILE) ? readFileSync(SUITES_FILE, 'utf8') : null);
 
 describe('AWS signing vectors, the whole suite', () => {
-  it(`the data ${SUITE === null ? ABSENT : 'holds at least 25 cases that can be requests here'}`, () => {
-    expect(SUITE === null || REACHABLE.length >= 25).toBe(true);
+  it(`the data ${SUITE.state}`, () => {
+    expect(SUITE.isAsExpected).toBe(true);
   });
-  for (const [name, vector] of REACHABLE) itSignsAsPublished(name, vector);
+  for (const [name, vector] of SUITE.vectors) itSignsAsPublished(name, vector);
 });

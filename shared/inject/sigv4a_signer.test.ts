@@ -10,38 +10,25 @@ import type { InjectedRequest } from './outgoing_request.ts';
 import { hexOf } from './sigv4_signer.ts';
 import { derivePrivateNumber, derSignature } from './sigv4a_signer.ts';
 import { PLACEHOLDER_SIGNATURE, sampleRequest, schemeBinding } from './testing/sample_requests.ts';
+import {
+  EXAMPLE_CONTEXT,
+  readMessage,
+  readSuite,
+  SUITES_FILE,
+  type SigningCredentials,
+  type SigningVector,
+} from './testing/signing_vectors.ts';
 import { WebHash } from './web_hash.ts';
 
-interface Credentials {
-  readonly access_key_id: string;
-  readonly secret_access_key: string;
-  readonly token?: string;
-}
-
-/** A case of AWS's published suite for version 4a. Its signatures are one of many that are valid. */
-interface Vector {
-  readonly 'context.json': {
-    readonly credentials: Credentials;
-    readonly normalize: boolean;
-    readonly omit_session_token?: boolean;
-    readonly sign_body: boolean;
-    readonly region: string;
-    readonly service: string;
-    readonly timestamp: string;
-  };
-  readonly 'request.txt': string;
+/** A case of the suite for version 4a. Its signatures are one of many that are valid. */
+interface Vector extends SigningVector {
   readonly 'header-string-to-sign.txt': string;
   readonly 'query-string-to-sign.txt': string;
-  readonly 'header-signed-request.txt': string;
-  readonly 'query-signed-request.txt': string;
   readonly 'header-signature.txt': string;
   readonly 'public-key.json': { readonly X: string; readonly Y: string };
 }
 
-const EXAMPLE: Credentials = {
-  access_key_id: 'AKIDEXAMPLE',
-  secret_access_key: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
-};
+const { credentials: EXAMPLE } = EXAMPLE_CONTEXT;
 const EXAMPLE_KEY = {
   X: 'b6618f6a65740a99e650b33b6b4b5bd0d43b176d721a3edfea7e7d2d56d936b1',
   Y: '865ed22a7eadc9c5cb9d2cbaca1b3699139fedc5043dc6661864218330c8e518',
@@ -49,14 +36,7 @@ const EXAMPLE_KEY = {
 const SCOPE = '20150830/service/aws4_request';
 const QUERY = `X-Amz-Algorithm=AWS4-ECDSA-P256-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F${SCOPE.replaceAll('/', '%2F')}&X-Amz-Date=20150830T123600Z&X-Amz-SignedHeaders=host&X-Amz-Expires=3600&X-Amz-Region-Set=us-east-1`;
 const VANILLA: Vector = {
-  'context.json': {
-    credentials: EXAMPLE,
-    normalize: true,
-    sign_body: false,
-    region: 'us-east-1',
-    service: 'service',
-    timestamp: '2015-08-30T12:36:00Z',
-  },
+  'context.json': EXAMPLE_CONTEXT,
   'request.txt': 'GET / HTTP/1.1\nHost:example.amazonaws.com\n',
   'header-string-to-sign.txt': `AWS4-ECDSA-P256-SHA256\n20150830T123600Z\n${SCOPE}\ncf59db423e841c8b7e3444158185aa261b724a5c27cbe762676f3eed19f4dc02`,
   'query-string-to-sign.txt': `AWS4-ECDSA-P256-SHA256\n20150830T123600Z\n${SCOPE}\n890c4ed28c1a1ac10b5862719b537afbe392e987dc1aab1efa16fe7de41d3c81`,
@@ -107,7 +87,7 @@ interface Wanted {
   readonly lines?: readonly string[];
   readonly method?: string;
   readonly body?: string;
-  readonly credentials?: Credentials;
+  readonly credentials?: SigningCredentials;
   readonly now?: string;
 }
 
@@ -175,13 +155,6 @@ it.each([
   expect(hexOf(pairOf(hexOf(der)))).toBe(first + second);
 });
 
-function readMessage(text: string) {
-  const [head = '', body = ''] = text.split('\n\n', 2);
-  const [start = '', ...lines] = head.split('\n').filter((line) => line !== '');
-  const [, method = '', target = ''] = /^(\S+) (.*) HTTP\/1\.1$/.exec(start) ?? [];
-  return { method, target: byteTextOf(target), lines: lines.map(byteTextOf), body };
-}
-
 function itSignsAsPublished(name: string, vector: Vector): void {
   const { credentials, region, service, timestamp, sign_body } = vector['context.json'];
   const { method, lines, body, target } = readMessage(vector['request.txt']);
@@ -224,30 +197,13 @@ describe('AWS signing vectors for version 4a, one as literals', () => {
   });
 });
 
-const FOLDER = new URL('../../../shared/data/aws-signing-vectors.json', import.meta.url);
-
-function folderVectors(): Readonly<Record<string, Vector>> | null {
-  if (!existsSync(FOLDER)) return null;
-  const suites: { readonly v4a: Readonly<Record<string, Vector>> } = JSON.parse(readFileSync(FOLDER, 'utf8'));
-  return suites.v4a;
-}
-
-/** As for version 4; two cases of the suite have no signed request. */
-function isReachable([name, vector]: readonly [string, Vector]): boolean {
-  const { normalize, omit_session_token } = vector['context.json'];
-  const isWhole = 'query-signed-request.txt' in vector && 'header-signed-request.txt' in vector;
-  return name !== 'get-header-value-multiline' && isWhole && normalize && omit_session_token !== true;
-}
-
-const SUITE = folderVectors();
-const REACHABLE = Object.entries(SUITE ?? {}).filter(isReachable);
-const ABSENT = 'is absent: there is no ../shared/data/aws-signing-vectors.json beside this checkout';
+const SUITE = readSuite<Vector>('v4a', existsSync(SUITES_FILE) ? readFileSync(SUITES_FILE, 'utf8') : null);
 
 describe('AWS signing vectors for version 4a, the whole suite', () => {
-  it(`the data ${SUITE === null ? ABSENT : 'holds at least 25 cases that can be requests here'}`, () => {
-    expect(SUITE === null || REACHABLE.length >= 25).toBe(true);
+  it(`the data ${SUITE.state}`, () => {
+    expect(SUITE.isAsExpected).toBe(true);
   });
-  for (const [name, vector] of REACHABLE) itSignsAsPublished(name, vector);
+  for (const [name, vector] of SUITE.vectors) itSignsAsPublished(name, vector);
 });
 
 describe('the version of a signature', () => {

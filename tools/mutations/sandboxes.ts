@@ -70,7 +70,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: what is visible',
     holds: 'git hooks are read-only even if there are none',
     file: PROJECT,
-    text: "if (name === 'hooks' && isToBeHeld(path, files)) return placeholderAt(path);",
+    text: "if (name === 'hooks' && isToBeHeld(path, kind, files)) return placeholderAt(path);",
     replacement: '',
     tests: [OF_PLAN],
   },

@@ -14,6 +14,16 @@ interface Assertion {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
+/** The life of an assertion, which is used at once: some providers accept no more than this. */
+const ASSERTION_SECONDS = 300;
+
+/** Signs an assertion, which is used once (RFC 7523 section 3). Refuses with `invalid_key`. */
+export function signAssertion(key: Secret, assertion: Assertion, nowMs: number): Promise<Result<Secret, MintFailure>> {
+  const iat = Math.floor(nowMs / 1000);
+  const claims = { ...assertion.claims, jti: crypto.randomUUID(), iat, exp: iat + ASSERTION_SECONDS };
+  return signJwt(key, { ...assertion, claims });
+}
+
 /** Signs a JWT with a private key. Refuses with `invalid_key`. */
 export async function signJwt(
   key: Secret,

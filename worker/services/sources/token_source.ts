@@ -5,9 +5,6 @@ import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { importPrivateKey, type SigningAlgorithm } from './sign_jwt.ts';
 import { type Minted, type MintFailure, type MintPlan, UNTOLD_SECONDS } from './source_port.ts';
 
-/** The life of an assertion, which is used at once: some providers accept no more than this. */
-export const ASSERTION_SECONDS = 300;
-
 /** Turns the reply of a token endpoint into a value. Its end counts from before the request, so that it is never too late. */
 export function mintedOf(granted: Result<Tokens, GrantFailure>, askedAtMs: number): Result<Minted, MintFailure> {
   if (!granted.ok) return err({ reason: 'failed', message: withAdvice(granted.error) });

@@ -5,8 +5,8 @@ import { Secret } from '../../../shared/model/secret.ts';
 import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
 import { secretValue } from '../../../shared/wire/secrets.ts';
 import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
-import { signJwt } from './sign_jwt.ts';
-import { ASSERTION_SECONDS, keyProblem } from './token_source.ts';
+import { signAssertion } from './sign_jwt.ts';
+import { keyProblem } from './token_source.ts';
 import type { MintFailure, Minting, MintPlan } from './source_port.ts';
 
 type KvSource = SourceOf<'vault_kv'>;
@@ -93,16 +93,8 @@ export async function openAccess(minting: VaultMinting): Promise<Result<Access, 
 async function proofOf({ source, key, nowMs }: VaultMinting): Promise<Result<object, MintFailure>> {
   if (source.authentication === 'approle') return ok({ role_id: source.role_id, secret_id: key.reveal() });
   const { issuer: iss, subject: sub, audience: aud, algorithm = DEFAULT_ALGORITHM, key_id: keyId, role } = source;
-  const iat = Math.floor(nowMs / 1000);
-  const claims = {
-    iss,
-    sub,
-    ...(aud !== undefined && { aud }),
-    jti: crypto.randomUUID(),
-    iat,
-    exp: iat + ASSERTION_SECONDS,
-  };
-  const signed = await signJwt(key, { algorithm, keyId, claims });
+  const claims = { iss, sub, ...(aud !== undefined && { aud }) };
+  const signed = await signAssertion(key, { algorithm, keyId, claims }, nowMs);
   return signed.ok ? ok({ ...(role !== undefined && { role }), jwt: signed.value.reveal() }) : signed;
 }
 
@@ -248,8 +240,14 @@ export function urlOf({ vault_url: url }: Source, path: string): string {
   return `${url.replace(/\/$/, '')}/v1/${path}`;
 }
 
-export function hostOf({ vault_url: url }: Source): string {
+function hostOf({ vault_url: url }: Source): string {
   return new URL(url).host;
+}
+
+/** Where a source reads, in words. */
+export function placeOf(source: Source): string {
+  const { namespace } = source;
+  return `${hostOf(source)}${namespace === undefined ? '' : ` in the namespace ${namespace}`}`;
 }
 
 function authMount({ authentication, auth_mount: mount = authentication }: Source): string {
@@ -288,7 +286,7 @@ const LOGIN_WHY: Advice = {
   404: 'there is no AppRole at auth_mount: compare auth_mount and namespace',
 };
 const JWT_WHY: Advice = {
-  ...LOGIN_WHY,
+  ...WHY,
   400: 'it does not accept the JWT: compare issuer, subject, audience, role and key_id with the auth method, its public key with the key of the source, and the clock of the control plane',
   403: 'it does not let this JWT log in: compare role, subject and audience with what the role is bound to, and namespace',
   404: 'there is no JWT auth method at auth_mount: compare auth_mount and namespace',

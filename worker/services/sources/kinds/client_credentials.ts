@@ -1,12 +1,9 @@
 import { ok, type Result } from '../../../../shared/model/result.ts';
 import type { Secret } from '../../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
 import { clientCredentialsGrant } from '../../oauth/oauth_grants.ts';
-import { signJwt } from '../sign_jwt.ts';
+import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
-
-type Source = SourceOf<'client_credentials'>;
+import { clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
 
 /** An access token of a client itself (RFC 6749 section 4.4). */
 export const CLIENT_CREDENTIALS: MintingSource<'client_credentials'> = {
@@ -35,23 +32,9 @@ interface Proof {
 /** The client's secret, or an assertion that it signs (RFC 7523 section 3). */
 async function proofOf({ source, key, nowMs }: Minting<'client_credentials'>): Promise<Result<Proof, MintFailure>> {
   if (source.client_authentication !== 'private_key_jwt') return ok({ clientSecret: key });
-  const signed = await signJwt(key, {
-    algorithm: source.algorithm,
-    keyId: source.key_id,
-    thumbprint: source.certificate_thumbprint,
-    claims: claimsOf(source, nowMs),
-  });
+  const { client_id: client, assertion_audience: audience, token_url: url, algorithm } = source;
+  const claims = { iss: client, sub: client, aud: audience ?? url };
+  const named = { keyId: source.key_id, thumbprint: source.certificate_thumbprint };
+  const signed = await signAssertion(key, { algorithm, ...named, claims }, nowMs);
   return signed.ok ? ok({ clientSecret: null, clientAssertion: signed.value }) : signed;
-}
-
-function claimsOf({ client_id: client, assertion_audience: audience, token_url: url }: Source, nowMs: number) {
-  const iat = Math.floor(nowMs / 1000);
-  return {
-    iss: client,
-    sub: client,
-    aud: audience ?? url,
-    jti: crypto.randomUUID(),
-    iat,
-    exp: iat + ASSERTION_SECONDS,
-  };
 }

@@ -1,7 +1,7 @@
 import { jwtBearerGrant } from '../../oauth/oauth_grants.ts';
-import { signJwt } from '../sign_jwt.ts';
+import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource } from '../source_port.ts';
-import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
+import { clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
 
 /** An access token for a JWT that the source signs (RFC 7523 section 2.1). */
 export const JWT_BEARER: MintingSource<'jwt_bearer'> = {
@@ -11,10 +11,8 @@ export const JWT_BEARER: MintingSource<'jwt_bearer'> = {
   checkKey: async ({ algorithm }, key) => keyProblem(key, algorithm),
   async mint({ source, key, outbound, nowMs }) {
     const { issuer: iss, subject: sub, audience, token_url: url, scopes, algorithm, key_id: keyId } = source;
-    const iat = Math.floor(nowMs / 1000);
-    const exp = iat + ASSERTION_SECONDS;
-    const claims = { iss, sub, aud: audience ?? url, jti: crypto.randomUUID(), iat, exp };
-    const signed = await signJwt(key, { algorithm, keyId, claims });
+    const claims = { iss, sub, aud: audience ?? url };
+    const signed = await signAssertion(key, { algorithm, keyId, claims }, nowMs);
     if (!signed.ok) return signed;
     return mintedOf(await jwtBearerGrant({ outbound, client: clientOf(url, { scopes }) }, signed.value), nowMs);
   },

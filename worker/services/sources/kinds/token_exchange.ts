@@ -1,9 +1,9 @@
 import { err, ok, type Result } from '../../../../shared/model/result.ts';
 import type { Secret } from '../../../../shared/model/secret.ts';
 import { tokenExchangeGrant } from '../../oauth/oauth_grants.ts';
-import { signJwt } from '../sign_jwt.ts';
+import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import { ASSERTION_SECONDS, clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
+import { clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
 
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
@@ -48,7 +48,5 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
 async function subjectTokenOf({ source, key, nowMs }: Minting<'token_exchange'>): Promise<Result<Secret, MintFailure>> {
   const { issuer: iss, subject: sub, assertion_audience: audience, token_url: url, algorithm, key_id: keyId } = source;
   if (iss === undefined) return ok(key);
-  const iat = Math.floor(nowMs / 1000);
-  const claims = { iss, sub, aud: audience ?? url, jti: crypto.randomUUID(), iat, exp: iat + ASSERTION_SECONDS };
-  return signJwt(key, { algorithm, keyId, claims });
+  return signAssertion(key, { algorithm, keyId, claims: { iss, sub, aud: audience ?? url } }, nowMs);
 }

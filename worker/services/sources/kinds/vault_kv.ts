@@ -2,11 +2,11 @@ import { ok, type Result } from '../../../../shared/model/result.ts';
 import { type Minted, type MintFailure, type Minting, type MintingSource, UNTOLD_SECONDS } from '../source_port.ts';
 import {
   fieldOf,
-  hostOf,
   identityOf,
   keyProblemOf,
   type KvVersion,
   openAccess,
+  placeOf,
   readKv,
   readPath,
   revokeLogin,
@@ -16,9 +16,9 @@ import {
 /** A field of a secret in Vault or OpenBao, which states no end. It is read again after {@link UNTOLD_SECONDS}. */
 export const VAULT_KV: MintingSource<'vault_kv'> = {
   describe(source) {
-    const { field, mount, secret_path: path, version, namespace } = source;
+    const { field, mount, secret_path: path, version } = source;
     const which = version === undefined ? '' : `, version ${version},`;
-    return `the field ${field} of ${mount}/${path}${which} at ${hostOf(source)}${namespace === undefined ? '' : ` in the namespace ${namespace}`}`;
+    return `the field ${field} of ${mount}/${path}${which} at ${placeOf(source)}`;
   },
   plan: (source) => ({
     identity: identityOf(source),

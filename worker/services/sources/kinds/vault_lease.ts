@@ -4,10 +4,10 @@ import {
   type Access,
   encodePath,
   fieldOf,
-  hostOf,
   identityOf,
   keyProblemOf,
   openAccess,
+  placeOf,
   readLease,
   revokeLease,
   revokeLogin,
@@ -20,10 +20,7 @@ import {
  * which ends its leases. So the token of a login is not revoked.
  */
 export const VAULT_LEASE: MintingSource<'vault_lease'> = {
-  describe(source) {
-    const { field, lease_path: path, namespace } = source;
-    return `the field ${field} of a lease of ${path} at ${hostOf(source)}${namespace === undefined ? '' : ` in the namespace ${namespace}`}`;
-  },
+  describe: (source) => `the field ${source.field} of a lease of ${source.lease_path} at ${placeOf(source)}`,
   plan: (source) => ({
     identity: identityOf(source),
     scope: [`field ${source.field}`],
