@@ -49,7 +49,8 @@ export const MAY_REVEAL = {
   'worker/services/sources/kinds/aws_web_identity.ts':
     'sends the identity that it signed to the service that exchanges it',
   'worker/services/sources/kinds/github_app.ts': 'sends the assertion of an app to the API that it was signed for',
-  'worker/services/sources/vault_calls.ts': "sends a source's token, or what a login needs, to the Vault that it was given for",
+  'worker/services/sources/vault_calls.ts':
+    "sends a source's token, or what a login needs, to the Vault that it was given for",
   'worker/services/sources/kept_value.ts': 'tells whether the token of a source has the form of one',
   'worker/services/sources/kinds/google_secret_manager.ts': 'sends the token of a service account to the API it is for',
   'worker/services/sources/kinds/onepassword_connect.ts': 'sends the token of a source to the server it was given for',
