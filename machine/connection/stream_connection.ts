@@ -27,6 +27,11 @@ export class StreamConnection<Stream extends Http2Stream = Http2Stream> extends 
     });
     stream.on('wantTrailers', () => this.#sendTrailers());
     this.onClosed(() => this.#allSent.resolve());
+    // A stream that was reset without an error before it was read is closed by node:http2 only when all of ours was sent, which
+    // it never is.
+    stream.on('end', () => {
+      if (stream.closed) stream.destroy();
+    });
   }
 
   /** To be called with a head that ends our side: no trailers are asked for. */

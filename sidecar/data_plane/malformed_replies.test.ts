@@ -311,6 +311,37 @@ test('an early reply that is followed by a reset without an error is whole, and 
   }
 });
 
+test('an early reply that its upstream reset without an error before it was read ends its upload too', async () => {
+  const isReset = Promise.withResolvers<void>();
+  await plane.frameUpstream(HOST, (socket) => {
+    const got: Buffer[] = [];
+    let isAnswered = false;
+    socket.on('data', (piece: Buffer) => {
+      got.push(piece);
+      const bytes = Buffer.concat(got);
+      if (bytes.includes(frame(PING, ACK, 0, PING_BYTES))) isReset.resolve();
+      if (isAnswered || !bytes.includes(frame(HEADERS, END_HEADERS, 1).subarray(3))) return;
+      isAnswered = true;
+      const pieces = numbers(30).map(() => data('x'.repeat(16_384)));
+      const ping = frame(PING, 0, 0, PING_BYTES);
+      socket.write(Buffer.concat([head([[':status', '413']]), ...pieces, data('stop', END_STREAM), reset(0), ping]));
+    });
+    socket.write(Buffer.concat([settings([4, 0]), frame(SETTINGS, ACK, 0)]));
+  });
+  plane.policy.use([bearerBinding(HOST, { body: 'stream' })]);
+  const session = await plane.openSession(HOST);
+  const request = [':method', 'POST', ':scheme', 'https', ':authority', HOST, ':path', '/'];
+  const stream = session.request(request, { endStream: false });
+  stream.write('of which the upstream takes nothing');
+  await isReset.promise;
+  const { body, isWhole } = await read(stream);
+  expect(isWhole).toBe(true);
+  expect(body.length).toBe(30 * 16_384 + 'stop'.length);
+  session.destroy();
+});
+
+const PING_BYTES = Buffer.from('8 octets');
+
 test('an upstream that gives no window is given up with its client', async () => {
   const got: Buffer[] = [];
   await plane.frameUpstream(HOST, (socket) => {
