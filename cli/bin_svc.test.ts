@@ -37,12 +37,12 @@ describe('bin/svc', () => {
     fakeNode(locked, 'v24.1.0');
     fakeNode(onPath, 'v26.0.0');
     const args = ['run', '--', 'a b', '', '$HOME'];
-    expect(svc(...args)).toEqual(['v24.1.0', '--min-semi-space-size=4', join(root, 'cli', 'main.ts'), ...args]);
+    expect(svc(...args)).toEqual(['v24.1.0', '--min-semi-space-size=4', join(root, 'cli', 'start.mjs'), ...args]);
   });
 
   test.each(['v22.18.0', 'v23.10.0', 'v24.0.0', 'v100.2.3'])('starts %s on PATH without flags', (version) => {
     fakeNode(onPath, version);
-    expect(svc()).toEqual([version, join(root, 'cli', 'main.ts')]);
+    expect(svc()).toEqual([version, join(root, 'cli', 'start.mjs')]);
   });
 
   test.each(['v22.15.0', 'v22.17.1'])('starts %s with the flag to strip types', (version) => {
@@ -68,7 +68,7 @@ describe('bin/svc', () => {
     fakeNode(locked, 'v24.1.0');
     symlinkSync(join('..', 'bin', 'svc'), join(root, 'links', 'one'));
     symlinkSync(join(root, 'links', 'one'), join(root, 'path', 'svc'));
-    expect(run('svc', []).stdout).toContain(join(root, 'cli', 'main.ts'));
+    expect(run('svc', []).stdout).toContain(join(root, 'cli', 'start.mjs'));
   });
 
   test('says what to do if nothing is installed', () => {

@@ -64,8 +64,8 @@ function keepStreamsClosed(): void {
 }
 
 async function main(): Promise<void> {
-  // Halves the start-up time for what is imported after this. The cache is as protected as the code itself; it is skipped if it
-  // cannot be written.
+  // Halves the start-up time for what is imported after this. cli/start.mjs, which only a checkout has, has done it already. The cache
+  // is as protected as the code itself; it is skipped if it cannot be written.
   enableCompileCache(compileCache);
   const [first = '', ...others] = process.argv.slice(2);
   const workingDirectory = process.cwd();
