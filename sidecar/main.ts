@@ -102,6 +102,7 @@ async function main(): Promise<void> {
   const own: OwnAddress = { origin: '', port: config.value.port };
   const refusals = new SessionRefusals(control.value.audit);
   const sessions = openSessions(config.value, control.value, own, refusals);
+  control.value.audit.onReason((id, reason) => sessions.noteReason(id, reason));
   control.value.scopes.useSessions((id) => sessions.get(id) ?? sessions.scope(id));
   const restored = await sessions.start();
   const requestCounts = openRequestCounts({ path: join(home, 'sidecar', 'request_counts.json'), clock, warn });

@@ -1,11 +1,14 @@
 import type { Call } from '../command_line.ts';
 import type { CliContext, GlobalOptions } from '../context.ts';
 import { printerFor } from '../terminal/output.ts';
-import { printEndHints } from './end_hints.ts';
+import { endSession } from './end_session.ts';
+import { mayHaveHints } from './hinted_reasons.ts';
 import { takeRecord } from './run_record.ts';
-import { endSession } from './session_access.ts';
 
-/** Ends the session of a command that has ended, and prints its last lines. */
+/**
+ * Ends the session of a command that has ended, and prints its last lines. This is a process of its own after each run, so it loads
+ * little; a test lists it.
+ */
 export async function endRun(context: CliContext, path: string): Promise<void> {
   const record = takeRecord(path);
   if (record === null) {
@@ -21,9 +24,12 @@ export async function endRun(context: CliContext, path: string): Promise<void> {
   };
   const call: Call<typeof options> = { context, args: [], options, print: printerFor(context, options) };
   const sessionId = record.session_id;
-  await endSession(call, sessionId);
-  const expectedHosts = record.expected_hosts ?? undefined;
-  await printEndHints(call, { sessionId, hadPlaceholders: record.had_placeholders, expectedHosts });
+  const reasons = await endSession(call, sessionId);
+  if (mayHaveHints(reasons)) {
+    const { printEndHints } = await import('./end_hints.ts');
+    const expectedHosts = record.expected_hosts ?? undefined;
+    await printEndHints(call, { sessionId, hadPlaceholders: record.had_placeholders, expectedHosts });
+  }
   if (!record.is_counted) return;
   const { printSummary } = await import('../agents/run_summary.ts');
   await printSummary(call, sessionId);

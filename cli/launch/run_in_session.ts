@@ -15,7 +15,7 @@ import { plainHttpFor } from './hosts/plain_http_option.ts';
 import { keptNoProxy } from './hosts/kept_no_proxy.ts';
 import { chooseSecrets, type UseOptions } from './chosen_secrets.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
-import { printEndHints } from './end_hints.ts';
+import { mayHaveHints } from './hinted_reasons.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseSessionLength } from '../terminal/relative_time.ts';
 import {
@@ -162,12 +162,17 @@ async function runReady(
     },
   );
   await Promise.all([relay.close(), metadata?.close()]);
+  let reasons: readonly string[] | null = null;
   try {
     await wanted.beforeEnd?.(session.sessionId);
   } finally {
-    await end();
+    reasons = await end();
   }
-  await printEndHints(call, hints);
+  if (mayHaveHints(reasons)) {
+    // Loaded on use, because most sessions have none.
+    const { printEndHints } = await import('./end_hints.ts');
+    await printEndHints(call, hints);
+  }
   if (ended.kind === 'not_started') tellNotStarted(call, wanted.command, ended);
   return { status: exitStatusOf(ended), sessionId: ended.kind === 'not_started' ? null : session.sessionId };
 }

@@ -1,24 +1,23 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { z } from 'zod';
 import { isAlive } from '../../machine/process_identity.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import { isFlag, isText, isTextList, orNull, readExactFields } from '../read_fields.ts';
 import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
 
 /** What the end of a command that a process became needs to know of its start. */
-const runRecord = z.strictObject({
-  session_id: z.string(),
-  had_placeholders: z.boolean(),
-  expected_hosts: z.array(z.string()).nullable(),
-  is_counted: z.boolean(),
-  home: z.string(),
-  control: z.string().nullable(),
-  json: z.boolean(),
-  quiet: z.boolean(),
-});
-type RunRecord = z.infer<typeof runRecord>;
+interface RunRecord {
+  readonly session_id: string;
+  readonly had_placeholders: boolean;
+  readonly expected_hosts: readonly string[] | null;
+  readonly is_counted: boolean;
+  readonly home: string;
+  readonly control: string | null;
+  readonly json: boolean;
+  readonly quiet: boolean;
+}
 
 /** How the end of a command is told. */
 export interface CommandEnd {
@@ -65,8 +64,16 @@ const UNWRITABLE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EROFS', 'E
 
 /** Reads and removes the record of a run; null, and nothing is removed, if it is damaged: it may be any file. */
 export function takeRecord(path: string): RunRecord | null {
-  const read = runRecord.safeParse(parseJson(readFileSync(path, 'utf8')));
-  if (!read.success) return null;
-  rmSync(path);
-  return read.data;
+  const read = readExactFields<RunRecord>(parseJson(readFileSync(path, 'utf8')), {
+    session_id: isText,
+    had_placeholders: isFlag,
+    expected_hosts: orNull(isTextList),
+    is_counted: isFlag,
+    home: isText,
+    control: orNull(isText),
+    json: isFlag,
+    quiet: isFlag,
+  });
+  if (read !== null) rmSync(path);
+  return read;
 }

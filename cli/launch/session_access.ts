@@ -11,6 +11,7 @@ import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
+import { endSession } from './end_session.ts';
 import { scopesField } from './scope_option.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HostSandboxField } from '../sandbox/host_sandbox.ts';
@@ -26,14 +27,14 @@ const sessionReply = z.object({
   sdk_endpoints: z.array(z.string()).default([]),
 });
 
-/** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
+/** Creating a session waits for the newest policy. */
 const SESSION_TIMEOUT_MS = 40_000;
 
 /** A session that stays open until `end` is called. */
 export interface OpenSession {
   readonly session: SessionAccess;
-  /** Ends the session; only warns if that fails. */
-  readonly end: () => Promise<void>;
+  /** Ends the session; only warns if that fails. Gives what {@link endSession} gives. */
+  readonly end: () => Promise<readonly string[] | null>;
 }
 
 interface WantedSession {
@@ -94,18 +95,6 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     sdkEndpoints: SDK_ENDPOINTS.filter((sdk) => reply.sdk_endpoints.includes(sdk)),
   };
   return { session, end: () => endSession(call, session.sessionId) };
-}
-
-/** Ends a session; only warns if that fails. */
-export async function endSession(call: Call, sessionId: string): Promise<void> {
-  try {
-    const sidecar = sidecarClient(call.context, call.options);
-    const timeoutMs = SESSION_TIMEOUT_MS;
-    await sidecar.callEmpty('DELETE', `/v1/sandbox-proxy/sessions/${sessionId}`, { timeoutMs });
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error;
-    call.print.warn(`the session could not be ended: ${error.message}`);
-  }
 }
 
 /** The process that a session ends with: the one that waits for the end of its command. */

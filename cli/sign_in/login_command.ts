@@ -13,7 +13,8 @@ import { httpClient, type HttpClient, type RawReply, errorOfReply } from '../ter
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { enrolThisMachine, ownSidecar } from '../up/own_sidecar.ts';
 import { readSignIn, signInOf, writeSignIn } from './sign_in_file.ts';
-import { CONTROL_NAME, REACH_FIX, refusalCode, replyJson } from './sign_in_tokens.ts';
+import { refusalCode, replyJson } from './refusal_code.ts';
+import { CONTROL_NAME, REACH_FIX } from './sign_in_tokens.ts';
 
 interface LoginOptions {
   readonly name?: string;

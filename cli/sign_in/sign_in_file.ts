@@ -1,22 +1,21 @@
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
 import type { TokenPair } from '../../shared/wire/device.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import { isFiniteNumber, isText, readExactFields } from '../read_fields.ts';
 
-const signInFile = z.strictObject({
-  version: z.literal(1),
-  /** The only origin that receives these tokens. */
-  control_url: z.string(),
-  access_token: z.string(),
-  /** Milliseconds since the epoch, by this machine's clock. */
-  access_expires_at_ms: z.number(),
-  refresh_token: z.string(),
-});
 /** `$SVC_HOME/sign_in.json`, mode 0600: the sign-in that `svc login` stored. */
-export type SignInFile = z.infer<typeof signInFile>;
+export interface SignInFile {
+  readonly version: 1;
+  /** The only origin that receives these tokens. */
+  readonly control_url: string;
+  readonly access_token: string;
+  /** Milliseconds since the epoch, by this machine's clock. */
+  readonly access_expires_at_ms: number;
+  readonly refresh_token: string;
+}
 
 const NAME = 'sign_in.json';
 
@@ -28,8 +27,14 @@ export function readSignIn(home: string): SignInFile | null {
   const text = readPrivateFile(path);
   if (!text.ok) throw new CliError(EXIT.failed, text.error.message);
   if (text.value === null) return null;
-  const parsed = signInFile.safeParse(parseJson(text.value));
-  if (parsed.success) return parsed.data;
+  const read = readExactFields<SignInFile>(parseJson(text.value), {
+    version: (version) => version === 1,
+    control_url: isText,
+    access_token: isText,
+    access_expires_at_ms: isFiniteNumber,
+    refresh_token: isText,
+  });
+  if (read !== null) return read;
   throw new CliError(EXIT.failed, `${path} is damaged`, ['Delete it, and sign in again: svc login --control URL']);
 }
 

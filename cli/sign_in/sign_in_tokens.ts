@@ -1,12 +1,9 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { tokenPair } from '../../shared/wire/device.ts';
-import { errorBody } from '../../shared/wire/errors.ts';
 import { isAlive } from '../../machine/process_identity.ts';
 import type { CliContext } from '../context.ts';
-import { parseJson } from '../../shared/model/json.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { httpClient, type RawReply, errorOfReply } from '../terminal/http_client.ts';
+import { httpClient, errorOfReply } from '../terminal/http_client.ts';
 import { readSignIn, type SignInFile, signInOf, writeSignIn } from './sign_in_file.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
@@ -24,17 +21,6 @@ export class SignInOver extends CliError {
     super(EXIT.failed, `the sign-in to ${origin} has ended`, [`svc login --control ${origin}`]);
     this.name = 'SignInOver';
   }
-}
-
-/** The JSON of a reply; undefined if it is not JSON. */
-export function replyJson(reply: RawReply): unknown {
-  return parseJson(reply.text);
-}
-
-/** The code of a refusal; null if the reply is not one. */
-export function refusalCode(reply: RawReply): string | null {
-  const parsed = errorBody.safeParse(replyJson(reply));
-  return parsed.success ? parsed.data.error.code : null;
 }
 
 /**
@@ -71,6 +57,11 @@ function isFresh(context: CliContext, signIn: SignInFile): boolean {
 
 async function renew(context: CliContext, home: string, signIn: SignInFile): Promise<string> {
   const { control_url: origin, refresh_token: refreshToken } = signIn;
+  // Loaded on use, so that a command whose token is still good starts faster.
+  const [{ refusalCode, replyJson }, { tokenPair }] = await Promise.all([
+    import('./refusal_code.ts'),
+    import('../../shared/wire/device.ts'),
+  ]);
   const client = httpClient({ origin, token: null, name: CONTROL_NAME, fetch: context.fetch, startFix: REACH_FIX });
   const body = { refresh_token: refreshToken };
   const reply = await client.send('POST', '/auth/refresh', { body });

@@ -1,41 +1,16 @@
-import { readFileSync } from 'node:fs';
-import { parseSettings } from '../../shared/model/settings.ts';
-import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import type { CliContext } from '../context.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
 import type { ApiCall } from './http_client.ts';
 import { callLocally } from './local_call.ts';
 
 /**
- * Reaches a hosted control plane, and trusts it, as the sidecar does. Reading the system's roots and loading `fetch` takes 0.2 s,
- * so a call to this machine does without.
+ * Calls the programs of svc. Reading the system's roots and loading `fetch`, for a hosted control plane, takes 0.2 s, so a call to
+ * this machine does without.
  */
 export function createTrustedFetch(env: CliContext['env']): ApiCall {
-  let own: Promise<ApiCall> | null = null;
+  let hosted: Promise<ApiCall> | null = null;
   return async (url, init) => {
     if (url.protocol === 'http:') return callLocally(url, init);
-    own ??= openFetch(env);
-    return (await own)(url, init);
+    hosted ??= import('./hosted_fetch.ts').then(({ createHostedFetch }) => createHostedFetch(env));
+    return (await hosted)(url, init);
   };
-}
-
-async function openFetch(env: CliContext['env']): Promise<ApiCall> {
-  const proxy = readUpstreamProxy(env);
-  if (!proxy.ok) throw new CliError(EXIT.usage, proxy.error);
-  const { createNodeFetch } = await import('../../machine/node_fetch.ts');
-  return createNodeFetch({ extraCa: readRootFiles(env), proxy: proxy.value });
-}
-
-/** The extra roots of the settings. */
-export function readRootFiles(env: CliContext['env']): readonly string[] {
-  const settings = parseSettings(env);
-  return settings.ok ? settings.value.upstreamCaFiles.map((file) => readRoots(file)) : [];
-}
-
-function readRoots(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    throw new CliError(EXIT.usage, `SVC_UPSTREAM_CA: the file ${file} cannot be read`);
-  }
 }

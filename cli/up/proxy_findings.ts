@@ -14,7 +14,7 @@ import type { Call } from '../command_line.ts';
 import { settingsOf } from '../context.ts';
 import { CliError } from '../exit_codes.ts';
 import type { Finding } from './finding.ts';
-import { readRootFiles } from '../terminal/trusted_fetch.ts';
+import { readRootFiles } from '../terminal/hosted_fetch.ts';
 import type { Asked, SidecarHealth } from './status_command.ts';
 
 const CHECK = 'upstream proxy';

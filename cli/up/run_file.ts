@@ -1,27 +1,32 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
+import { isText, isWholeNumber, orNull, readFields } from '../read_fields.ts';
 import { readStateText } from './home.ts';
 
-const runFile = z.object({
-  control_url: z.string(),
-  proxy_url: z.string(),
-  /** Null if this machine runs only the sidecar. */
-  control_pid: z.number().int().nullable(),
-  sidecar_pid: z.number().int(),
-  version: z.string(),
-  started_at: z.string(),
-});
 /** `$SVC_HOME/run.json`: the addresses of the running programs, also for scripts. */
-export type RunFile = z.infer<typeof runFile>;
+export interface RunFile {
+  readonly control_url: string;
+  readonly proxy_url: string;
+  /** Null if this machine runs only the sidecar. */
+  readonly control_pid: number | null;
+  readonly sidecar_pid: number;
+  readonly version: string;
+  readonly started_at: string;
+}
 
 const NAME = 'run.json';
 
 /** The running programs of the state directory; null if there are none or the file is damaged. */
 export function readRunFile(home: string): RunFile | null {
-  const parsed = runFile.safeParse(parseJson(readStateText(join(home, NAME)) ?? ''));
-  return parsed.success ? parsed.data : null;
+  return readFields<RunFile>(parseJson(readStateText(join(home, NAME)) ?? ''), {
+    control_url: isText,
+    proxy_url: isText,
+    control_pid: orNull(isWholeNumber),
+    sidecar_pid: isWholeNumber,
+    version: isText,
+    started_at: isText,
+  });
 }
 
 /** Writes the file atomically: a reader sees the old content or the new. */

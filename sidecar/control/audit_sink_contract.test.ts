@@ -144,6 +144,22 @@ describe('the spool as an audit sink', () => {
     await stop();
   });
 
+  it('tells the reason of each event of a session', async () => {
+    const { sink, stop } = spool();
+    const told: string[][] = [];
+    sink.onReason((...each) => told.push(each));
+    const refused = { 'svc.proxy.reason': 'egress_host_not_allowed' };
+    sink.record(EVENT);
+    sink.record({ ...EVENT, data: refused });
+    sink.record({ ...EVENT, session_id: null, data: refused });
+    await sink.recordInTurn({ ...EVENT, session_id: 'ses_2', data: refused });
+    expect(told).toEqual([
+      [EVENT.session_id, 'egress_host_not_allowed'],
+      ['ses_2', 'egress_host_not_allowed'],
+    ]);
+    await stop();
+  });
+
   it('gives every event its own id', async () => {
     const { sink, channel, stop } = spool();
     for (let n = 0; n < 2_000; n += 1) sink.record(EVENT);

@@ -292,6 +292,8 @@ describe('creating a session', () => {
   });
 });
 
+const endWithReasons = (id: string) => call(`/v1/sandbox-proxy/sessions/${id}?reasons=true`, { method: 'DELETE' });
+
 describe('sessions', () => {
   it('are listed without their tokens', async () => {
     const { session_id: id, token } = await createSession({ name: 'demo' });
@@ -307,6 +309,24 @@ describe('sessions', () => {
     expect([reply.status, flushed, sessions.authenticate(id, token)]).toEqual([204, 1, null]);
     const other = await call(`/v1/sandbox-proxy/sessions/ses_${'0'.repeat(26)}`, { method: 'DELETE' });
     expect(await codeOf(other)).toBe('404 not_found');
+  });
+
+  it('give the reasons of their events if asked, when they end', async () => {
+    const { session_id: quiet } = await createSession();
+    expect(await (await endWithReasons(quiet)).json()).toEqual({ reasons: [] });
+    const { session_id: id } = await createSession();
+    for (const reason of ['placeholder_unbound', 'egress_host_not_allowed', 'placeholder_unbound']) {
+      sessions.noteReason(id, reason);
+    }
+    const reply = await endWithReasons(id);
+    expect([reply.status, await reply.json()]).toEqual([
+      200,
+      { reasons: ['egress_host_not_allowed', 'placeholder_unbound'] },
+    ]);
+    // It is not known any more.
+    expect((await endWithReasons(id)).status).toBe(204);
+    const { session_id: unasked } = await createSession();
+    expect((await call(`/v1/sandbox-proxy/sessions/${unasked}`, { method: 'DELETE' })).status).toBe(204);
   });
 
   it('can still be ended after they have ended by themselves', async () => {

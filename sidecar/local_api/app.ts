@@ -152,7 +152,10 @@ function addSessionRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   app.get(path, (c) => c.json(listSessions(options)));
   app.get(`${path}/:id`, (c) => replyOf(showSession(options, c.req.param('id'))));
   app.post(`${path}/:id/resume`, (c) => replyOf(resumeSession(options, c.req.param('id'))));
-  app.delete(`${path}/:id`, async (c) => replyOf(await endSession(options, c.req.param('id'))));
+  app.delete(`${path}/:id`, async (c) => {
+    const asked = { withReasons: c.req.query('reasons') === 'true' };
+    return replyOf(await endSession(options, c.req.param('id'), asked));
+  });
   app.put(`${path}/:id/container`, async (c) => {
     const input = await inputOf(c.req.raw, containerInput);
     return replyOf(input.ok ? await noteContainer(options, c.req.param('id'), input.value.container_id) : input);

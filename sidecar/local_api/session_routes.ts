@@ -428,12 +428,22 @@ function sandboxOf(input: NonNullable<SessionInput['sandbox']>): Sandbox {
   return { mode, image, imageId, runtime, detached, egress };
 }
 
-/** Ends a session. If the control plane is reachable, it has the session's events when this resolves. */
-export async function endSession(options: LocalApiOptions, sessionId: string): Promise<Result<void, LocalError>> {
+/**
+ * `DELETE /v1/sandbox-proxy/sessions/{id}`: ends a session. If the control plane is reachable, it has the session's events when this resolves. If asked for, gives the
+ * reasons of these events, each once, or nothing if they are not known.
+ */
+export async function endSession(
+  options: LocalApiOptions,
+  sessionId: string,
+  { withReasons }: { readonly withReasons: boolean },
+): Promise<Result<{ readonly reasons: readonly string[] } | void, LocalError>> {
+  // Held from before the end: an ended session is not found any more, and its last events come while it ends.
+  const session = options.sessions.find(sessionId);
   const ended = await options.sessions.end(sessionId);
   if (!ended) return err(noSessionError(sessionId));
   await options.audit.flush(FLUSH_MS);
-  return ok(undefined);
+  const reasons = session?.reasons ?? null;
+  return ok(!withReasons || reasons === null ? undefined : { reasons: [...reasons].toSorted() });
 }
 
 /** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container still exists. MCP servers have a list of their own. */

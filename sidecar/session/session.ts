@@ -108,6 +108,8 @@ export class Session implements LiveSession {
   companion: string | null = null;
   /** Bindings that a person has to resume before the session may use them. */
   paused: readonly PausedUse[] = [];
+  /** Of its events so far; null if they are not known, because an earlier run of the sidecar recorded some. */
+  reasons: Set<string> | null = null;
   #expiresAt: number;
   readonly #tokenHash: Buffer | null;
   readonly #tunnels: OpenTunnels;

@@ -139,6 +139,8 @@ describe('a session that is restored', () => {
       unsealed: [UNSEALED],
       paused: [{ binding: 'bnd_1', host: 'api.example.test' }],
       lock: null,
+      // The earlier run may have recorded some.
+      reasons: null,
     });
     expect(restored?.ca.caPem).toBe(session.ca.caPem);
     expect(await restored?.ca.secureContextFor('api.example.test')).not.toBe(context);

@@ -68,6 +68,25 @@ describe('a session', () => {
     expect(closedSessions).toEqual([session.id]);
   });
 
+  it('has the reasons of its events, also of those that come while it ends', async () => {
+    const { session } = await create();
+    const tunnel = Promise.withResolvers<void>();
+    session.openTunnel(() => tunnel.promise);
+    sessions.noteReason(session.id, 'first');
+    const ending = sessions.end(session.id);
+    sessions.noteReason(session.id, 'last');
+    tunnel.resolve();
+    await ending;
+    sessions.noteReason(session.id, 'later');
+    expect([...(session.reasons ?? [])]).toEqual(['first', 'last']);
+  });
+
+  it('does not know the reasons of its events if they are too many', async () => {
+    const { session } = await create();
+    for (let at = 0; at <= 101; at += 1) sessions.noteReason(session.id, `reason ${at}`);
+    expect(session.reasons).toBeNull();
+  });
+
   it('has an id, a token of 256 bits, its CA and a bundle of the system roots and the CA', async () => {
     const { session, token } = await create();
     expect(session.id).toMatch(/^ses_[0-9a-z]{26}$/);

@@ -81,6 +81,8 @@ const SWEEP_MS = 500;
 const ENGINE_MS = 5_000;
 /** How many ended sessions are remembered, so that ending one that has just ended by itself is not an error. */
 const MAX_REMEMBERED = 1_000;
+/** Some reasons hold a text of their own. A session with more is one whose reasons are not known. */
+const MAX_REASONS = 100;
 
 /** How long a session without an owner lives, and how far ahead the end of one with an owner is shown. */
 const DAY_MS = 24 * 3_600_000;
@@ -95,6 +97,8 @@ export class Sessions {
   /** Ended, but their container is kept: for its logs, or for the program that launched it. */
   readonly #kept = new Map<string, Session>();
   readonly #ended = new Set<string>();
+  /** Those whose events may still come: also while they end. */
+  readonly #noted = new Map<string, Session>();
   readonly #logins = new Set<string>();
   #sweeper: NodeJS.Timeout | null = null;
   #systemRoots: string | null = null;
@@ -149,6 +153,13 @@ export class Sessions {
     void this.save(session);
   }
 
+  /** Notes the reason of a session's event, so that its launcher need not ask the audit log at the end. */
+  noteReason(sessionId: string, reason: string): void {
+    const session = this.#noted.get(sessionId);
+    const reasons = session?.reasons?.add(reason);
+    if (session !== undefined && reasons !== undefined && reasons.size > MAX_REASONS) session.reasons = null;
+  }
+
   /** From now on no session comes back after a restart. The sessions continue. */
   async forgetSaved(): Promise<void> {
     const { keeper = null } = this.#options;
@@ -197,10 +208,13 @@ export class Sessions {
         maxTunnels: this.#options.maxTunnelsPerSession,
       });
       await writeFile(session.caBundlePath, caBundle(this.#roots(), ca.caPem), { mode: 0o644 });
+      session.reasons = new Set();
+      this.#noted.set(id, session);
       this.#live.set(id, session);
       await this.save(session);
       return { session, token };
     } catch (error) {
+      this.#noted.delete(id);
       await rm(directory, { recursive: true, force: true });
       throw error;
     }
@@ -315,6 +329,7 @@ export class Sessions {
     const [forgotten] = await Promise.allSettled([this.#options.keeper?.forget(session)]);
     const [ended] = await Promise.allSettled([session.end()]);
     this.#options.onClosed?.(session.id);
+    this.#noted.delete(session.id);
     await removeRest();
     for (const each of [forgotten, ended]) if (each.status === 'rejected') throw each.reason;
   }

@@ -41,6 +41,7 @@ export class AuditSpool implements AuditSink {
   #unwritten: string[] = [];
   /** Resolves when they are written; null if no caller waits. */
   #turn: Promise<void> | null = null;
+  #noteReason: ((sessionId: string, reason: string) => void) | null = null;
   #timeMs = -1;
   #time = '';
 
@@ -75,6 +76,11 @@ export class AuditSpool implements AuditSink {
   /** The spool's part of `/v1/health`. */
   get pending(): { readonly bytes: number; readonly events: number; readonly dropped: number } {
     return { bytes: this.#spool.bytes, events: this.#spool.events, dropped: this.#spool.dropped };
+  }
+
+  /** From now on calls `note` for each event of a session that has a reason. */
+  onReason(note: (sessionId: string, reason: string) => void): void {
+    this.#noteReason = note;
   }
 
   start(): void {
@@ -120,6 +126,8 @@ export class AuditSpool implements AuditSink {
   }
 
   #lineOf(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>, id?: string): string {
+    const reason = event.data['svc.proxy.reason'];
+    if (reason !== undefined && event.session_id !== null) this.#noteReason?.(event.session_id, reason);
     const now = this.#options.clock.now();
     if (now !== this.#timeMs) {
       this.#timeMs = now;
