@@ -1,13 +1,8 @@
-import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { listen } from '../../machine/connection/listen.ts';
 import { CERTIFICATE_REFUSED, PLACEHOLDER_UNBOUND } from '../../shared/model/audit_event.ts';
-import { type Answer, HOST_TOKEN, testContext, TestHome } from '../testing/run_cli.ts';
+import { type Answer, testContext, TestHome } from '../testing/run_cli.ts';
 import { storedEvent } from '../testing/stored_event.ts';
 import { endRun } from './end_run.ts';
 
@@ -103,42 +98,5 @@ describe('the end of a run', () => {
     const { stderr, calls } = await end(withReasons(), [], { session_id: 1 });
     expect(stderr).toContain('is damaged: the session ends by itself');
     expect(calls).toEqual([]);
-  });
-});
-
-describe('the process that ends a run', () => {
-  /** Each is read, checked and run once after every run. */
-  const MOST_FILES = 40;
-  const MOST_BYTES = 140_000;
-  /** Prints the files that a process loads. */
-  const LISTED = `data:text/javascript,import { registerHooks } from 'node:module'; registerHooks({ load(url, context, next) { if (url.startsWith('file:')) console.log(url); return next(url, context); } });`;
-
-  let sidecar: Server;
-  afterEach(() => {
-    sidecar.closeAllConnections();
-    sidecar.close();
-  });
-
-  test('loads a few files, and no package', async () => {
-    const seen: string[] = [];
-    sidecar = createServer((request, response) => {
-      seen.push(`${request.method} ${request.url} ${request.headers.authorization}`);
-      response.setHeader('content-type', 'application/json').end('{"reasons":[]}');
-    });
-    const port = await listen(sidecar, 0, '127.0.0.1');
-    const running: object = JSON.parse(readFileSync(join(home.path, 'run.json'), 'utf8'));
-    home.write('run.json', JSON.stringify({ ...running, proxy_url: `http://127.0.0.1:${port}` }));
-    const start = fileURLToPath(new URL('../start.mjs', import.meta.url));
-    const args = ['--import', LISTED, start, `--ended=41:${writeRecord()}`];
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { env: {} });
-
-    expect({ seen, stderr }).toEqual({ seen: [`${DELETED} Bearer ${HOST_TOKEN}`], stderr: '' });
-    const files = stdout
-      .trim()
-      .split('\n')
-      .map((url) => fileURLToPath(url));
-    expect(files.filter((file) => file.includes('/node_modules/'))).toEqual([]);
-    expect(files.length).toBeLessThanOrEqual(MOST_FILES);
-    expect(files.reduce((bytes, file) => bytes + statSync(file).size, 0)).toBeLessThanOrEqual(MOST_BYTES);
   });
 });

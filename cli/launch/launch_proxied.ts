@@ -56,7 +56,7 @@ export async function launchProxied(
 ): Promise<LaunchEnd> {
   const secrets = given.secrets ?? (await chooseSecrets(call));
   const found = await preflight(call, request, sessions);
-  const scopes = readScopes(call.options);
+  const scopes = await readScopes(call.options);
   const launch = await containerLaunch(call, request, { ...found, hosts, secrets, scopes });
   const changed = { ...launch, ...(await changes?.(launch, found)) };
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);

@@ -374,7 +374,7 @@ async function open(
       ...(plainHttp !== undefined && { plainHttp }),
       ...(otherPorts !== undefined && { otherPorts }),
       secrets,
-      scopes: readScopes(call.options),
+      scopes: await readScopes(call.options),
       ...(login !== undefined && { login }),
       ...(box !== null && { hostSandbox: box.field }),
     });

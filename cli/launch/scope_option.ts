@@ -1,5 +1,5 @@
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
-import { parseScopes, type SecretScope } from '../../shared/wire/sources/narrowing.ts';
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
 export interface ScopeOptions {
@@ -7,7 +7,10 @@ export interface ScopeOptions {
 }
 
 /** What the session does less with minted secrets, from `--scope`. */
-export function readScopes({ scope = [] }: ScopeOptions): readonly SecretScope[] {
+export async function readScopes({ scope = [] }: ScopeOptions): Promise<readonly SecretScope[]> {
+  if (scope.length === 0) return [];
+  // Loaded on use, so that a run without it starts faster: it has the schemas of all sources.
+  const { parseScopes } = await import('../../shared/wire/sources/narrowing.ts');
   const scopes = parseScopes(scope);
   if (scopes.ok) return scopes.value;
   throw new CliError(EXIT.notStarted, `--scope ${scopes.error.message}`);

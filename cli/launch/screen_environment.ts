@@ -1,5 +1,4 @@
 import { credentialWithin } from '../../shared/model/credential_shapes.ts';
-import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES, secretCheckReply } from '../../shared/wire/secrets.ts';
 import { isStripped, type Environment } from '../../sandbox/launch/session_environment.ts';
 import { controlClient } from '../clients.ts';
@@ -82,6 +81,8 @@ export async function findStoredReferences(
 
 /** The placeholders of all bindings; none if the control plane cannot be reached. */
 export async function knownPlaceholders(call: Call): Promise<readonly string[]> {
+  // Loaded on use, so that a run without an unknown credential starts faster.
+  const { hostBindingsPage } = await import('../../shared/wire/host_bindings.ts');
   const bindings = await listIfReachable(() =>
     fetchAllPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage),
   );

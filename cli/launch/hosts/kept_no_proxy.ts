@@ -1,8 +1,6 @@
 import { type HostPattern, parseHostPattern } from '../../../shared/net/host_pattern.ts';
 import { parseNoProxy, withoutBoundHosts } from '../../../shared/net/no_proxy.ts';
 import { noProxyText } from '../../../shared/net/upstream_proxy.ts';
-import { listAllBindings } from '../../bindings/find_binding.ts';
-import { listAllConnectors } from '../../connectors/connector_lookup.ts';
 import { controlClient } from '../../clients.ts';
 import type { Call } from '../../command_line.ts';
 import { CliError, EXIT } from '../../exit_codes.ts';
@@ -42,6 +40,11 @@ async function boundHosts(
   { context, options }: Pick<Call, 'context' | 'options'>,
   more: readonly string[],
 ): Promise<HostPattern[] | null> {
+  // Loaded on use, so that a run without a NO_PROXY starts faster.
+  const [{ listAllBindings }, { listAllConnectors }] = await Promise.all([
+    import('../../bindings/find_binding.ts'),
+    import('../../connectors/connector_lookup.ts'),
+  ]);
   try {
     const client = controlClient(context, options);
     const [bindings, connectors] = await Promise.all([listAllBindings(client), listAllConnectors(client)]);
