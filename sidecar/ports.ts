@@ -51,6 +51,8 @@ export interface CredentialSource {
   ): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
   /** Whether the current policy lists a stored value for it. */
   isStored(ref: CredentialRef): boolean;
+  /** The version of the stored value in the current policy; null if there is none. */
+  findStoredVersion(ref: CredentialRef): string | null;
 }
 
 /** Where the requests of a session or a step get their credentials, by its id; null: a call of the host token. */
@@ -104,6 +106,23 @@ export interface AuditSink {
   flush(timeoutMs: number): Promise<boolean>;
 }
 
+/** A client certificate, for the upstream connections of one request that was decided and approved. */
+export interface PresentedCertificate {
+  /** Names the record and the version of its secret. A connection is used with one only. */
+  readonly id: string;
+  readonly reference: string;
+  readonly version: string;
+  /** PEM, the certificate of the key first. */
+  readonly chain: string;
+  /** PEM. */
+  readonly key: Secret;
+  /** Null while the record and the secret are what they were. A connection ends when they are not. */
+  readonly inForce: {
+    (): Refusal | null;
+    readonly onChanged: PolicySource['onChanged'];
+  };
+}
+
 /** An upstream connection for one exchange, or an HTTP/2 session that opens a stream for it. */
 export type Leased = (LeasedConnection | LeasedSession) & {
   /** It has been open for a while, so the upstream may have closed it in the meantime. */
@@ -142,6 +161,8 @@ export interface UpstreamStream extends Connection {
   readonly isUntouched: boolean;
   /** Of a lost stream: its connection was lost, and the upstream said no reason. */
   readonly lostWithSession: boolean;
+  /** Of a lost stream: the code with which its connection was lost, if that is known. */
+  readonly lostCode?: string | null;
   /** Finishes the request with trailers: header lines, each with its CRLF, and the names of those that are never indexed. */
   end(trailers?: string, unindexed?: readonly string[]): void;
   /** Resets the stream with a code; by default that of a request that is no longer wanted. */
@@ -165,15 +186,21 @@ export interface UpstreamLanes {
   /**
    * The idle connection or the session of a lane, synchronously, or a new one. A lane is a binding's id, or passthrough; lanes
    * never share a socket. A connection or session is used with one released credential only. `isRepeatable`: the request may be
-   * sent twice, so it may have one that an earlier tunnel left, which the upstream may be closing.
+   * sent twice, so it may have one that an earlier tunnel left, which the upstream may be closing. With a client certificate, only
+   * one that this tunnel opened with the same certificate for the same lane is used again, and none is kept for a later tunnel.
    */
   take(
     lane: string,
     credential: object | null,
     isRepeatable: boolean,
+    certificate?: PresentedCertificate | null,
   ): Result<Leased, Refusal> | Promise<Result<Leased, Refusal>>;
   /** Another connection, even if the lane has one; of a lane with a session, the session that takes requests now. */
-  dial(lane: string, credential: object | null): Promise<Result<Leased, Refusal>>;
+  dial(
+    lane: string,
+    credential: object | null,
+    certificate?: PresentedCertificate | null,
+  ): Promise<Result<Leased, Refusal>>;
   /** Returns a connection after an exchange that left it reusable. */
   give(lane: string, connection: Connection): void;
   /** No later tunnel gets the connections or sessions of a lane: its upstream may have tied what it allows to them. */
@@ -192,6 +219,8 @@ export interface WantedUpstream {
   readonly offered: readonly string[];
   /** False if every request would be refused at the moment. */
   readonly mayDial: boolean;
+  /** A client that offers HTTP/2 speaks it if the upstream is not asked first; by default only one that offers nothing else. */
+  readonly prefersHttp2?: boolean;
   /** Calls back if the client leaves; returns the function to stop. */
   readonly onGone: (listener: () => void) => () => void;
 }

@@ -57,6 +57,11 @@ import {
 import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
 import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
 import { useFieldMessages } from './routes/console/field_messages.ts';
+import {
+  deleteClientCertificate,
+  getClientCertificates,
+  postClientCertificate,
+} from './routes/api/client_certificates.ts';
 import { deleteTunnelHost, getTunnelHosts, postTunnelHost } from './routes/api/tunnel_hosts.ts';
 import {
   deleteHostBinding,
@@ -294,6 +299,10 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/tunnel-hosts', postTunnelHost],
   ['get', '/v1/tunnel-hosts', getTunnelHosts],
   ['delete', '/v1/tunnel-hosts/{id}', deleteTunnelHost],
+
+  ['post', '/v1/client-certificates', postClientCertificate],
+  ['get', '/v1/client-certificates', getClientCertificates],
+  ['delete', '/v1/client-certificates/{id}', deleteClientCertificate],
 
   ['post', '/v1/connectors', postConnector],
   ['get', '/v1/connectors', getConnectors],

@@ -95,6 +95,8 @@ beforeAll(async () => {
   await tenant.call('POST', '/v1/host-bindings', { ...BINDING, owner: 'enterprise' });
   const tunnelHostId = await create('/v1/tunnel-hosts', { host: `${PLANTED}.example.test` });
   await create('/v1/tunnel-hosts', { host: `${PLANTED}.example.test`, owner: 'enterprise' });
+  const certificate = { host: `${PLANTED}.example.test`, credential_ref: 'vault://user/demo' };
+  const certificateId = await create('/v1/client-certificates', certificate);
   const connectorId = await create('/v1/connectors', {
     ...ITEMS_SPEC,
     connector: { ...ITEMS_SPEC.connector, title: PLANTED },
@@ -182,6 +184,7 @@ beforeAll(async () => {
     '/v1/host-bindings/{id}': { id: bindingId, body: BINDING },
     '/v1/host-bindings/{id}/deletion': { id: bindingId },
     '/v1/tunnel-hosts/{id}': { id: tunnelHostId },
+    '/v1/client-certificates/{id}': { id: certificateId },
     '/v1/connectors/{id}': { id: connectorId },
     '/v1/connectors/{id}/deletion': { id: connectorId },
     '/v1/connectors/{id}/credential': { id: connectorId, body: credential },

@@ -7,7 +7,7 @@ import {
   SNAPSHOT_TYP,
   snapshotPayload,
 } from '../shared/wire/channel.ts';
-import { tunnelHostInput, tunnelHostRecord, tunnelHostsPage } from '../shared/wire/tunnel_hosts.ts';
+import { tunnelHostInput, tunnelHostRecord, tunnelHostsPage } from '../shared/wire/hosts/tunnel_hosts.ts';
 import type { Caller } from './kernel/caller.ts';
 import { addTunnelHost, listTunnelHostPage, removeTunnelHost } from './services/bindings/tunnel_hosts.ts';
 import { findAccount } from './store/accounts.ts';

@@ -49,7 +49,8 @@ export async function confirmRemoval(call: Call<RemovalOptions>, client: HttpCli
   throw new CliError(EXIT.failed, 'nothing was deleted');
 }
 
-const KINDS: { readonly [K in RemovalPreview['kind']]: string } = {
+const KINDS: { readonly [K in RemovalPreview['kind'] | RemovalUse['kind']]: string } = {
+  client_certificate: 'client certificate',
   secret: 'secret',
   binding: 'binding',
   connector: 'connector',

@@ -56,6 +56,7 @@ test('svc export writes one line per item with its kind and all fields, from eve
     'secret',
     'host_binding',
     'tunnel_host',
+    'client_certificate',
     'mcp_server',
     'group',
     'share',

@@ -27,6 +27,7 @@ const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['secret', '/v1/secrets'],
   ['host_binding', '/v1/host-bindings'],
   ['tunnel_host', '/v1/tunnel-hosts'],
+  ['client_certificate', '/v1/client-certificates'],
   ['mcp_server', '/v1/mcp-servers'],
   ['group', '/v1/groups'],
   ['share', '/v1/shares'],

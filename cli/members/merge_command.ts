@@ -12,6 +12,7 @@ const WORDS: Readonly<Record<MergedKind, string>> = {
   secret: 'secrets',
   host_binding: 'host bindings',
   tunnel_host: 'tunnelled hosts',
+  client_certificate: 'client certificates',
   connector: 'connectors',
   mcp_server: 'MCP servers',
 };

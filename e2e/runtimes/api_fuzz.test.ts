@@ -127,6 +127,15 @@ const HINTS = {
   SecretSourceTest: fc.record({ path: fc.constantFrom('not/there', 'user/none') }),
   ServiceAccountInput: serviceAccounts,
   ServiceAccountChange: serviceAccounts,
+  ClientCertificateInput: fc.record(
+    {
+      host: fc.oneof(hosts, fc.stringMatching(/^[a-z]{8}\.mtls\.test(:8443)?$/)),
+      credential_ref: fc.constantFrom('vault://user/demo', 'vault://a'),
+      effect: fc.constantFrom('read', 'write'),
+      http2: fc.constant(true),
+    },
+    { requiredKeys: ['host', 'credential_ref'] },
+  ),
   TunnelHostInput: fc.record({
     host: fc.oneof(hosts, fc.stringMatching(/^[a-z]{8}\.unbound\.test$/)),
     owner: fc.constantFrom('personal', 'enterprise'),

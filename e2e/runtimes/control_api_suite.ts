@@ -17,7 +17,7 @@ import {
 } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
-import { tunnelHostRecord } from '../../shared/wire/tunnel_hosts.ts';
+import { tunnelHostRecord } from '../../shared/wire/hosts/tunnel_hosts.ts';
 import { createdToken, keySet } from '../../shared/wire/tokens.ts';
 import { fetchAs } from '../support/fetch_as.ts';
 import { describeCodedReplies } from './coded_replies_suite.ts';

@@ -28,6 +28,12 @@ export interface OperationFacts {
   readonly approvalId: string | null;
 }
 
+/** The client certificate of a request, for its event: which secret in which version, never a key. */
+export interface CertificateFacts {
+  readonly reference: string;
+  readonly version: string;
+}
+
 /** The request's part of an exchange event. Contains no secret. */
 export interface ExchangeFacts {
   /** The endpoint it came through; by default the transparent proxy. */
@@ -43,6 +49,8 @@ export interface ExchangeFacts {
   /** The binding whose placeholder a request carries to a host without a binding. */
   readonly stray?: HostBinding | undefined;
   readonly operation?: OperationFacts | null;
+  /** The client certificate with which the upstream connection was, or was to be, opened. */
+  readonly certificate?: CertificateFacts | undefined;
   /** The tool name that the caller of a run by name gave. */
   readonly tool?: string | undefined;
   /** The connectors whose GraphQL endpoint the request was sent to, if it is none of their operations. */
@@ -175,6 +183,10 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
     data['svc.proxy.binding.host'] = binding.host;
     data['svc.proxy.binding.scheme'] = binding.injection.scheme;
     data['svc.proxy.emit'] = binding.emit.mechanism;
+  }
+  if (facts.certificate !== undefined) {
+    data['svc.proxy.client_certificate.ref'] = facts.certificate.reference;
+    data['svc.proxy.client_certificate.version'] = facts.certificate.version;
   }
   if (operation) addOperation(data, operation, path, result);
   else if (connector) addConnector(data, connector);

@@ -38,7 +38,8 @@ export function enforceContract(binding: HostBinding, request: ContractRequest):
     : err(refusal('effect_not_allowed', effectMessage(binding, request, problem)));
 }
 
-function readProblem({ method, fields }: ContractRequest): string | null {
+/** Why a request is not limited to reading; null if it is. */
+export function readProblem({ method, fields }: Pick<ContractRequest, 'method' | 'fields'>): string | null {
   if (!READ_METHODS.has(method)) return `the method is ${method}, and only GET, HEAD and OPTIONS are admitted`;
   for (const field of fields) {
     const name = field.name.toLowerCase();

@@ -1,9 +1,11 @@
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import { recogniseGraphql } from '../connect/graphql_operation.ts';
 import { listRuledPointers, recogniseJson } from '../connect/json_operation.ts';
+import { enforceCertificate } from '../enforce/client_certificate.ts';
 import { enforceContract } from '../enforce/contract.ts';
 import { enforceGraphqlRequest } from '../enforce/graphql_request.ts';
 import { enforceJsonRequest } from '../enforce/json_request.ts';
+import type { ClientCertificate } from '../model/host_binding.ts';
 import type { InstalledConnector } from '../model/connector.ts';
 import type {
   CredentialRef,
@@ -82,6 +84,8 @@ export interface Known {
   readonly connectors?: readonly InstalledConnector[];
   /** Whether the vault holds a value at a place of its owner. */
   readonly isStored: (ref: CredentialRef) => boolean;
+  /** The user's client certificates. */
+  readonly certificates?: readonly ClientCertificate[];
   /** The hosts and patterns that are not intercepted. */
   readonly tunnelled?: readonly string[];
   /** The secrets that the session chose. */
@@ -177,8 +181,13 @@ interface Sent {
 }
 
 function explainHost(known: Known, subject: Subject, sent: Sent): Decision {
+  const policy = compilePolicy(known.bindings, known.connectors, known.tunnelled, known.certificates);
+  const decision = explainPath(known, policy, subject, sent);
+  return withCertificate(known, policy, subject, decision);
+}
+
+function explainPath(known: Known, policy: Policy, subject: Subject, sent: Sent): Decision {
   const { query } = sent;
-  const policy = compilePolicy(known.bindings, known.connectors, known.tunnelled);
   const resolution = resolve(policy, { ...subject, query });
   const decide = (match: ConnectorOperation): Decision =>
     withAccount(known, policy, { ...subject, match }, decideOperation(known, match, query));
@@ -199,6 +208,24 @@ function explainHost(known: Known, subject: Subject, sent: Sent): Decision {
     ...inactiveSentences(known.connectors ?? [], subject.host),
   ];
   return { ...decision, reasons: [...reasons, ...decision.reasons] };
+}
+
+/** What the client certificate of the host adds: it opens the connection of a request that is not refused, or refuses it. */
+function withCertificate(known: Known, policy: Policy, { method, host }: Subject, decision: Decision): Decision {
+  const certificate = policy.certificateFor(host);
+  if (certificate === null || decision.decision === 'refused') return decision;
+  const besideApprovals = decision.decision !== 'connector' && policy.connectors.approvalHosts.has(host);
+  const contract = enforceCertificate(certificate, { host, method, fields: [], besideApprovals });
+  if (!contract.ok) {
+    const reason = `Refused: ${contract.error.message}.`;
+    return { ...decision, decision: 'refused', code: contract.error.reason, reasons: [...decision.reasons, reason] };
+  }
+  const reference = formatVaultReference(certificate.credential.path);
+  const missing = known.isStored(certificate.credential)
+    ? ''
+    : ` It is not stored, so the proxy would answer 503 credential_unavailable.`;
+  const reason = `The upstream connection is opened with the client certificate ${reference} (${certificate.id}).${missing}`;
+  return { ...decision, reasons: [...decision.reasons, reason] };
 }
 
 /** An operation with the credential of another account than the one that was chosen for the host is refused. A login has only one. */

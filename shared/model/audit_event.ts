@@ -35,6 +35,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.binding.deleted',
   'control.tunnel_host.added',
   'control.tunnel_host.removed',
+  'control.client_certificate.added',
+  'control.client_certificate.removed',
   'control.sidecar.enrolled',
   'control.sidecar.revoked',
   'control.credential.released',
@@ -183,6 +185,9 @@ export interface AuditEventData {
   readonly 'svc.proxy.reply.withheld'?: readonly string[];
   /** The same for headers that the binding's `keep_cookies` let through. */
   readonly 'svc.proxy.reply.kept'?: readonly string[];
+  /** The secret of the client certificate of the upstream connection, and its version. Never a key. */
+  readonly 'svc.proxy.client_certificate.ref'?: string;
+  readonly 'svc.proxy.client_certificate.version'?: string;
   /** For a reply that may contain its own credential: the kinds, from a closed list. */
   readonly 'svc.proxy.reply.may_hold'?: string;
   /** For an unsealed or borrowed credential: its vault reference. */

@@ -60,3 +60,18 @@ export interface HostBinding {
   /** The same in any 24 hours. */
   readonly requestsPerDay?: number;
 }
+
+/**
+ * A certificate with which requests to one host may be authenticated in the TLS handshake, beside any binding or connector. The
+ * host is exact, with its port if that is not 443: whoever runs a zone decides where a wildcard leads.
+ */
+export interface ClientCertificate {
+  readonly id: string;
+  readonly host: string;
+  /** The secret that has the PEM certificates and the PEM key; always a personal one. */
+  readonly credential: CredentialRef;
+  /** As a binding's: `read` admits only safe methods. */
+  readonly effect?: Effect;
+  /** The host is asked over HTTP/2 for clients that offer it: it is not dialled before the first request, so it cannot choose. */
+  readonly http2?: true;
+}

@@ -11,6 +11,7 @@ import {
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
 import { connectorsInForce, OPERATION_METHODS, type InstalledConnector, type Operation } from '../model/connector.ts';
+import type { ClientCertificate } from '../model/host_binding.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern, type HostPattern } from '../net/host_pattern.ts';
 import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from '../net/http/method_override.ts';
@@ -28,11 +29,13 @@ export interface Policy {
    * suffix a shorter one. Empty if no pattern matches.
    */
   bindingsFor(host: string): readonly HostBinding[];
+  /** The client certificate of exactly this host; null if it has none. */
+  certificateFor(host: string): ClientCertificate | null;
   /** The bindings that hand out a placeholder. */
   readonly placeholders: readonly HostBinding[];
   /**
    * Whether connections to a canonical host are carried without being intercepted (decision 0074): the list has the host, and
-   * neither a binding nor a connector does, so that no credential and no rule is lost by it.
+   * neither a binding, a connector nor a client certificate does, so that no credential and no rule is lost by it.
    */
   isTunnelled(host: string): boolean;
 }
@@ -92,6 +95,7 @@ export function compilePolicy(
   bindings: readonly HostBinding[],
   connectors: readonly InstalledConnector[] = [],
   tunnelled: readonly string[] = [],
+  certificates: readonly ClientCertificate[] = [],
 ): Policy {
   const exact = new Map<string, HostBinding[]>();
   const bySuffix = new Map<string, HostBinding[]>();
@@ -104,6 +108,7 @@ export function compilePolicy(
   const index = compileConnectors(connectors);
   const bindingsFor = (host: string): readonly HostBinding[] =>
     exact.get(host) ?? longestSuffix(bySuffix, maxLength, host);
+  const byHost = new Map(certificates.map((certificate) => [certificate.host, certificate]));
   const listed = tunnelled.map(parseHostPattern).flatMap((each): HostPattern[] => (each.ok ? [each.value] : []));
   const isListed = (host: string): boolean => listed.some((pattern) => matchesHostPattern(pattern, host));
   return {
@@ -112,7 +117,9 @@ export function compilePolicy(
     connectorNamed: (fqn) => findNamed(installed, fqn) ?? findNamed(connectors, fqn),
     placeholders: bindings.filter(({ emit }) => emit.mechanism === 'sentinel-swap'),
     bindingsFor,
-    isTunnelled: (host) => isListed(host) && bindingsFor(host).length === 0 && !index.hosts.has(host),
+    certificateFor: (host) => byHost.get(host) ?? null,
+    isTunnelled: (host) =>
+      isListed(host) && bindingsFor(host).length === 0 && !index.hosts.has(host) && !byHost.has(host),
   };
 }
 

@@ -45,6 +45,8 @@ export const auditEventData = z.strictObject({
   'svc.proxy.reply.withheld': z.array(short).max(16).optional(),
   'svc.proxy.reply.may_hold': short.optional(),
   'svc.proxy.reply.kept': z.array(short).max(16).optional(),
+  'svc.proxy.client_certificate.ref': short.optional(),
+  'svc.proxy.client_certificate.version': short.optional(),
   'svc.proxy.credential_ref': short.optional(),
   'svc.borrow.program': short.optional(),
   'svc.borrow.until': short.optional(),

@@ -2,6 +2,7 @@ import { narrowing } from './sources/narrowing.ts';
 import { z } from 'zod';
 import { MAX_VAULT_PATH_LENGTH } from '../model/vault_path.ts';
 import { acknowledgedHead } from './audit_heads.ts';
+import { clientCertificateRecord } from './hosts/client_certificates.ts';
 import { hostBindingRecord } from './host_binding.ts';
 import { allowedHostText } from './host_binding_fields.ts';
 import { reviewedTools } from './mcp/mcp_tools.ts';
@@ -49,6 +50,8 @@ export const SNAPSHOT_KNOWS_OTHER_PORTS = 'other_ports';
 export const SNAPSHOT_KNOWS_REGION_SETS = 'region_sets';
 /** The reviewed tools of MCP servers. */
 export const SNAPSHOT_KNOWS_TOOLS = 'mcp_tools';
+/** The client certificates of the user. */
+export const SNAPSHOT_KNOWS_CERTIFICATES = 'client_certificates';
 /** The reply header of every change to bindings and secrets: the first snapshot version that includes it. */
 export const POLICY_VERSION_HEADER = 'svc-policy-version';
 
@@ -90,6 +93,8 @@ export const snapshotPayload = z.strictObject({
   inactive_connectors: z.array(z.unknown()).optional(),
   /** The hosts and patterns that are not intercepted, for a sidecar that knows the field. One that cannot be read tunnels nothing. */
   tunnel_hosts: z.array(z.string()).optional(),
+  /** The user's client certificates, without a key, for a sidecar that knows the field. One that does not sends none. */
+  client_certificates: z.array(clientCertificateRecord).optional(),
   /** Read with `readSnapshotMcpServers`: an invalid one is left out, and the others stay. */
   mcp_servers: z.array(z.unknown()).default([]),
   /** The tools that may be listed and called, for a sidecar that knows the field. Without the field, every tool may be. */

@@ -8,6 +8,7 @@ const ID_PREFIXES = [
   'bnd',
   /** An entry of the list of hosts that are not intercepted. */
   'tnl',
+  'crt',
   'con',
   'sec',
   'evt',

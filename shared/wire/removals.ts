@@ -3,7 +3,11 @@ import { owner, time } from './primitives.ts';
 
 export const REMOVABLE_KINDS = ['secret', 'binding', 'connector', 'mcp_server'] as const;
 
-const removalUse = z.object({ kind: z.enum(['binding', 'connector', 'mcp_server']), id: z.string(), name: z.string() });
+const removalUse = z.object({
+  kind: z.enum(['binding', 'client_certificate', 'connector', 'mcp_server']),
+  id: z.string(),
+  name: z.string(),
+});
 export type RemovalUse = z.infer<typeof removalUse>;
 
 /**

@@ -12,7 +12,7 @@ import type { Outgoing } from '../exchange/outgoing.ts';
 import { forward } from '../exchange/forward.ts';
 import type { InForce } from '../exchange/in_force.ts';
 import type { CredentialMaterial } from '../exchange/material.ts';
-import type { UpstreamLanes } from '../ports.ts';
+import type { PresentedCertificate, UpstreamLanes } from '../ports.ts';
 import type { RunPorts, RunRefusal } from './run_ports.ts';
 import { readWholeBody } from './whole_body.ts';
 
@@ -24,6 +24,7 @@ interface AdmittedRun {
   readonly binding: HostBinding;
   readonly material: CredentialMaterial;
   readonly inForce: InForce;
+  readonly certificate: PresentedCertificate | null;
 }
 
 /**
@@ -55,12 +56,20 @@ export async function callUpstream(
 
 async function forwardOnce(
   outgoing: Outgoing,
-  { material: { scrub }, inForce }: AdmittedRun,
+  { parts: { host }, material: { scrub }, inForce }: AdmittedRun,
   lanes: UpstreamLanes,
   { ports: { exchange }, onMasked }: { readonly ports: RunPorts; readonly onMasked: () => void },
 ): Promise<Result<SanitisedReply, RunRefusal>> {
   const { maxHeadBytes, maxHeaders } = exchange.limits;
-  const reply = await forward(outgoing, { client: null, lanes, maxHeadBytes, maxHeaders, onInterim: null, inForce });
+  const reply = await forward(outgoing, {
+    client: null,
+    lanes,
+    host,
+    maxHeadBytes,
+    maxHeaders,
+    onInterim: null,
+    inForce,
+  });
   if (!reply.ok) return reply;
   const { head } = reply.value;
   const body = await readWholeBody(reply.value, scrub, exchange);
@@ -75,7 +84,7 @@ async function forwardOnce(
 }
 
 async function outgoingOf(
-  { parts, binding, material }: AdmittedRun,
+  { parts, binding, material, certificate }: AdmittedRun,
   { exchange: { clock, hash } }: RunPorts,
 ): Promise<Result<Outgoing, RunRefusal>> {
   const bytes = parts.body === null ? null : Buffer.from(parts.body, 'utf8');
@@ -87,7 +96,7 @@ async function outgoingOf(
   if (!written.ok) return written;
   const { method, target, fields } = written.value;
   const head: RequestHead = { method, target, fields, version: '1.1' };
-  return ok({ head, raw: null, body, upgrade: 'none', lane: binding.id, credential: material.credential });
+  return ok({ head, raw: null, body, upgrade: 'none', lane: binding.id, credential: material.credential, certificate });
 }
 
 /** The same request as the control plane's own runs send; they ask for no content coding. */

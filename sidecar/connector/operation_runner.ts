@@ -1,4 +1,9 @@
-import type { ExchangeFacts, ExchangeResult, RunRefusalReason } from '../../shared/audit/exchange_event.ts';
+import type {
+  CertificateFacts,
+  ExchangeFacts,
+  ExchangeResult,
+  RunRefusalReason,
+} from '../../shared/audit/exchange_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
@@ -8,6 +13,7 @@ import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';
 import { checkConnectorAccount } from '../exchange/chosen_account.ts';
+import { bothInForce, certificateFacts, takeCertificate } from '../exchange/client_certificate.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
 import { credentialsFor } from '../exchange/exchange_ports.ts';
 import { connectorInForce, type InForce } from '../exchange/in_force.ts';
@@ -45,6 +51,7 @@ type NamedCaller = RunCaller & { readonly tool?: string | undefined };
 interface RunOutcome {
   readonly approvalId: string | null;
   readonly result: Result<SanitisedReply, RunRefusal>;
+  readonly certificate?: CertificateFacts;
 }
 
 /**
@@ -119,9 +126,21 @@ async function attempt(
   if (!material.ok) return { approvalId, result: err(toRunRefusal(match, material.error, null, ports)) };
   const lapsed = inForce();
   if (lapsed !== null) return { approvalId, result: err(lapsed) };
-  const admitted = { parts, binding, material: material.value, inForce };
+  const asking = { method: parts.method, fields: [], isOperation: true };
+  const place = { host: parts.host, credentialsId: caller.sessionId };
+  const taken = await takeCertificate(asking, place, ports.exchange);
+  if (!taken.ok) return { approvalId, result: err(taken.error) };
+  const certificate = taken.value;
+  const admitted = {
+    parts,
+    binding,
+    material: material.value,
+    inForce: bothInForce(inForce, certificate),
+    certificate,
+  };
   const onMasked = (): void => noteMasked(caller.sessionId, binding.id, parts.host, ports);
-  return { approvalId, result: await callUpstream(admitted, caller.signal, onMasked, ports) };
+  const result = await callUpstream(admitted, caller.signal, onMasked, ports);
+  return { approvalId, result, ...certificateFacts(certificate) };
 }
 
 function noteMasked(sessionId: string | null, binding: string, host: string, { exchange, audit }: RunPorts): void {
@@ -156,13 +175,14 @@ function toRunRefusal(
 
 function recordRun(
   { match, request, givenInputs }: Recognised,
-  { approvalId, result }: RunOutcome,
+  { approvalId, result, certificate }: RunOutcome,
   caller: NamedCaller,
   ports: RunPorts,
 ): RunResult {
   const facts = {
     ...factsOf(caller, request.ok ? request.value : null),
     operation: { match, givenInputs, approvalId },
+    certificate,
   };
   const ended: ExchangeResult = result.ok
     ? { kind: 'replied', mediation: 'connector', status: result.value.upstreamStatus }

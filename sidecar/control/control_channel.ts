@@ -2,6 +2,7 @@ import type { ApprovalView } from '../../shared/wire/approval_views.ts';
 import type { LoginReply } from '../../shared/connect/login_reply.ts';
 import type { LoginGrant } from '../../shared/model/new_login.ts';
 import type { LoginKey } from '../../shared/wire/pending_logins.ts';
+import type { ClientCertificate } from '../../shared/model/host_binding.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
@@ -35,6 +36,7 @@ export interface VerifiedSnapshot {
   readonly connectors: Result<readonly InstalledConnector[], string>;
   /** The hosts and patterns that are not intercepted. */
   readonly tunnelHosts: readonly string[];
+  readonly certificates: readonly ClientCertificate[];
   readonly mcpServers: readonly SnapshotMcpServer[];
   /** The hashes of reviewed tools, by server; null if the control plane does not keep them. */
   readonly reviewedTools: ReadonlyMap<string, readonly string[]> | null;

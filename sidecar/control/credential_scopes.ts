@@ -93,6 +93,7 @@ export class CredentialScopes implements SessionScopes {
     const credentials: CredentialSource = {
       resolve: (ref, use) => (narrowings.has(ref.path) ? cache.resolve(ref) : shared.resolve(ref, use)),
       isStored: (ref) => shared.isStored(ref),
+      findStoredVersion: (ref) => shared.findStoredVersion(ref),
     };
     this.#open.set(sessionId, { credentials, cache, onUp });
     session.onEnd(() => {
@@ -109,4 +110,5 @@ const ENDED: CredentialSource = {
   resolve: ({ path }: CredentialRef) =>
     err(refusal('credential_unavailable', `The session has ended, so it is given no vault://${path}.`)),
   isStored: () => false,
+  findStoredVersion: () => null,
 };

@@ -24,6 +24,7 @@ import {
   type SnapshotPayload,
   snapshotProof,
 } from '../../shared/wire/channel.ts';
+import { toClientCertificate } from '../../shared/wire/hosts/client_certificates.ts';
 import { readSnapshotConnectors } from '../../shared/wire/connectors/connectors.ts';
 import {
   HELD_LOGIN_TYP,
@@ -69,6 +70,7 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
     hostBindings: bindings.value,
     connectors: connectorsOf(payload.value),
     tunnelHosts: payload.value.tunnel_hosts ?? [],
+    certificates: (payload.value.client_certificates ?? []).map(toClientCertificate),
     mcpServers: mcp.servers,
     reviewedTools:
       tools === undefined ? null : new Map(tools.map(({ server_id: serverId, hashes }) => [serverId, hashes])),

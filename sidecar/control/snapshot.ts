@@ -286,8 +286,8 @@ function lacksItsRegions({ injection }: HostBinding): boolean {
 }
 
 /** An unreadable connector refuses every request: a request that belongs to it could otherwise fall through to a binding or to passthrough. */
-function policyOf({ hostBindings, connectors, tunnelHosts }: VerifiedSnapshot): Result<Policy, Refusal> {
-  if (connectors.ok) return ok(compilePolicy(hostBindings, connectors.value, tunnelHosts));
+function policyOf({ hostBindings, connectors, tunnelHosts, certificates }: VerifiedSnapshot): Result<Policy, Refusal> {
+  if (connectors.ok) return ok(compilePolicy(hostBindings, connectors.value, tunnelHosts, certificates));
   const message = `The installed connectors cannot be read, so no request is sent: ${connectors.error}. Update svc on this machine, or install the connector again.`;
   return err(refusal('connector_specs_invalid', message));
 }

@@ -6,9 +6,9 @@ import { enforceContract } from '../../shared/enforce/contract.ts';
 import { enforceLogin } from '../../shared/enforce/login.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
-import { refusal } from '../../shared/model/refusal.ts';
-import { ok } from '../../shared/model/result.ts';
-import type { RequestHead } from '../../shared/net/http/http1_head.ts';
+import { type Refusal, refusal } from '../../shared/model/refusal.ts';
+import { ok, type Result } from '../../shared/model/result.ts';
+import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
   type BindingResolution,
@@ -17,6 +17,8 @@ import {
   type ResolvableRequest,
   resolve,
 } from '../../shared/resolve/resolve.ts';
+import type { PresentedCertificate } from '../ports.ts';
+import { certificateFacts, checkCertificate, takeCertificate } from './client_certificate.ts';
 import { accountsFor, checkConnectorAccount } from './chosen_account.ts';
 import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
@@ -34,6 +36,7 @@ import { checkPlainHost } from './plain_host.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandon, auditUnavailable, refuse, replyWith } from './outcome.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
+import { listWithheldHeaders, sanitiseHead } from './sanitise_head.ts';
 import { forwardContext, PASSTHROUGH_LANE, sendCredentialed } from './send_credentialed.ts';
 
 const NO_BINDINGS: readonly never[] = [];
@@ -73,6 +76,9 @@ export async function exchange(
   const asked = { method, host: tunnel.host, path, query, fields };
   const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
+  const isOperation = resolution.kind !== 'passthrough' && resolution.kind !== 'binding';
+  const certified = checkCertificate(policy.value, { method, fields, isOperation }, tunnel);
+  if (!certified.ok) return refuse(facts, certified.error, incoming);
   if (resolution.kind === 'passthrough') return exchangeUnbound(incoming, policy.value, facts, tunnel, ports);
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
@@ -190,20 +196,62 @@ async function forwardAsIs(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const limited = tunnel.limited ? limitToHost(incoming, tunnel.host) : null;
+  const { method, fields } = incoming.head;
+  const asking = { method, fields, isOperation: false };
+  // A server with a certificate may answer for several hosts, so the request names this one.
+  const authority = (): Result<unknown, Refusal> => checkAuthority(incoming, tunnel.host, tunnel.sni);
+  const taken = takeCertificate({ ...asking, checkAuthority: authority }, tunnel, ports);
+  const certificate = taken instanceof Promise ? await taken : taken;
+  if (!certificate.ok) return refuse(facts, certificate.error, incoming);
+  if (certificate.value !== null) {
+    return forwardCertified(incoming, { mediation, certificate: certificate.value }, facts, tunnel, ports);
+  }
+  const reply = await forward(asIs(incoming, tunnel), {
+    ...forwardContext(incoming, tunnel, ports, null),
+    inForce: null,
+  });
+  if (reply.ok) return replyWith(incoming, facts, mediation, reply.value, null);
+  return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming);
+}
+
+/**
+ * Forwards a request whose only credential may be the client certificate. Its reply gives the client nothing that would authenticate without the certificate.
+ */
+async function forwardCertified(
+  incoming: Incoming,
+  { mediation, certificate }: { readonly mediation: ForwardedMediation; readonly certificate: PresentedCertificate },
+  unsent: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const facts = { ...unsent, ...certificateFacts(certificate) };
+  const context = forwardContext(incoming, tunnel, ports, null);
+  const onInterim = (raw: Buffer, head: ReplyHead): Promise<void> | void => {
+    const shown = sanitiseHead({ head, raw }, false);
+    return context.onInterim?.(shown.raw, shown.head);
+  };
+  const { inForce } = certificate;
+  const outgoing = { ...asIs(incoming, { host: tunnel.host, limited: true }), certificate };
+  const reply = await forward(outgoing, { ...context, onInterim, inForce });
+  if (!reply.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming);
+  const shown = { ...reply.value, ...sanitiseHead(reply.value, false) };
+  const withheldHeaders = listWithheldHeaders(reply.value.head.fields, false);
+  return { ...replyWith(incoming, facts, mediation, shown, null), withheldHeaders, inForce };
+}
+
+/** The request without a credential and without the headers for the proxy. */
+function asIs(incoming: Incoming, { host, limited: isLimited }: Pick<ExchangeTunnel, 'host' | 'limited'>): Outgoing {
+  const limited = isLimited ? limitToHost(incoming, host) : null;
   const head = limited ?? incoming.head;
   const rewritten = withoutProxyHeaders(head) ?? limited;
-  const outgoing: Outgoing = {
+  return {
     head: rewritten ?? incoming.head,
     raw: rewritten === null ? incoming.raw : null,
     body: { kind: 'stream', framing: incoming.framing, transform: null },
-    upgrade: acceptedUpgrade(head, tunnel.limited),
+    upgrade: acceptedUpgrade(head, isLimited),
     lane: PASSTHROUGH_LANE,
     credential: null,
   };
-  const reply = await forward(outgoing, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
-  if (reply.ok) return replyWith(incoming, facts, mediation, reply.value, null);
-  return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming);
 }
 
 function acceptedUpgrade(head: RequestHead, limited: boolean): Outgoing['upgrade'] {

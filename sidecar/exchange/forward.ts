@@ -10,7 +10,7 @@ import { readHead } from '../../machine/connection/read_head.ts';
 import type { Leased } from '../ports.ts';
 import { attemptStream } from './forward_stream.ts';
 import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } from './outgoing.ts';
-import { failClosedEarly, invalidReply, readFinalHead } from './outgoing.ts';
+import { failClosedEarly, failLost, invalidReply, readFinalHead } from './outgoing.ts';
 import { namesOnlyWebSocket } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { refusalOfBody, streamBody } from './stream_body.ts';
@@ -26,7 +26,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
  * connection.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
-  const taken = context.lanes.take(outgoing.lane, outgoing.credential, maySendTwice(outgoing));
+  const taken = context.lanes.take(outgoing.lane, outgoing.credential, maySendTwice(outgoing), outgoing.certificate);
   const leased = taken instanceof Promise ? await taken : taken;
   if (!leased.ok) return leased;
   const first = await attempt(outgoing, leased.value, context);
@@ -35,7 +35,7 @@ export async function forward(outgoing: Outgoing, context: ForwardContext): Prom
   const isHarmless = first.error.isUntouched === true || (leased.value.reused && maySendTwice(outgoing));
   const again = isWanted && first.error.stale && isHarmless;
   if (!again) return err(first.error.refusal);
-  const fresh = await context.lanes.dial(outgoing.lane, outgoing.credential);
+  const fresh = await context.lanes.dial(outgoing.lane, outgoing.credential, outgoing.certificate);
   if (!fresh.ok) return fresh;
   const second = await attempt(outgoing, fresh.value, context);
   return second.ok ? second : err(second.error.refusal);
@@ -109,10 +109,11 @@ type ReadReply = Pick<Reply, 'head' | 'raw' | 'framing'>;
 
 async function readReply(
   upstream: Connection,
-  { head: { method }, upgrade }: Outgoing,
+  outgoing: Outgoing,
   context: ForwardContext,
 ): Promise<Result<ReadReply, AttemptFailure>> {
-  const next = async () => replyHeadOf(await readHead(upstream, context.maxHeadBytes), context);
+  const { upgrade } = outgoing;
+  const next = async () => replyHeadOf(await readHead(upstream, context.maxHeadBytes), outgoing, context);
   const read = await readFinalHead(next, context);
   if (!read.ok) return read;
   const { head, raw } = read.value;
@@ -120,16 +121,17 @@ async function readReply(
   if (head.status === 101 && upgrade === 'websocket' && !namesOnlyWebSocket(head.fields)) {
     return invalidReply('it switches to another protocol than WebSocket');
   }
-  const framing = replyFraming(head, method);
+  const framing = replyFraming(head, outgoing.head.method);
   if (!framing.ok) return invalidReply(framing.error.message);
   return ok({ head, raw, framing: framing.value });
 }
 
 function replyHeadOf(
   read: HeadRead,
+  outgoing: Outgoing,
   context: ForwardContext,
 ): Result<{ head: ReplyHead; raw: Buffer }, AttemptFailure> {
-  if (read.kind === 'lost') return failClosedEarly(`the connection was lost (${read.code})`);
+  if (read.kind === 'lost') return failLost(read.code, outgoing, context);
   if (read.kind === 'end') return failClosedEarly('it closed the connection without a reply');
   if (read.kind === 'truncated') return invalidReply('its head is incomplete');
   if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);

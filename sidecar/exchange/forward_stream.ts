@@ -8,7 +8,7 @@ import { type Refusal, refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { ReceivedFields, UpstreamStream, UpstreamStreams } from '../ports.ts';
 import type { AttemptFailure, ForwardContext, Outgoing, OutgoingBody, Reply } from './outgoing.ts';
-import { failClosedEarly, invalidReply, readFinalHead } from './outgoing.ts';
+import { failClosedEarly, failLost, invalidReply, readFinalHead } from './outgoing.ts';
 import { withoutProxyFields } from './prepare_request.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { refusalOfBody, streamBody } from './stream_body.ts';
@@ -169,13 +169,12 @@ async function readReply(
   const {
     head: { method },
     credential,
-    body,
   } = outgoing;
   const isConnect = isWebSocketConnect(outgoing.head);
   let interimBytes = 0;
   const next = async (): Promise<Result<ReadReply, AttemptFailure>> => {
     const received = await upstream.nextHead();
-    if (received === null) return lostReply(upstream, body);
+    if (received === null) return lostReply(upstream, outgoing, context);
     const head = parseReplyFields(received.list, received.neverIndexed, context);
     if (!head.ok) return invalidReply(head.error.message);
     const isInterim = head.value.status < 200;
@@ -194,7 +193,15 @@ async function readReply(
   return readFinalHead(next, context);
 }
 
-function lostReply(upstream: UpstreamStream, body: OutgoingBody): { ok: false; error: AttemptFailure } {
+function lostReply(
+  upstream: UpstreamStream,
+  outgoing: Outgoing,
+  context: ForwardContext,
+): { ok: false; error: AttemptFailure } {
+  const { body } = outgoing;
+  const lost = upstream.lostCode ?? null;
+  const final = lost === null ? null : failLost(lost, outgoing, context);
+  if (final?.error.stale === false) return final;
   const { error } = failClosedEarly(`it reset the stream (${upstream.resetCode})`);
   const canBeSentAgain = body.kind === 'bytes' || body.framing.kind === 'none';
   const isUntouched = upstream.isUntouched && canBeSentAgain;

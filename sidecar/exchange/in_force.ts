@@ -18,7 +18,7 @@ export interface InForce {
  * was decided by must still be in force then: the same binding, unchanged, at its host.
  */
 export function bindingInForce(source: PolicySource, decided: Policy, host: string, binding: HostBinding): InForce {
-  return createInForce(source, decided, host, (policy) => {
+  return createInForce(source, decided, changedMessage(host), (policy) => {
     // A new operation of the host may be this request, or may limit the binding to reads.
     if (!isDeepStrictEqual(specsAt(policy, host), specsAt(decided, host))) return false;
     const found = policy.bindingsFor(host).find(({ id }) => id === binding.id);
@@ -40,16 +40,21 @@ export function connectorInForce(
   host: string,
   connector: InstalledConnector,
 ): InForce {
-  return createInForce(source, decided, host, (policy) => {
+  return createInForce(source, decided, changedMessage(host), (policy) => {
     const found = policy.installed.find(({ id }) => id === connector.id);
     return found === connector || isDeepStrictEqual(found, connector);
   });
 }
 
-function createInForce(
+function changedMessage(host: string): string {
+  return `the binding or connector of ${host} was changed or removed while this request was in progress; send it again`;
+}
+
+/** A check that `holds` for the current policy; `message` is what is told once it does not. */
+export function createInForce(
   source: PolicySource,
   decided: Policy,
-  host: string,
+  message: string,
   holds: (policy: Policy) => boolean,
 ): InForce {
   let held = decided;
@@ -61,7 +66,6 @@ function createInForce(
       held = now.value;
       return null;
     }
-    const message = `the binding or connector of ${host} was changed or removed while this request was in progress; send it again`;
     return refusal('credential_unavailable', message);
   };
   return Object.assign(look, { onChanged: (listener: () => void) => source.onChanged(listener) });

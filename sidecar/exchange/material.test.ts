@@ -22,6 +22,7 @@ async function materialOf(injection: Injection, credential: ReleasedCredential, 
   const source: CredentialSource = {
     resolve: ({ path }) => ok(path === TOKEN_REF.path ? token : credential),
     isStored: () => true,
+    findStoredVersion: () => null,
   };
   const material = await resolveMaterial(sampleBinding({ injection }), 'api.example.test', source, new MaterialCache());
   if (!material.ok) return material.error.reason;

@@ -1,5 +1,10 @@
 import type { ReplyType } from '../../shared/connect/login_reply.ts';
-import type { ExchangeResult, ForwardedMediation, OperationFacts } from '../../shared/audit/exchange_event.ts';
+import type {
+  CertificateFacts,
+  ExchangeResult,
+  ForwardedMediation,
+  OperationFacts,
+} from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
@@ -22,6 +27,8 @@ export interface Facts {
   readonly binding: HostBinding | null;
   /** Set if a request to an unbound host carries the placeholder of this binding. */
   readonly stray?: HostBinding;
+  /** Set if the upstream connection was opened with a client certificate, or was to be. */
+  readonly certificate?: CertificateFacts;
   /** Set if the request is an operation of a connector. */
   readonly operation?: OperationFacts;
   /** Set if the request was sent to a connector's GraphQL endpoint but was not recognised. */

@@ -5,7 +5,8 @@ import { err, type Result } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http/http1_framing.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
-import type { UpstreamLanes, UpstreamStream } from '../ports.ts';
+import type { PresentedCertificate, UpstreamLanes, UpstreamStream } from '../ports.ts';
+import { describeCertificateAlert } from '../../shared/net/certificate_alert.ts';
 import type { InForce } from './in_force.ts';
 import type { BodyEnd } from './stream_body.ts';
 
@@ -21,6 +22,8 @@ export interface Outgoing {
   readonly lane: string;
   /** Stands for the released values in it: the same object only for the same values of one binding. Null: it has none. */
   readonly credential: object | null;
+  /** The client certificate of its upstream connection; null or absent: it has none. */
+  readonly certificate?: PresentedCertificate | null;
 }
 
 /** `bytes` is in memory and can be sent again; `stream` is copied from the client as it arrives. */
@@ -45,6 +48,7 @@ export interface ForwardContext {
   /** Null if the request is in memory, so that no end of a connection has to be passed on. */
   readonly client: Connection | null;
   readonly lanes: UpstreamLanes;
+  readonly host: string;
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
   /** Receives each interim reply (1xx) unchanged; null if the client cannot be sent any. */
@@ -93,6 +97,17 @@ export interface AttemptFailure {
 /** The upstream closed before the first byte of a reply. */
 export function failClosedEarly(message: string): { ok: false; error: AttemptFailure } {
   return err({ stale: true, refusal: refusal('upstream_unreachable', `the upstream did not answer: ${message}`) });
+}
+
+/** The upstream lost the connection with this code. One that says something about the client certificate is final. */
+export function failLost(
+  code: string,
+  { certificate = null }: Pick<Outgoing, 'certificate'>,
+  { host }: Pick<ForwardContext, 'host'>,
+): { ok: false; error: AttemptFailure } {
+  const said = describeCertificateAlert(code, host, certificate);
+  if (said === null) return failClosedEarly(`the connection was lost (${code})`);
+  return err({ stale: false, refusal: refusal('upstream_tls_failed', said) });
 }
 
 /** The refusal of a reply that cannot be read in one way. */

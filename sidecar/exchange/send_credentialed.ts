@@ -9,6 +9,7 @@ import { ok } from '../../shared/model/result.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { BufferedBody } from './body.ts';
 import { isWebSocketUpgrade, reframe } from './prepare_request.ts';
+import { bothInForce, certificateFacts, takeCertificate } from './client_certificate.ts';
 import { type ExchangePorts, type ExchangeTunnel, credentialsFor } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
@@ -56,6 +57,13 @@ export async function sendCredentialed(
   if (!material.ok) return refuse(facts, material.error, incoming, wasRead);
   const lapsed = admitted.inForce();
   if (lapsed !== null) return refuse(facts, lapsed, incoming, wasRead);
+  const { method } = admitted.request;
+  const asking = { method, fields: incoming.head.fields, isOperation: mediation === 'connector' };
+  const taken = takeCertificate(asking, tunnel, ports);
+  const certificate = taken instanceof Promise ? await taken : taken;
+  if (!certificate.ok) return refuse(facts, certificate.error, incoming, wasRead);
+  const certified = { ...facts, ...certificateFacts(certificate.value) };
+  const inForce = bothInForce(admitted.inForce, certificate.value);
   const written = injectCredential(admitted, material.value, ports);
   const outgoing = written instanceof Promise ? await written : written;
   if (!outgoing.ok) return refuse(facts, outgoing.error, incoming, wasRead);
@@ -63,14 +71,15 @@ export async function sendCredentialed(
   const keepCookies = keepsCookies(facts);
   const telling = { scrub, keepCookies, lane: outgoing.value.lane };
   const context = forwardContext(incoming, tunnel, ports, telling);
-  const reply = await forward(outgoing.value, { ...context, inForce: admitted.inForce });
+  const sent = { ...outgoing.value, certificate: certificate.value };
+  const reply = await forward(sent, { ...context, inForce });
   if (reply.ok) {
     if (mayBindConnection(incoming.head.fields, reply.value.head)) tunnel.lanes.keepToTunnel(reply.value.lane);
     const shown = { ...reply.value, ...sanitiseHead(reply.value, keepCookies) };
     const held = listWithheldHeaders(reply.value.head.fields, keepCookies);
-    return { ...replyWith(incoming, facts, mediation, shown, scrub), withheldHeaders: held, inForce: admitted.inForce };
+    return { ...replyWith(incoming, certified, mediation, shown, scrub), withheldHeaders: held, inForce };
   }
-  return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming, wasRead);
+  return tunnel.client.closed ? abandon(certified) : refuse(certified, reply.error, incoming, wasRead);
 }
 
 /** The outgoing request with the credential written onto it. Synchronous if the scheme is. */
@@ -150,5 +159,12 @@ export function forwardContext(
     if (scrubbed !== raw) tunnel.noteMasked(telling.lane);
     return tunnel.sendInterim(scrubbed, scrubbed === raw ? head : scrubHead(head, telling.scrub));
   };
-  return { client, lanes, maxHeadBytes, maxHeaders, onInterim: incoming.head.version === '1.0' ? null : onInterim };
+  return {
+    client,
+    lanes,
+    host: tunnel.host,
+    maxHeadBytes,
+    maxHeaders,
+    onInterim: incoming.head.version === '1.0' ? null : onInterim,
+  };
 }

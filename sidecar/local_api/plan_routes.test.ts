@@ -348,6 +348,7 @@ describe('a step that narrows a secret', () => {
           : ok({ secret: new Secret('narrow'), version: '1' });
       },
       isStored: () => true,
+      findStoredVersion: () => null,
     });
   });
 

@@ -20,6 +20,7 @@ beforeEach(async () => {
       return ok({ secret: new Secret('narrow'), version: '1' });
     },
     isStored: () => true,
+    findStoredVersion: () => null,
   });
 });
 afterEach(() => bench.stop());
@@ -39,6 +40,7 @@ describe('a session that narrows a secret', () => {
     bench.scopedSources = () => ({
       resolve: () => err(refusal('credential_unavailable', message)),
       isStored: () => true,
+      findStoredVersion: () => null,
     });
     const reply = await open({ scopes: [SCOPE] });
     expect([reply.status, reply.code, reply.text.includes('is not one of those')]).toEqual([

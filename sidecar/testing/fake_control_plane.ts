@@ -22,6 +22,7 @@ import {
   EVENTS_TYP,
   REVOCATION_TYP,
   SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_CERTIFICATES,
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_TUNNELS,
@@ -75,6 +76,7 @@ export class FakeControlPlane {
   /** Told only to a sidecar that asks for them. */
   inactiveConnectors: Record<string, unknown>[] = [];
   tunnelHosts: string[] = [];
+  certificates: unknown[] = [];
   mcpServers: Record<string, unknown>[] = [];
   readonly healthReports: unknown[] = [];
   secrets: StoredSecret[] = [];
@@ -237,7 +239,8 @@ export class FakeControlPlane {
     const also = String(request.headers[SNAPSHOT_KNOWS_ALSO_HEADER]).split(', ');
     const knowsTunnels = also.includes(SNAPSHOT_KNOWS_TUNNELS);
     const tunnels = knowsTunnels && { tunnel_hosts: this.tunnelHosts };
-    const payload = { ...common, ...policy, ...inactive, ...tunnels, credentials };
+    const certificates = also.includes(SNAPSHOT_KNOWS_CERTIFICATES) && { client_certificates: this.certificates };
+    const payload = { ...common, ...policy, ...inactive, ...tunnels, ...certificates, credentials };
     const etag = `"${this.version}"`;
     return { status: 200, body: await this.#sign(SNAPSHOT_TYP, payload), headers: { etag } };
   }

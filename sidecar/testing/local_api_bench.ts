@@ -82,6 +82,7 @@ export class LocalApiBench {
   scopedSources: SessionScopes['of'] = () => ({
     resolve: () => err(refusal('credential_unavailable', 'it cannot be narrowed')),
     isStored: () => this.isStored,
+    findStoredVersion: () => null,
   });
   /** No chain was rolled back, unless a test sets it. */
   readonly witness: LocalApiOptions['witness'] & { mismatches: AuditMismatch[] } = {

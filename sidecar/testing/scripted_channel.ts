@@ -1,3 +1,4 @@
+import type { ClientCertificate } from '../../shared/model/host_binding.ts';
 import { z } from 'zod';
 import { type CredentialRef, type HostBinding, OWNERS } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -195,7 +196,15 @@ export class ScriptedChannel implements ControlChannel {
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
     const { hostBindings, connectors, mcpServers, reviewedTools } = this;
     const kept = { reviewedTools, reviewedKinds: ['tool', 'prompt', 'instructions'] };
-    const policy = { hostBindings, connectors, tunnelHosts: [], mcpServers, ...kept, unreadableMcpServers: [] };
+    const policy = {
+      hostBindings,
+      connectors,
+      tunnelHosts: [],
+      certificates: [],
+      mcpServers,
+      ...kept,
+      unreadableMcpServers: [],
+    };
     const issued = { ...facts, expiresAt, ...policy, credentials };
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
@@ -230,6 +239,7 @@ const snapshot = confirmation.extend({
   hostBindings: z.array(z.custom<HostBinding>()),
   connectors: z.custom<VerifiedSnapshot['connectors']>(),
   tunnelHosts: z.array(z.string()),
+  certificates: z.array(z.custom<ClientCertificate>()).default([]),
   mcpServers: z.custom<VerifiedSnapshot['mcpServers']>(),
   reviewedTools: z.unknown().transform((stored) => (stored === null ? null : new Map<string, readonly string[]>())),
   reviewedKinds: z.array(z.string()),

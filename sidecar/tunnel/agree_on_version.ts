@@ -12,7 +12,8 @@ import type { TunnelPorts } from './tunnel_ports.ts';
 /**
  * Agrees on the version that a tunnel speaks on both sides: reads what the client offers, before either handshake, and lets
  * the upstream choose (docs/decisions/0070). Nothing is read from the client that its handshake does not read again. A client
- * that offers no HTTP/2 gets HTTP/1.1, and its upstream is dialled by its first request.
+ * that offers no HTTP/2 gets HTTP/1.1, and its upstream is dialled by its first request. So is the upstream of a host with a client
+ * certificate: there a client that offers both speaks the version of the certificate's record.
  */
 export async function agreeOnVersion(
   client: SocketConnection,
@@ -28,6 +29,7 @@ export async function agreeOnVersion(
     // The answer to the self-test is one of HTTP/1.1.
     offered: session.selfTest === true ? [] : offeredVersions(hello, host),
     mayDial: mayDial(host, ports.exchange),
+    prefersHttp2: prefersHttp2(host, ports.exchange),
     onGone: (listener) => client.onClosed(listener),
   });
 }
@@ -52,7 +54,15 @@ export function speaksHttp2(version: string): boolean {
 function mayDial(host: string, { policy, audit, credentials }: ExchangePorts): boolean {
   const current = policy.current();
   if (!current.ok || audit.exhausted) return false;
+  // The handshake with a client certificate follows the decision about a request, and so does every dial of its host.
+  if (current.value.certificateFor(host) !== null) return false;
   return !isRefusedIpLiteral(host) || policyAdmitsHost(current.value, (ref) => credentials.isStored(ref), host);
+}
+
+/** Of a host that is not asked, because it has a client certificate. */
+function prefersHttp2(host: string, { policy }: ExchangePorts): boolean {
+  const current = policy.current();
+  return current.ok && current.value.certificateFor(host)?.http2 === true;
 }
 
 /** Reads the client's hello and puts it back; null if there is none that can be read. A client that ends before is dropped. */

@@ -82,7 +82,7 @@ afterEach(() => void vi.useRealTimers());
 /** Lanes that open every connection to a new upstream of the test. */
 function lanes(): ServedTunnel['lanes'] {
   const own: ScriptedStream[] = [];
-  const dial: ServedTunnel['lanes']['dial'] = () => {
+  const dial = (): ReturnType<ServedTunnel['lanes']['dial']> => {
     const upstream = new ScriptedStream();
     own.push(upstream);
     upstreams.push(upstream);

@@ -165,9 +165,21 @@ export function recordOutcome(
   { sessionId, stepId, plain }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> | undefined {
-  const { host, method, path, binding, operation = null, connector = null, stray } = outcome.facts;
+  const { host, method, path, binding, operation = null, connector = null, stray, certificate } = outcome.facts;
   const event = exchangeEvent(
-    { source: sourceOf(plain), sessionId, stepId, host, method, path, binding, operation, connector, stray },
+    {
+      source: sourceOf(plain),
+      sessionId,
+      stepId,
+      host,
+      method,
+      path,
+      binding,
+      operation,
+      connector,
+      stray,
+      certificate,
+    },
     resultOf(outcome),
   );
   if (outcome.kind === 'refused') {

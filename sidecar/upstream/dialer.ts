@@ -15,6 +15,8 @@ import { checkedLookup } from '../../machine/connection/checked_lookup.ts';
 import { Connection } from '../../machine/connection/connection.ts';
 import { type SessionLimits, UpstreamSession } from './upstream_session.ts';
 import { type OwnAddresses, readOwnAddresses } from './own_addresses.ts';
+import type { PresentedCertificate } from '../ports.ts';
+import { describeCertificateAlert } from '../../shared/net/certificate_alert.ts';
 import type { Dialling } from './dialling.ts';
 import { dialProxied } from './proxied_dial.ts';
 
@@ -40,25 +42,58 @@ export interface DialerOptions {
 /** Opens a verified TLS connection to a host, on its port (see `hostOnPort`). */
 export interface Dialer {
   /** With `publicOnly`, refuses private addresses and this machine's own. `--resolve` targets are exempt, because the setting names them. */
-  dial(host: string, publicOnly?: boolean): Dialling;
+  dial(host: string, publicOnly?: boolean, certificate?: PresentedCertificate | null): Dialling;
   /** The same, with the protocols that a client offers: the upstream chooses. */
-  dialOffering(protocols: readonly string[], host: string, publicOnly: boolean): Dialling<Connection | UpstreamSession>;
+  dialOffering(
+    protocols: readonly string[],
+    host: string,
+    publicOnly: boolean,
+    certificate?: PresentedCertificate | null,
+  ): Dialling<Connection | UpstreamSession>;
 }
 
 /** A dialler that always verifies the upstream's certificate for the dialled host (RFC 9525); over HTTP/1.1 unless offered more. */
 export function createDialer(options: DialerOptions): Dialer {
   const secureContext = createSecureContext({ ca: [...options.roots], minVersion: 'TLSv1.2' });
   const tickets = new TicketCache();
-  const dial = (protocols: readonly string[], host: string, publicOnly: boolean): Dialling<TLSSocket> => {
+  const contexts = createCertificateContexts(options.roots);
+  const dial = (
+    protocols: readonly string[],
+    host: string,
+    publicOnly: boolean,
+    certificate: PresentedCertificate | null,
+  ): Dialling<TLSSocket> => {
+    const own = certificate === null ? null : contexts(certificate, host);
+    if (own?.ok === false) return { connected: Promise.resolve(own), cancel: () => undefined };
     const isNamed = options.pinned.has(host);
     const denied = createDeniedAddresses(options.denyPrivate, publicOnly && !isNamed);
-    return dialOnce({ host, denied, protocols }, options, secureContext, tickets);
+    const presented = certificate === null || own === null ? null : { certificate, context: own.value };
+    return dialOnce({ host, denied, protocols, presented }, options, secureContext, tickets);
   };
   return {
-    dial: (host, publicOnly = false) =>
-      mapDialling(dial([HTTP_1_1], host, publicOnly), (socket) => ok(new Connection(socket))),
-    dialOffering: (protocols, host, publicOnly) =>
-      mapDialling(dial(protocols, host, publicOnly), (socket) => chosenBy(socket, host, protocols, options.limits)),
+    dial: (host, publicOnly = false, certificate = null) =>
+      mapDialling(dial([HTTP_1_1], host, publicOnly, certificate), (socket) => ok(new Connection(socket))),
+    dialOffering: (protocols, host, publicOnly, certificate = null) =>
+      mapDialling(dial(protocols, host, publicOnly, certificate), (socket) =>
+        chosenBy(socket, host, protocols, options.limits),
+      ),
+  };
+}
+
+/** The secure contexts of client certificates. Each is kept as long as its key is, because reading the roots takes a while. */
+function createCertificateContexts(roots: readonly string[]) {
+  const known = new WeakMap<object, SecureContext>();
+  return ({ chain, key, reference }: PresentedCertificate, host: string): Result<SecureContext, Refusal> => {
+    try {
+      const context =
+        known.get(key) ??
+        createSecureContext({ ca: [...roots], minVersion: 'TLSv1.2', cert: chain, key: key.reveal() });
+      known.set(key, context);
+      return ok(context);
+    } catch {
+      const message = `the client certificate ${reference} for ${host} cannot be used: the TLS library refuses its certificate or key`;
+      return err(refusal('credential_unavailable', message));
+    }
   };
 }
 
@@ -116,10 +151,12 @@ interface Wanted {
   readonly host: string;
   readonly protocols: readonly string[];
   readonly denied: DeniedAddresses | null;
+  /** The client certificate. Its handshake resumes no session, and no later one resumes it. */
+  readonly presented: { readonly certificate: PresentedCertificate; readonly context: SecureContext } | null;
 }
 
 function dialOnce(
-  { host, denied, protocols }: Wanted,
+  { host, denied, protocols, presented }: Wanted,
   options: DialerOptions,
   secureContext: SecureContext,
   tickets: TicketCache,
@@ -136,13 +173,13 @@ function dialOnce(
     return { connected: Promise.resolve(err(denied.uncheckedRefusalOf(host))), cancel: () => undefined };
   }
   const dialTls = (over: Socket | null, timeoutSeconds: number): Dialling<TLSSocket> => {
-    const session = tickets.get(host);
+    const session = presented === null ? tickets.get(host) : undefined;
     const connection: ConnectionOptions & { allowHalfOpen: true } = {
       host: address,
       port,
       servername: isIP(name) === 0 ? name : '',
       ALPNProtocols: [...protocols],
-      secureContext,
+      secureContext: presented?.context ?? secureContext,
       allowHalfOpen: true,
       ...(over === null ? {} : { socket: over }),
       ...(denied === null ? {} : { lookup: lookupWithout(denied) }),
@@ -151,12 +188,12 @@ function dialOnce(
     };
     const socket = connect(connection);
     socket.setNoDelay(true);
-    socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
+    if (presented === null) socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
     const connected = verifyPeer(socket, timeoutSeconds).then((error) => {
       if (error === null) return ok(socket);
-      tickets.forget(host);
+      if (presented === null) tickets.forget(host);
       if (denied !== null && error instanceof DeniedAddress) return err(denied.refusalOf(host));
-      return err(dialRefusal(host, socket, error));
+      return err(dialRefusal(host, socket, error, presented?.certificate ?? null));
     });
     return { connected, cancel: () => void socket.destroy(new DialCancelled()) };
   };
@@ -238,8 +275,15 @@ export function lookupWithout(denied: Pick<DeniedAddresses, 'has'>): LookupFunct
   );
 }
 
-function dialRefusal(host: string, socket: TLSSocket, error: NodeJS.ErrnoException): Refusal {
+function dialRefusal(
+  host: string,
+  socket: TLSSocket,
+  error: NodeJS.ErrnoException,
+  certificate: PresentedCertificate | null,
+): Refusal {
   const code = error.code ?? 'unknown';
+  const aboutCertificate = describeCertificateAlert(code, host, certificate);
+  if (aboutCertificate !== null) return refusal('upstream_tls_failed', aboutCertificate);
   if (socket.connecting || SYSTEM_ERROR.test(code)) {
     return refusal('upstream_unreachable', `${host} could not be reached (${code})`);
   }

@@ -4,7 +4,8 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { HTTP_1_1 } from '../../shared/net/client_hello.ts';
 import { Connection } from '../../machine/connection/connection.ts';
-import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
+import type { LeasedConnection, PresentedCertificate, UpstreamLanes } from '../ports.ts';
+import { endWithCertificate, whileCertified } from './certified.ts';
 import type { Dialer } from './dialer.ts';
 import type { Dialling } from './dialling.ts';
 import type { HostUpstreams } from './warm_upstreams.ts';
@@ -37,6 +38,8 @@ interface OpenConnection {
   readonly epoch: number;
   /** What was sent on it; null: nothing yet, or no credential. */
   credential: object | null;
+  /** The id of the client certificate that it was opened with. */
+  readonly certificate: string | null;
   readonly stopWatching: () => void;
 }
 
@@ -70,23 +73,31 @@ export class TunnelLanes implements UpstreamLanes {
     lane: string,
     credential: object | null,
     isRepeatable: boolean,
+    certificate: PresentedCertificate | null = null,
   ): Result<LeasedNow, Refusal> | Promise<Result<LeasedNow, Refusal>> {
     const idle = this.#idle.get(lane);
     this.#idle.delete(lane);
-    if (idle !== undefined && isIdle(idle) && this.#open.get(idle)?.credential === credential) {
-      return ok({ connection: idle, reused: true });
-    }
+    const open = idle === undefined ? undefined : this.#open.get(idle);
+    const isSame = open?.credential === credential && open.certificate === (certificate?.id ?? null);
+    if (idle !== undefined && isSame && isIdle(idle)) return ok({ connection: idle, reused: true });
     idle?.destroy();
+    if (certificate !== null) return this.dial(lane, credential, certificate);
     const warm = isRepeatable && credential !== null ? this.#takeWarm(lane, credential) : null;
     return warm ?? this.#takeEarly(credential) ?? this.dial(lane, credential);
   }
 
-  async dial(_lane: string, credential: object | null): Promise<Result<LeasedNow, Refusal>> {
+  async dial(
+    _lane: string,
+    credential: object | null,
+    certificate: PresentedCertificate | null = null,
+  ): Promise<Result<LeasedNow, Refusal>> {
     if (this.#closed) return err(TUNNEL_CLOSED);
+    const lapsed = certificate?.inForce() ?? null;
+    if (lapsed !== null) return err(lapsed);
     const publicOnly = this.#isPublicOnly();
     const epoch = this.#warm?.epoch() ?? 0;
-    this.#dialling = this.#dialer.dial(this.#host, publicOnly);
-    const dialled = await this.#dialling.connected;
+    this.#dialling = this.#dialer.dial(this.#host, publicOnly, certificate);
+    const dialled = await whileCertified(certificate, this.#dialling);
     this.#dialling = null;
     if (!dialled.ok) return dialled;
     const connection = dialled.value;
@@ -94,7 +105,7 @@ export class TunnelLanes implements UpstreamLanes {
       connection.destroy();
       return err(TUNNEL_CLOSED);
     }
-    this.#add(connection, publicOnly, epoch, credential);
+    this.#add(connection, publicOnly, epoch, credential, certificate);
     return ok({ connection, reused: false });
   }
 
@@ -122,9 +133,18 @@ export class TunnelLanes implements UpstreamLanes {
     return null;
   }
 
-  #add(connection: Connection, publicOnly: boolean, epoch: number, credential: object | null = null): void {
+  #add(
+    connection: Connection,
+    publicOnly: boolean,
+    epoch: number,
+    credential: object | null = null,
+    certificate: PresentedCertificate | null = null,
+  ): void {
+    endWithCertificate(certificate, connection);
     const stopWatching = connection.onClosed(() => this.#open.delete(connection));
-    if (!connection.closed) this.#open.set(connection, { publicOnly, epoch, credential, stopWatching });
+    const id = certificate?.id ?? null;
+    if (!connection.closed)
+      this.#open.set(connection, { publicOnly, epoch, credential, certificate: id, stopWatching });
   }
 
   onWebSockets(): void {}
@@ -151,6 +171,7 @@ export class TunnelLanes implements UpstreamLanes {
   #leave(lane: string, connection: Connection): void {
     const open = this.#open.get(connection);
     if (open === undefined || open.credential === null || this.#warm === null) return;
+    if (open.certificate !== null) return;
     this.#open.delete(connection);
     open.stopWatching();
     this.#warm.keep(connection, { lane, credential: open.credential, publicOnly: open.publicOnly }, open.epoch);

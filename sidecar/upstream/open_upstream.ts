@@ -21,12 +21,13 @@ export async function openUpstream(
   kept: WarmUpstreams,
   wanted: WantedUpstream,
 ): Promise<AgreedUpstream> {
-  const { offered, host, isPublicOnly, mayDial } = wanted;
+  const { offered, host, isPublicOnly, mayDial, prefersHttp2 = false } = wanted;
   const warm = kept.of(wanted.session, host);
   const options = { dialer, host, isPublicOnly, warm };
   const left = warm.protocol();
   if (left !== null && offered.includes(left)) return { ...lanesFor(left, options), isDialled: false };
-  const unasked = offered.includes(HTTP_2) && !offered.includes(HTTP_1_1) ? HTTP_2 : HTTP_1_1;
+  const isHttp2 = offered.includes(HTTP_2) && (prefersHttp2 || !offered.includes(HTTP_1_1));
+  const unasked = isHttp2 ? HTTP_2 : HTTP_1_1;
   if (!mayDial || !offered.includes(HTTP_2)) return { ...lanesFor(unasked, options), isDialled: false };
   const asked = { publicOnly: isPublicOnly(), epoch: warm.epoch() };
   const dialling = dialer.dialOffering(offered, host, asked.publicOnly);

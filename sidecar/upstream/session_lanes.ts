@@ -1,7 +1,8 @@
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { UpstreamLanes } from '../ports.ts';
+import type { PresentedCertificate, UpstreamLanes } from '../ports.ts';
+import { endWithCertificate, whileCertified } from './certified.ts';
 import type { Dialer } from './dialer.ts';
 import type { Dialling } from './dialling.ts';
 import { type LanesOptions, TUNNEL_CLOSED } from './lanes.ts';
@@ -18,6 +19,8 @@ interface LeasedNow {
 /** The session of a lane, and the one credential that it is used with. */
 interface LaneSession {
   readonly credential: object | null;
+  /** The id of the client certificate that it is opened with. */
+  readonly certificate: string | null;
   readonly dialled: Promise<Result<LeasedNow, Refusal>>;
   session: UpstreamSession | null;
 }
@@ -61,20 +64,27 @@ export class SessionLanes implements UpstreamLanes {
     lane: string,
     credential: object | null,
     isRepeatable: boolean,
+    certificate: PresentedCertificate | null = null,
   ): Result<LeasedNow, Refusal> | Promise<Result<LeasedNow, Refusal>> {
     const known = this.#lanes.get(lane);
-    if (known !== undefined && known.credential === credential) {
+    const id = certificate?.id ?? null;
+    if (known !== undefined && known.credential === credential && known.certificate === id) {
       if (known.session === null) return known.dialled;
       if (known.session.isUsable) return ok({ session: known.session, reused: true });
     }
     known?.session?.retire();
-    const warm = isRepeatable && credential !== null ? this.#takeWarm(lane, credential) : null;
-    return warm ?? this.#dialLane(lane, credential);
+    const mayBeWarm = isRepeatable && credential !== null && certificate === null;
+    const warm = mayBeWarm ? this.#takeWarm(lane, credential) : null;
+    return warm ?? this.#dialLane(lane, credential, certificate);
   }
 
   /** Many streams may ask again at once, so they share what the first of them dials. */
-  async dial(lane: string, credential: object | null): Promise<Result<LeasedNow, Refusal>> {
-    return this.take(lane, credential, false);
+  async dial(
+    lane: string,
+    credential: object | null,
+    certificate: PresentedCertificate | null = null,
+  ): Promise<Result<LeasedNow, Refusal>> {
+    return this.take(lane, credential, false, certificate);
   }
 
   keepToTunnel(lane: string): void {
@@ -89,7 +99,7 @@ export class SessionLanes implements UpstreamLanes {
     if (!(session instanceof UpstreamSession)) return null;
     this.#add(session, publicOnly, this.#warm.epoch());
     const leased = ok({ session, reused: true });
-    this.#lanes.set(lane, { credential, dialled: Promise.resolve(leased), session });
+    this.#lanes.set(lane, { credential, certificate: null, dialled: Promise.resolve(leased), session });
     return leased;
   }
 
@@ -103,8 +113,9 @@ export class SessionLanes implements UpstreamLanes {
   /** Drops every session, also pending ones: the tunnel has ended. What is at rest may wait for the next tunnel. */
   close(): void {
     this.#closed = true;
-    for (const [lane, { credential, session }] of this.#lanes) {
-      if (session !== null && credential !== null && !this.#ownLanes.has(lane)) this.#leave(session, lane, credential);
+    for (const [lane, { credential, certificate, session }] of this.#lanes) {
+      if (certificate !== null || this.#ownLanes.has(lane)) continue;
+      if (session !== null && credential !== null) this.#leave(session, lane, credential);
     }
     this.#lanes.clear();
     for (const dialling of this.#pending) dialling.cancel();
@@ -120,10 +131,14 @@ export class SessionLanes implements UpstreamLanes {
     this.#warm.keep(session, { lane, credential, publicOnly: open.publicOnly }, open.epoch);
   }
 
-  async #dialLane(lane: string, credential: object | null): Promise<Result<LeasedNow, Refusal>> {
-    const early = this.#takeEarly();
-    const dialled = early === null ? this.#dial() : Promise.resolve(early);
-    const made: LaneSession = { credential, dialled, session: null };
+  async #dialLane(
+    lane: string,
+    credential: object | null,
+    certificate: PresentedCertificate | null,
+  ): Promise<Result<LeasedNow, Refusal>> {
+    const early = certificate === null ? this.#takeEarly() : null;
+    const dialled = early === null ? this.#dial(certificate) : Promise.resolve(early);
+    const made: LaneSession = { credential, certificate: certificate?.id ?? null, dialled, session: null };
     this.#lanes.set(lane, made);
     const result = await dialled;
     if (result.ok) {
@@ -134,13 +149,15 @@ export class SessionLanes implements UpstreamLanes {
     return result;
   }
 
-  async #dial(): Promise<Result<LeasedNow, Refusal>> {
+  async #dial(certificate: PresentedCertificate | null): Promise<Result<LeasedNow, Refusal>> {
     if (this.#closed) return err(TUNNEL_CLOSED);
+    const lapsed = certificate?.inForce() ?? null;
+    if (lapsed !== null) return err(lapsed);
     const publicOnly = this.#isPublicOnly();
     const epoch = this.#warm?.epoch() ?? 0;
-    const dialling = this.#dialer.dialOffering([HTTP_2], this.#host, publicOnly);
+    const dialling = this.#dialer.dialOffering([HTTP_2], this.#host, publicOnly, certificate);
     this.#pending.add(dialling);
-    const dialled = await dialling.connected;
+    const dialled = await whileCertified(certificate, dialling);
     this.#pending.delete(dialling);
     if (!dialled.ok) return dialled;
     const session = dialled.value;
@@ -149,6 +166,7 @@ export class SessionLanes implements UpstreamLanes {
       session.destroy();
       return err(TUNNEL_CLOSED);
     }
+    endWithCertificate(certificate, session);
     this.#add(session, publicOnly, epoch);
     return ok({ session, reused: false });
   }

@@ -32,6 +32,7 @@ export class UpstreamSession {
   #isClean = true;
   #onArrival: (() => void) | null = null;
   #goaway: Goaway | null = null;
+  #lostCode: string | null = null;
   #waiters: (() => void)[] = [];
   #takesWebSockets: boolean | null = null;
   #onWebSockets: (() => void) | null = null;
@@ -55,7 +56,7 @@ export class UpstreamSession {
     this.#session = connect(`https://${host}`, options);
     this.#session.once('connect', () => this.#session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
     // Its streams are lost with it, which is what their exchanges see.
-    this.#session.on('error', () => undefined);
+    this.#session.on('error', (error: NodeJS.ErrnoException) => (this.#lostCode ??= error.code ?? null));
     this.#session.on('goaway', (code: number, lastStreamId: number) => {
       this.#goaway = { code, lastStreamId };
       this.#tellArrival();
@@ -147,7 +148,11 @@ export class UpstreamSession {
       this.#isClean &&= stream.rstCode === NO_ERROR && !stream.aborted;
       this.#wake();
     });
-    return new UpstreamStream(stream, (id) => this.#endOf(id));
+    return new UpstreamStream(
+      stream,
+      (id) => this.#endOf(id),
+      () => this.#lostCode,
+    );
   }
 
   /** How the session ended for a stream. `lost`: without a reason. */
@@ -205,11 +210,17 @@ export class UpstreamStream extends StreamConnection<ClientHttp2Stream> {
   readonly #heads: ReceivedFields[] = [];
   #waiter: ((head: ReceivedFields | null) => void) | null = null;
   readonly #endOf: (id: number | undefined) => SessionEnd;
+  readonly #lostCode: () => string | null;
   #isLost = false;
 
-  constructor(stream: ClientHttp2Stream, endOf: (id: number | undefined) => SessionEnd) {
+  constructor(
+    stream: ClientHttp2Stream,
+    endOf: (id: number | undefined) => SessionEnd,
+    lostCode: () => string | null = () => null,
+  ) {
     super(stream, CANCEL);
     this.#endOf = endOf;
+    this.#lostCode = lostCode;
     const receive = (headers: MarkedHeaders, flags: number, list: FieldList): void => {
       this.#deliver({ list, neverIndexed: headers[sensitiveHeaders] ?? [], isLast: (flags & END_STREAM) !== 0 });
     };
@@ -246,6 +257,11 @@ export class UpstreamStream extends StreamConnection<ClientHttp2Stream> {
   /** Of a lost stream: its connection was lost, and the upstream said no reason. */
   get lostWithSession(): boolean {
     return this.#endOf(this.stream.id) === 'lost';
+  }
+
+  /** Of a lost stream: the code with which its connection was lost, if that is known. */
+  get lostCode(): string | null {
+    return this.#lostCode();
   }
 
   #deliver(head: ReceivedFields): void {

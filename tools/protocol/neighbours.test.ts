@@ -20,7 +20,11 @@ const NEW_TO_AN_OLDER_CONTROL_PLANE: Readonly<Record<string, readonly RegExp[]>>
 };
 const NEW_TO_AN_OLDER_SIDECAR: Readonly<Record<string, readonly RegExp[]>> = {
   // A longer one is a set of regions. A sidecar that does not say that it knows them gets another region (decision 0150).
-  snapshotPayload: [/^\.host_bindings\[\]\.region: maxLength is 256, and 64 is read$/],
+  snapshotPayload: [
+    /^\.host_bindings\[\]\.region: maxLength is 256, and 64 is read$/,
+    // Only a sidecar that says that it knows the field gets it (decision 0168).
+    /^\.client_certificates: is a field that is not read$/,
+  ],
   // A key set of AWS: without the field the value would be used as another kind of credential, so the credential is refused.
   sealedCredential: [/^\.signed_as: is a field that is not read$/],
 };

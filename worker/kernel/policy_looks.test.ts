@@ -35,6 +35,7 @@ const KNOWS = {
   knowsTunnels: true,
   knowsOtherPorts: true,
   knowsRegionSets: true,
+  knowsCertificates: true,
   knowsTools: true,
 };
 const POLL = { waitSeconds: 0.5, signal: never, ...KNOWS };

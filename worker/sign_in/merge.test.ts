@@ -74,6 +74,7 @@ async function fill() {
   };
   await make('/v1/host-bindings', ofEnterprise);
   await make('/v1/tunnel-hosts', { host: 'pinned.example.test' });
+  await make('/v1/client-certificates', { host: 'mtls.example.test', credential_ref: 'vault://user/demo' });
   const connector = await make('/v1/connectors', ITEMS_SPEC);
   await solo.call('PUT', `/v1/connectors/${connector}/credential`, { kind: 'api_key', value: 'value-of-a-connector' });
   const server = await make('/v1/mcp-servers', {
@@ -92,6 +93,7 @@ const owned = async (who: Actor) => {
     'secrets',
     'host_bindings',
     'tunnel_hosts',
+    'client_certificates',
     'connectors',
     'mcp_servers',
     'connector_credentials',
@@ -117,7 +119,7 @@ test('everything moves, is the person’s own there, and each value is released 
   await fill();
   const all = await owned(solo);
   expect(await preview()).toMatchObject({
-    moves: { secret: 5, host_binding: 2, tunnel_host: 1, connector: 1, mcp_server: 1 },
+    moves: { secret: 5, host_binding: 2, tunnel_host: 1, client_certificate: 1, connector: 1, mcp_server: 1 },
     clashes: [],
   });
   expect(await merge()).toBe(200);

@@ -99,7 +99,7 @@ async function planMerge(context: SignInContext, caller: Caller, from: string): 
 }
 
 async function examineAll(context: SignInContext, places: MergePlaces) {
-  const moves = { secret: 0, host_binding: 0, tunnel_host: 0, connector: 0, mcp_server: 0 };
+  const moves = { secret: 0, host_binding: 0, tunnel_host: 0, client_certificate: 0, connector: 0, mcp_server: 0 };
   const clashes: MergePreview['clashes'] = [];
   for (const kind of MERGED_KINDS) {
     const found = await examineKind(context, places, kind);

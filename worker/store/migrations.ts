@@ -844,4 +844,14 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN DELETE FROM shares WHERE kind = 'mcp_server' AND resource_id = OLD.id; END`,
     ],
   },
+  {
+    number: 50,
+    name: 'client certificates',
+    statements: [
+      `CREATE TABLE client_certificates (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), owner_id TEXT NOT NULL, host TEXT NOT NULL,
+        path TEXT NOT NULL, effect TEXT, http2 INTEGER NOT NULL, created_at TEXT NOT NULL) STRICT`,
+      `CREATE UNIQUE INDEX client_certificates_by_owner ON client_certificates (owner_id, host)`,
+    ],
+  },
 ];

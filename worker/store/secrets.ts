@@ -2,6 +2,7 @@ import { and, asc, count, eq, gt, inArray, isNull, or, type SQL, sql } from 'dri
 import { type Database, guard, type Statement } from './database.ts';
 import {
   bindingCredentials,
+  clientCertificates,
   connectorCredentials,
   connectors,
   hostBindings,
@@ -77,13 +78,16 @@ export function replaceSecret(database: Database, row: SecretRow): Statement[] {
   ];
 }
 
-/** Deletes a secret, if no binding or connector refers to it. */
+/** Deletes a secret, if no binding, client certificate or connector refers to it. */
 export function deleteSecret(database: Database, row: SecretSummary): Statement[] {
   const used = sql`SELECT 1 FROM binding_credentials WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
+  const certified = sql`SELECT 1 FROM client_certificates WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
   const connected = sql`SELECT 1 FROM connector_credentials WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
   const there = sql`SELECT 1 FROM secrets WHERE id = ${row.id}`;
   return [
-    ...guard(sql`NOT EXISTS (${used}) AND NOT EXISTS (${connected}) AND EXISTS (${there})`),
+    ...guard(
+      sql`NOT EXISTS (${used}) AND NOT EXISTS (${certified}) AND NOT EXISTS (${connected}) AND EXISTS (${there})`,
+    ),
     database.read.delete(secrets).where(eq(secrets.id, row.id)),
   ];
 }
@@ -101,7 +105,7 @@ export async function bindingsUsing(database: Database, place: VaultPlace): Prom
 
 /** What refers to a place in the vault, with its name for people: a host, a connector's name, or a server's. */
 export interface CredentialUse extends VaultPlace {
-  readonly kind: 'binding' | 'connector' | 'mcp_server';
+  readonly kind: 'binding' | 'client_certificate' | 'connector' | 'mcp_server';
   readonly id: string;
   readonly name: string;
 }
@@ -112,9 +116,11 @@ export async function listCredentialUses(
   ownerIds: readonly string[],
   path?: string,
 ): Promise<CredentialUse[]> {
-  const at = (table: typeof bindingCredentials | typeof connectorCredentials | typeof mcpReferences): SQL | undefined =>
+  const at = (
+    table: typeof bindingCredentials | typeof clientCertificates | typeof connectorCredentials | typeof mcpReferences,
+  ): SQL | undefined =>
     and(inArray(table.ownerId, [...ownerIds]), path === undefined ? undefined : eq(table.path, path));
-  const [bound, connected, referred, authorised] = await Promise.all([
+  const [bound, certified, connected, referred, authorised] = await Promise.all([
     database.read
       .select({
         ownerId: bindingCredentials.ownerId,
@@ -125,6 +131,7 @@ export async function listCredentialUses(
       .from(bindingCredentials)
       .innerJoin(hostBindings, eq(hostBindings.id, bindingCredentials.bindingId))
       .where(at(bindingCredentials)),
+    listCertifiedHosts(database, at(clientCertificates)),
     database.read
       .select({
         ownerId: connectorCredentials.ownerId,
@@ -154,14 +161,20 @@ export async function listCredentialUses(
   ]);
   const uses = [
     ...bound.map((row) => ({ ...row, kind: 'binding' as const })),
+    ...certified.map((row) => ({ ...row, kind: 'client_certificate' as const })),
     ...connected.map((row) => ({ ...row, kind: 'connector' as const })),
     ...[...referred, ...authorised].map((row) => ({ ...row, kind: 'mcp_server' as const })),
   ];
   return [...new Map(uses.map((use) => [`${use.ownerId} ${use.path} ${use.id}`, use])).values()];
 }
 
+function listCertifiedHosts({ read }: Database, where: SQL | undefined) {
+  const { ownerId, path, id, host } = clientCertificates;
+  return read.select({ ownerId, path, id, name: host }).from(clientCertificates).where(where);
+}
+
 /**
- * The stored secrets that bindings, connectors and MCP servers of these owners refer to. A sidecar of theirs can
+ * The stored secrets that bindings, client certificates, connectors and MCP servers of these owners refer to. A sidecar of theirs can
  * receive no others.
  */
 export async function listReferredSecrets(database: Database, ownerIds: readonly string[]): Promise<SecretSummary[]> {
@@ -173,6 +186,7 @@ export async function listReferredSecrets(database: Database, ownerIds: readonly
 }
 
 const isReferredTo = or(
+  sql`EXISTS (SELECT 1 FROM ${clientCertificates} WHERE ${clientCertificates.ownerId} = ${secrets.ownerId} AND ${clientCertificates.path} = ${secrets.path})`,
   sql`EXISTS (SELECT 1 FROM ${bindingCredentials} WHERE ${bindingCredentials.ownerId} = ${secrets.ownerId} AND ${bindingCredentials.path} = ${secrets.path})`,
   sql`EXISTS (SELECT 1 FROM ${connectorCredentials} WHERE ${connectorCredentials.ownerId} = ${secrets.ownerId} AND ${connectorCredentials.path} = ${secrets.path})`,
   sql`EXISTS (SELECT 1 FROM ${mcpReferences} WHERE ${mcpReferences.ownerId} = ${secrets.ownerId} AND ${mcpReferences.path} = ${secrets.path})`,

@@ -116,6 +116,17 @@ export const tunnelHosts = sqliteTable('tunnel_hosts', {
   createdAt: text('created_at').notNull(),
 });
 
+export const clientCertificates = sqliteTable('client_certificates', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  ownerId: text('owner_id').notNull(),
+  host: text('host').notNull(),
+  path: text('path').notNull(),
+  effect: text('effect'),
+  http2: integer('http2', { mode: 'boolean' }).notNull(),
+  createdAt: text('created_at').notNull(),
+});
+
 export const bindingCredentials = sqliteTable(
   'binding_credentials',
   { bindingId: text('binding_id').notNull(), ownerId: text('owner_id').notNull(), path: text('path').notNull() },

@@ -26,6 +26,7 @@ const OF_RESOURCE: Readonly<Record<string, string>> = {
   marketplace: 'mcp-servers',
   'approval-grants': 'approvals',
   'tunnel-hosts': 'host-bindings',
+  'client-certificates': 'host-bindings',
   shares: 'host-bindings',
   'secret-sources': 'secrets',
 };

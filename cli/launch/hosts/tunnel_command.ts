@@ -1,5 +1,5 @@
 import { parseTunnelHost } from '../../../shared/net/tunnel_host.ts';
-import { tunnelHostRecord, tunnelHostsPage, type TunnelHostRecord } from '../../../shared/wire/tunnel_hosts.ts';
+import { tunnelHostRecord, tunnelHostsPage, type TunnelHostRecord } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { controlClient } from '../../clients.ts';
 import { handle, type Call, type CommandLine } from '../../command_line.ts';
 import { type OwnerOption, ownerFilter, ownerOption, valueOrUsageError } from '../../command_options.ts';

@@ -2,7 +2,7 @@ import { installReply } from '../../../shared/wire/connectors/connectors.ts';
 import { hostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { mcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { sourceRecord } from '../../../shared/wire/secret_sources.ts';
-import { tunnelHostRecord } from '../../../shared/wire/tunnel_hosts.ts';
+import { tunnelHostRecord } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { inputOf } from '../../bindings/binding_file.ts';
 import type { Call } from '../../command_line.ts';

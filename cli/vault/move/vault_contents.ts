@@ -4,7 +4,7 @@ import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { type McpServerRecord, mcpServersPage } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { type SecretRecord, secretsPage } from '../../../shared/wire/secrets.ts';
 import { type SourceRecord, sourcesPage } from '../../../shared/wire/secret_sources.ts';
-import { type TunnelHostRecord, tunnelHostsPage } from '../../../shared/wire/tunnel_hosts.ts';
+import { type TunnelHostRecord, tunnelHostsPage } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { parseOwnVaultPath } from '../../../shared/model/vault_path.ts';
 import { fetchAllPages } from '../../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../../terminal/http_client.ts';

@@ -56,6 +56,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.binding.deleted': { kind: 'plain', word: 'Binding deleted' },
   'control.tunnel_host.added': { kind: 'warn', word: 'Tunnelled host added' },
   'control.tunnel_host.removed': { kind: 'plain', word: 'Tunnelled host removed' },
+  'control.client_certificate.added': { kind: 'warn', word: 'Client certificate added' },
+  'control.client_certificate.removed': { kind: 'plain', word: 'Client certificate removed' },
   'control.sidecar.enrolled': { kind: 'plain', word: 'Sidecar enrolled' },
   'control.sidecar.revoked': { kind: 'plain', word: 'Sidecar revoked' },
   'control.sidecar.joined': { kind: 'plain', word: 'Job joined' },
@@ -260,7 +262,9 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
 
 function replySentences(data: AuditEventData): string[] {
   const { 'svc.proxy.reply.withheld': withheld, 'svc.proxy.reply.kept': kept, 'svc.proxy.reply.may_hold': held } = data;
+  const certificate = data['svc.proxy.client_certificate.ref'];
   return [
+    ...(certificate === undefined ? [] : [`The upstream connection had the client certificate ${certificate}.`]),
     ...(withheld === undefined ? [] : [`Withheld from the agent: the headers ${withheld.join(', ')}.`]),
     ...(kept === undefined ? [] : [`Kept for the agent by the binding: the headers ${kept.join(', ')}.`]),
     ...(held === undefined ? [] : [`The reply may have given the agent ${held} of its own.`]),

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
-import type { TunnelHostRecord } from '../../../shared/wire/tunnel_hosts.ts';
+import type { TunnelHostRecord } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { flash } from '../components/alert.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';

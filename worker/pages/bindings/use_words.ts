@@ -3,7 +3,9 @@ import type { CredentialUse } from '../../services/vault/credential_uses.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
-const PATHS: { readonly [K in CredentialUse['kind']]: string } = {
+/** Null: it has no page. */
+const PATHS: { readonly [K in CredentialUse['kind']]: string | null } = {
+  client_certificate: null,
   binding: '/bindings',
   connector: '/connectors',
   mcp_server: '/mcp-servers',
@@ -11,13 +13,16 @@ const PATHS: { readonly [K in CredentialUse['kind']]: string } = {
 
 const WORDS: { readonly [K in CredentialUse['kind']]: string } = {
   binding: 'binding',
+  client_certificate: 'client certificate',
   connector: 'connector',
   mcp_server: 'MCP server',
 };
 
 /** What refers to a secret, each with a link to its page. */
 export function useLink({ kind, id, name }: Pick<CredentialUse, 'kind' | 'id' | 'name'>): Html {
-  return html`<a href="${PATHS[kind]}/${id}"><span class="mono">${name}</span></a>
+  const path = PATHS[kind];
+  const shown = html`<span class="mono">${name}</span>`;
+  return html`${path === null ? shown : html`<a href="${path}/${id}">${shown}</a>`}
     <span class="quiet small unbroken">${WORDS[kind]}</span>`;
 }
 

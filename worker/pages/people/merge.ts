@@ -20,6 +20,7 @@ const KINDS: { readonly [K in MergedKind]: readonly [one: string, many: string] 
   secret: ['secret', 'secrets'],
   host_binding: ['host binding', 'host bindings'],
   tunnel_host: ['tunnelled host', 'tunnelled hosts'],
+  client_certificate: ['client certificate', 'client certificates'],
   connector: ['connector', 'connectors'],
   mcp_server: ['MCP server', 'MCP servers'],
 };

@@ -17,7 +17,7 @@ export const getMerge = forUser({
 export const postMerge = forUser({
   summary: 'Move everything here from an enterprise in which you are alone',
   description:
-    'Secrets, host bindings, tunnelled hosts, connectors and MCP servers become your personal ones here, in one write or not at all. Values stay sealed. confirm repeats the slug of that enterprise, which stays, empty.',
+    'Secrets, host bindings, tunnelled hosts, client certificates, connectors and MCP servers become your personal ones here, in one write or not at all. Values stay sealed. confirm repeats the slug of that enterprise, which stays, empty.',
   params: membershipParams,
   body: mergeInput,
   replies: { 200: mergeReply },

@@ -39,7 +39,7 @@ export const getSecrets = forUser({
 export const deleteSecret = forUser({
   summary: 'Delete a secret by its path or id',
   description:
-    'Refused with secret_in_use while a binding, connector or MCP server refers to it; GET /v1/secrets/{path}/deletion names these first. Slashes of the path may be percent-encoded or not.',
+    'Refused with secret_in_use while a binding, client certificate, connector or MCP server refers to it; GET /v1/secrets/{path}/deletion names these first. Slashes of the path may be percent-encoded or not.',
   query: ownerQuery,
   params: secretParams,
   replies: { 204: 'Deleted' },

@@ -4,7 +4,7 @@ import {
   tunnelHostRecord,
   tunnelHostsPage,
   tunnelHostsQuery,
-} from '../../../shared/wire/tunnel_hosts.ts';
+} from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { addTunnelHost, listTunnelHostPage, removeTunnelHost } from '../../services/bindings/tunnel_hosts.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';

@@ -1,4 +1,4 @@
-import { tunnelHostInput } from '../../../shared/wire/tunnel_hosts.ts';
+import { tunnelHostInput } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { tunnelHostRemovalPage, tunnelHostsPage } from '../../pages/bindings/tunnel_hosts.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';

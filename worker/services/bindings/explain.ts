@@ -3,6 +3,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import type { ChosenSecret } from '../../../shared/model/account_choice.ts';
+import { toClientCertificate } from '../../../shared/wire/hosts/client_certificates.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
 import type { ExplainInput } from '../../../shared/wire/host_bindings.ts';
 import { findStored } from '../../store/secrets.ts';
@@ -10,6 +11,7 @@ import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { stateOf, toInstalled } from '../connectors/connector_records.ts';
 import { chooseAccounts } from '../../../shared/resolve/account_choice.ts';
 import { credentialPaths, hostBindingsOn, listAllHostBindings } from './host_bindings.ts';
+import { listAllClientCertificates } from './client_certificates.ts';
 import { listAllTunnelHosts } from './tunnel_hosts.ts';
 import { findSharedSecrets, listSharedBindings } from '../sharing/shared_bindings.ts';
 import { listUsableConnectors } from '../sharing/shared_connectors.ts';
@@ -62,7 +64,9 @@ async function gatherKnown(context: ServiceContext, caller: Caller, host: string
   const shared = await listSharedBindings(context, caller, patterns);
   const sharedPaths = (await findSharedSecrets(context, shared)).map(({ path }) => `enterprise ${path}`);
   const connectors = await listUsableConnectors(context, caller);
-  const stored = await findStored(context.database, owners, bindings.flatMap(credentialPaths));
+  const certificates = await listAllClientCertificates(context, caller.userId);
+  const paths = certificates.map(({ credential_ref: reference }) => reference.replace('vault://', ''));
+  const stored = await findStored(context.database, owners, [...bindings.flatMap(credentialPaths), ...paths]);
   const ready = connectors.flatMap((row) =>
     stateOf(row) === 'ready' && row.credential !== null ? row.credential : [],
   );
@@ -74,6 +78,7 @@ async function gatherKnown(context: ServiceContext, caller: Caller, host: string
     bindings: [...bindings, ...shared.map(({ record }) => record)].map((record) => toHostBinding(record)),
     connectors: connectors.map((row) => toInstalled(row)),
     tunnelled: await listAllTunnelHosts(context, owners),
+    certificates: certificates.map(toClientCertificate),
     isStored: ({ owner, path }) => places.has(`${owner} ${path}`),
   };
 }

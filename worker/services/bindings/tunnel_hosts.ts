@@ -4,8 +4,9 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { findInterceptor } from '../../../shared/net/tunnel_host.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
-import type { TunnelHostInput, TunnelHostRecord } from '../../../shared/wire/tunnel_hosts.ts';
+import type { TunnelHostInput, TunnelHostRecord } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
+import { findClientCertificateAt } from '../../store/hosts/client_certificates.ts';
 import {
   countTunnelHosts,
   deleteTunnelHost,
@@ -14,7 +15,7 @@ import {
   insertTunnelHost,
   listTunnelHosts,
   type TunnelHostRow,
-} from '../../store/tunnel_hosts.ts';
+} from '../../store/hosts/tunnel_hosts.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
@@ -107,6 +108,10 @@ export async function listAllTunnelHosts(context: ServiceContext, ownerIds: read
 /** Why every host of the pattern stays intercepted, and what to do; null if the pattern has an effect. */
 async function findVisibleInterceptor(context: ServiceContext, caller: Caller, host: string): Promise<string | null> {
   const owners = visibleOwners(caller);
+  const certified = await findClientCertificateAt(context.database, { ownerId: caller.userId, host });
+  if (certified !== null) {
+    return `host: ${host} has a client certificate (${certified.id}), so its requests must be intercepted: remove it first (svc cert rm ${host}), or leave the host out`;
+  }
   const bindings = (await listAllHostBindings(context, owners)).map((binding) => binding.host);
   const connectors = host.startsWith('*')
     ? []

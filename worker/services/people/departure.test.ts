@@ -46,6 +46,7 @@ async function plant(user: HostedUser): Promise<void> {
     ['/v1/secrets', { path: 'user/key', value: 'value-of-a-test' }],
     ['/v1/host-bindings', { host: 'api.test', scheme: 'bearer', credential_ref: 'vault://user/key' }],
     ['/v1/tunnel-hosts', { host: 'bank.test' }],
+    ['/v1/client-certificates', { host: 'mtls.test', credential_ref: 'vault://user/demo' }],
     ['/v1/connectors', ITEMS_SPEC],
     ['/v1/mcp-servers', { name: 'mine', command: ['a-server'] }],
   ];
@@ -57,10 +58,24 @@ describe('a member who is removed', () => {
     await plant(member);
     await plant(owner);
     const counted = await parseReply(departureReply, owner.call('GET', `${pathOf(member)}/departure`));
-    const all = { secrets: 1, host_bindings: 1, tunnel_hosts: 1, connectors: 1, mcp_servers: 1 };
+    const all = {
+      secrets: 1,
+      host_bindings: 1,
+      tunnel_hosts: 1,
+      client_certificates: 1,
+      connectors: 1,
+      mcp_servers: 1,
+    };
     expect(counted).toEqual({ ...all, tokens: 0, sidecars: 0, sign_ins: 1, mcp_clients: 0, shares: 0, groups: 0 });
     expect(await remove(owner, member)).toBe(204);
-    for (const table of ['secrets', 'host_bindings', 'tunnel_hosts', 'connectors', 'mcp_servers']) {
+    for (const table of [
+      'secrets',
+      'host_bindings',
+      'tunnel_hosts',
+      'client_certificates',
+      'connectors',
+      'mcp_servers',
+    ]) {
       const { rows } = await run(`SELECT owner_id FROM ${table}`);
       expect([table, rows.map((row) => row['owner_id'])]).toEqual([table, [owner.caller.userId]]);
     }

@@ -44,6 +44,8 @@ async function plant(user: HostedUser, place: 'personal' | 'enterprise'): Promis
     ['/v1/connectors', ITEMS_SPEC],
     ['/v1/mcp-servers', { name: 'mine', command: ['a-server'] }],
   ];
+  const certificate = { host: 'mtls.test', credential_ref: 'vault://user/key' };
+  if (place === 'personal') calls.push(['/v1/client-certificates', certificate]);
   for (const [path, body] of calls) {
     const reply = await user.call('POST', path, {
       ...body,

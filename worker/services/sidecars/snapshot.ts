@@ -19,6 +19,7 @@ import { findSidecar, type SidecarStanding } from '../../store/sidecars.ts';
 import { ownerName, visibleOwners } from '../../kernel/caller.ts';
 import { toSnapshotRecord } from '../connectors/connector_records.ts';
 import { listAllHostBindings } from '../bindings/host_bindings.ts';
+import { listAllClientCertificates } from '../bindings/client_certificates.ts';
 import { listAllTunnelHosts } from '../bindings/tunnel_hosts.ts';
 import { findSharedSecrets, listSharedBindings } from '../sharing/shared_bindings.ts';
 import { listUsableConnectors } from '../sharing/shared_connectors.ts';
@@ -50,6 +51,8 @@ interface SnapshotPoll {
   readonly knowsRegionSets: boolean;
   /** The same for reviewed tools. */
   readonly knowsTools: boolean;
+  /** The same for client certificates: to an earlier version, its hosts have none. */
+  readonly knowsCertificates: boolean;
 }
 
 /**
@@ -102,10 +105,10 @@ async function confirmUnchanged(
 async function signSnapshot(
   context: ServiceContext,
   caller: SidecarCaller,
-  { knowsInactive, knowsTunnels, knowsOtherPorts, knowsRegionSets, knowsTools }: SnapshotPoll,
+  { knowsInactive, knowsTunnels, knowsOtherPorts, knowsRegionSets, knowsTools, knowsCertificates }: SnapshotPoll,
 ): Promise<SnapshotReply> {
   const read = await consistentRead(context, caller);
-  const { version, tunnelHosts, connectors, mcpServers, mcpTools, secrets, shared } = read;
+  const { version, tunnelHosts, certificates, connectors, mcpServers, mcpTools, secrets, shared } = read;
   const bindings = [...read.bindings, ...shared.bindings.map(({ record }) => record)];
   const payload: SnapshotPayload = {
     ...addressOf(context, caller),
@@ -120,6 +123,7 @@ async function signSnapshot(
       ),
     }),
     ...(knowsTunnels && { tunnel_hosts: tunnelHosts }),
+    ...(knowsCertificates && { client_certificates: certificates }),
     mcp_servers: mcpServers,
     ...(knowsTools && { mcp_tools: mcpTools }),
     credentials: [...secrets.map((row) => toVersion(read, row, row)), ...sharedVersions(caller, read)],
@@ -192,6 +196,7 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
       version: await policyVersion(database, caller.userId),
       bindings: await listAllHostBindings(together, owners),
       tunnelHosts: await listAllTunnelHosts(together, owners),
+      certificates: await listAllClientCertificates(together, caller.userId),
       connectors,
       mcpServers: await toSnapshotServers(together, servers, caller.userId),
       mcpTools: await reviewedToolsOf(database, servers),

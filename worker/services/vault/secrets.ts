@@ -23,6 +23,7 @@ import {
   type SecretRow,
   type SecretSummary,
 } from '../../store/secrets.ts';
+import { listAllClientCertificates } from '../bindings/client_certificates.ts';
 import { type Caller, managedData, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
@@ -156,6 +157,10 @@ export async function removeSecret(
     const row = found.value;
     const uses = await bindingsUsing(context.database, row);
     if (uses.length > 0) return err(inUseError(row, uses));
+    const certified = (await listAllClientCertificates(context, row.ownerId)).filter(
+      ({ credential_ref: reference }) => reference === formatVaultReference(row.path),
+    );
+    if (certified.length > 0) return err(usedByCertificatesError(row, certified));
     const connectors = await listConnectorsAt(context.database, row);
     if (connectors.length > 0) return err(usedByConnectorsError(row, connectors));
     const server = await mcpServerOf(context, row);
@@ -208,6 +213,13 @@ function usedByMcpServerError(row: SecretSummary, { id, name }: McpServerRow): A
   const message = `the secret ${row.path} is a credential of the MCP server ${name}: delete it with DELETE /v1/mcp-servers/${id}/credentials/${credential}`;
   const servers = [{ id, name, owner: ownerName(row.ownerId) }];
   return apiError('secret_in_use', message, { bindings: [], connectors: [], mcp_servers: servers });
+}
+
+function usedByCertificatesError(row: SecretSummary, used: readonly { id: string; host: string }[]): ApiError {
+  const hosts = used.map(({ host }) => host).join(', ');
+  const message = `the secret ${row.path} is the client certificate of ${hosts}: withdraw it first (svc cert rm HOST)`;
+  const certificates = used.map(({ id, host }) => ({ id, host }));
+  return apiError('secret_in_use', message, { bindings: [], connectors: [], client_certificates: certificates });
 }
 
 function inUseError(row: SecretSummary, uses: readonly { id: string; host: string }[]): ApiError {

@@ -26,6 +26,7 @@ import {
   sidecars,
   signInLinks,
   tokenFamilies,
+  clientCertificates,
   tunnelHosts,
   users,
 } from '../tables.ts';
@@ -35,6 +36,7 @@ interface Departing {
   readonly secrets: number;
   readonly host_bindings: number;
   readonly tunnel_hosts: number;
+  readonly client_certificates: number;
   readonly connectors: number;
   readonly mcp_servers: number;
   readonly tokens: number;
@@ -73,6 +75,7 @@ export async function countDeparting(
     secrets: await owned(secrets),
     host_bindings: await owned(hostBindings),
     tunnel_hosts: await owned(tunnelHosts),
+    client_certificates: await owned(clientCertificates),
     connectors: await owned(connectors),
     mcp_servers: await owned(mcpServers),
     tokens: await live(personalTokens),
@@ -132,6 +135,7 @@ function deleteOwned({ read }: Database, { users: userIds, owners }: Leaving): S
     read.delete(bindingCredentials).where(inArray(bindingCredentials.ownerId, owners)),
     read.delete(hostBindings).where(inArray(hostBindings.ownerId, owners)),
     read.delete(tunnelHosts).where(inArray(tunnelHosts.ownerId, owners)),
+    read.delete(clientCertificates).where(inArray(clientCertificates.ownerId, owners)),
     read.delete(mcpReferences).where(inArray(mcpReferences.ownerId, owners)),
     read.delete(mcpServerRevisions).where(inArray(mcpServerRevisions.serverId, servers)),
     read.delete(mcpHealth).where(inArray(mcpHealth.serverId, servers)),

@@ -5,6 +5,7 @@ import { type Database, guard, type Statement, statement } from '../database.ts'
 import type { SecretRow } from '../secrets.ts';
 import {
   approvalGrants,
+  clientCertificates,
   connectors,
   enterprises,
   hostBindings,
@@ -33,6 +34,7 @@ const MOVED: Readonly<
   secret: { table: secrets, key: sql`path`, name: sql`path` },
   host_binding: { table: hostBindings, key: sql`json_array(host, sentinel)`, name: sql`host` },
   tunnel_host: { table: tunnelHosts, key: sql`host`, name: sql`host` },
+  client_certificate: { table: clientCertificates, key: sql`host`, name: sql`host` },
   connector: { table: connectors, key: sql`fqn`, name: sql`fqn` },
   mcp_server: { table: mcpServers, key: sql`name`, name: sql`name` },
 };
@@ -107,6 +109,7 @@ export function moveOwned(database: Database, { from, to }: MergePlaces, reseale
     ...guard(sql`NOT EXISTS (SELECT 1 FROM secrets WHERE owner_id IN ${owners})`),
     moved('host_bindings', asPersonal),
     moved('tunnel_hosts', ''),
+    moved('client_certificates', ''),
     moved('connectors', ''),
     moved('mcp_servers', asPersonal),
     ...['binding_credentials', 'mcp_references'].map((table) =>

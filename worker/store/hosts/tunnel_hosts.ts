@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gt, inArray, or, sql } from 'drizzle-orm';
-import { type Database, guard, type Statement } from './database.ts';
-import { tunnelHosts } from './tables.ts';
+import { type Database, guard, type Statement } from '../database.ts';
+import { tunnelHosts } from '../tables.ts';
 
 export type TunnelHostRow = typeof tunnelHosts.$inferSelect;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { parseTunnelHost } from '../net/tunnel_host.ts';
-import { id, owner, page, pageQuery, time } from './primitives.ts';
+import { parseTunnelHost } from '../../net/tunnel_host.ts';
+import { id, owner, page, pageQuery, time } from '../primitives.ts';
 
 /** A host or pattern in canonical form. */
 const tunnelHostText = z

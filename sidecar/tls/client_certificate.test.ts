@@ -1,0 +1,51 @@
+import { createPrivateKey } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { generate } from 'selfsigned';
+import { hasEncryptedKey, readCertificateAndKey } from '../../machine/client_certificate.ts';
+
+let own: Awaited<ReturnType<typeof generate>>;
+let other: Awaited<ReturnType<typeof generate>>;
+const make = (value: string) => generate([{ name: 'commonName', value }], { keyType: 'ec', algorithm: 'sha256' });
+beforeAll(async () => {
+  own = await make('own');
+  other = await make('other');
+});
+
+const sealed = (pem: string): string =>
+  createPrivateKey(pem).export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'open' }).toString();
+
+describe('a certificate and its key', () => {
+  test('are found in any order, and the certificate of the key comes first', () => {
+    const read = readCertificateAndKey(`some text\n${other.cert}\n${own.private}\n${own.cert}`);
+    if (!read.ok) throw new Error(read.error);
+    expect(read.value.chain.indexOf(own.cert.trim())).toBe(0);
+    expect(read.value.chain).toContain(other.cert.trim());
+    expect(read.value.subject).toBe('CN=own');
+    expect(read.value.notBefore).toBeLessThan(read.value.notAfter);
+    expect(JSON.stringify(read.value)).not.toContain('PRIVATE KEY');
+  });
+
+  test('are read with the passphrase of the key, and not without', () => {
+    const text = own.cert + sealed(own.private);
+    expect(hasEncryptedKey(text)).toBe(true);
+    expect(hasEncryptedKey(own.private)).toBe(false);
+    expect(readCertificateAndKey(text, 'open').ok).toBe(true);
+    expect(readCertificateAndKey(text, 'wrong')).toMatchObject({
+      error: expect.stringContaining('another passphrase'),
+    });
+    expect(readCertificateAndKey(text)).toMatchObject({ error: expect.stringContaining('encrypted') });
+  });
+
+  test.each([
+    ['a key of another certificate', () => own.cert + other.private, 'does not match'],
+    ['no certificate', () => own.private, 'no PEM certificate'],
+    ['no key', () => own.cert, '0 private keys'],
+    ['two keys', () => own.cert + own.private + other.private, '2 private keys'],
+    ['a broken certificate', () => `${own.cert.replace(/\n.{20}/, '\nAAAA')}${own.private}`, 'certificate that cannot'],
+    ['nothing', () => '', 'no PEM certificate'],
+  ])('%s is refused, and nothing of it is quoted', (_what, text, problem) => {
+    const read = readCertificateAndKey(text());
+    expect(read).toMatchObject({ ok: false, error: expect.stringContaining(problem) });
+    expect(JSON.stringify(read)).not.toMatch(/[A-Za-z0-9+/]{40}/);
+  });
+});

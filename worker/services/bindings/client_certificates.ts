@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
+import type {
+  ClientCertificateInput,
+  ClientCertificateRecord,
+} from '../../../shared/wire/hosts/client_certificates.ts';
+import { clientCertificateRecord } from '../../../shared/wire/hosts/client_certificates.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import { bumpPolicy } from '../../store/accounts.ts';
+import {
+  type ClientCertificateRow,
+  countClientCertificates,
+  deleteClientCertificate,
+  findClientCertificate,
+  findClientCertificateAt,
+  insertClientCertificate,
+  listClientCertificates,
+} from '../../store/hosts/client_certificates.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { AuditDraft, Change } from '../../kernel/commit.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+/** Every sidecar of the owner holds them. */
+const MOST_OF_OWNER = 100;
+
+/**
+ * Adds a client certificate for a host (decision 0168). The secret is looked at by the sidecar alone, which opens it. Refuses with
+ * `conflict` a second one for a host.
+ */
+export async function addClientCertificate(
+  context: ServiceContext,
+  caller: Caller,
+  { host, credential_ref: reference, effect, http2 }: ClientCertificateInput,
+): Promise<Result<Changed<ClientCertificateRecord>, ApiError>> {
+  const path = parseVaultReference(reference);
+  if (!path.ok) return err(apiError('invalid_input', `credential_ref ${path.error.message}`));
+  const row: ClientCertificateRow = {
+    id: freshId(context, 'crt'),
+    enterpriseId: caller.enterpriseId,
+    ownerId: caller.userId,
+    host,
+    path: path.value,
+    effect: effect ?? null,
+    http2: http2 === true,
+    createdAt: nowText(context),
+  };
+  return commitPolicy(context, caller, async () => {
+    const twin = await findClientCertificateAt(context.database, row);
+    if (twin !== null) return err(conflict(twin.id, `${host} has a client certificate (${twin.id}): remove it first`));
+    if ((await countClientCertificates(context.database, row.ownerId)) >= MOST_OF_OWNER) {
+      return err(conflict(null, `you have ${MOST_OF_OWNER} client certificates, which is the limit: remove one`));
+    }
+    const write = insertClientCertificate(context.database, row);
+    return ok(change(context, caller, 'control.client_certificate.added', row, write, toRecord(row)));
+  });
+}
+
+/** Refuses with `not_found`. Its secret stays. */
+export async function removeClientCertificate(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  return commitPolicy(context, caller, async () => {
+    const row = await findClientCertificate(context.database, caller.userId, id);
+    if (row === null) {
+      return err(
+        apiError('not_found', `there is no client certificate ${id}: list them with GET /v1/client-certificates`),
+      );
+    }
+    const write = deleteClientCertificate(context.database, row);
+    return ok(change(context, caller, 'control.client_certificate.removed', row, write, null));
+  });
+}
+
+const position = z.strictObject({ host: z.string() });
+
+/** Refuses with `invalid_cursor`. */
+export async function listClientCertificatePage(
+  context: ServiceContext,
+  caller: Caller,
+  query: PageQuery,
+): Promise<Result<Page<ClientCertificateRecord>, ApiError>> {
+  return readPage(query, {
+    position,
+    read: ({ after, limit }) =>
+      listClientCertificates(context.database, { ownerId: caller.userId, after: after?.host ?? null, limit }),
+    toItem: toRecord,
+    positionOf: ({ host }) => ({ host }),
+  });
+}
+
+/** All of a user. */
+export async function listAllClientCertificates(
+  context: Pick<ServiceContext, 'database'>,
+  ownerId: string,
+): Promise<ClientCertificateRecord[]> {
+  const rows = await listClientCertificates(context.database, { ownerId, after: null, limit: MOST_OF_OWNER });
+  return rows.map(toRecord);
+}
+
+function toRecord({ id, host, path, effect, http2, createdAt }: ClientCertificateRow): ClientCertificateRecord {
+  return clientCertificateRecord.parse({
+    id,
+    host,
+    credential_ref: formatVaultReference(path),
+    ...(effect !== null && { effect }),
+    ...(http2 && { http2: true }),
+    created_at: createdAt,
+  });
+}
+
+function conflict(id: string | null, message: string): ApiError {
+  return apiError('conflict', message, id === null ? {} : { client_certificate_id: id });
+}
+
+function change<T>(
+  context: ServiceContext,
+  caller: Caller,
+  type: AuditDraft['type'],
+  row: ClientCertificateRow,
+  write: Change<T>['statements'],
+  value: T,
+): Change<T> {
+  const data = {
+    'svc.control.resource': row.id,
+    'svc.control.host': row.host,
+    'svc.control.credential_ref': formatVaultReference(row.path),
+  };
+  return {
+    statements: [...write, bumpPolicy(context.database, row)],
+    events: [{ type, actor: caller.userId, data }],
+    value,
+  };
+}
