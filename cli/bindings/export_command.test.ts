@@ -45,6 +45,21 @@ const linesOf = (stdout: string): Record<string, unknown>[] =>
     .split('\n')
     .map((line) => JSON.parse(line));
 
+test('svc export from a control plane of an earlier version leaves out what that does not have', async () => {
+  const error = { code: 'not_found', message: 'this path does not exist: /docs lists the API', request_id: 'req_1' };
+  const without =
+    (path: string): Answer =>
+    (call) =>
+      call.url.pathname === path ? { status: 404, body: { error } } : answers('owner')(call);
+  const run = await runCli(home, ['export'], { answer: without('/v1/client-certificates') });
+  expect(run.code).toBe(0);
+  const kinds = linesOf(run.stdout).map(({ kind }) => kind);
+  expect(kinds).toContain('tunnel_host');
+  expect(kinds).toContain('audit_verification');
+  expect(kinds).not.toContain('client_certificate');
+  expect((await runCli(home, ['export'], { answer: without('/v1/tunnel-hosts') })).code).toBe(1);
+});
+
 test('svc export writes one line per item with its kind and all fields, from every page', async () => {
   const run = await runCli(home, ['export'], { answer: answers('owner') });
   expect(run.code).toBe(0);

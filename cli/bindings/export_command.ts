@@ -4,6 +4,7 @@ import { auditVerification } from '../../shared/wire/audit_events.ts';
 import { MAX_PAGE, page } from '../../shared/wire/primitives.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 
 /** `svc export`. */
@@ -38,6 +39,9 @@ const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['audit_event', '/v1/audit-events'],
 ];
 
+/** Lists that a control plane of an earlier version does not have, so nothing is in them. */
+const MAY_BE_ABSENT: ReadonlySet<string> = new Set(['/v1/client-certificates']);
+
 async function exportAll(call: Call): Promise<undefined> {
   await exportOwned(controlClient(call.context, call.options), (line) => call.print.raw(line));
 }
@@ -56,7 +60,10 @@ export async function exportOwned(client: HttpClient, writeLine: (line: string) 
   for (const id of await connectorIds(client)) {
     write('connector', await client.call('GET', `/v1/connectors/${encodeURIComponent(id)}`, record));
   }
-  for (const [kind, path] of LISTS) await exportList(client, path, (item) => write(kind, item));
+  for (const [kind, path] of LISTS) {
+    const list = exportList(client, path, (item) => write(kind, item));
+    await (MAY_BE_ABSENT.has(path) ? unlessAbsent(list) : list);
+  }
   const { chains, ...verification } = await client.call('GET', '/v1/audit-events/verify', auditVerification, {
     timeoutMs: VERIFY_MS,
   });
@@ -77,6 +84,14 @@ async function exportList(client: HttpClient, path: string, write: (item: object
     for (const item of found.items) write(item);
     cursor = found.next_cursor ?? undefined;
   } while (cursor !== undefined);
+}
+
+async function unlessAbsent(list: Promise<void>): Promise<void> {
+  try {
+    await list;
+  } catch (error) {
+    if (!(error instanceof CliError) || error.apiCode !== 'not_found') throw error;
+  }
 }
 
 async function connectorIds(client: HttpClient): Promise<string[]> {
