@@ -30,18 +30,23 @@ const add = (host: string, more: object = {}) =>
 const listed = async () =>
   clientCertificatesPage.parse(await (await control.asUser('GET', '/v1/client-certificates')).json()).items;
 
-test('a certificate is listed in canonical form, once for a host, until it is withdrawn, and each change is recorded', async () => {
+test('a certificate is listed in canonical form, once for a host, until it is replaced or withdrawn, and each change is recorded', async () => {
   const reply = await add('Internal.Example.TEST:8443', { effect: 'read', http2: true });
   expect(reply.status).toBe(201);
   const record = clientCertificateRecord.parse(await reply.json());
   expect(record).toMatchObject({ host: 'internal.example.test:8443', effect: 'read', http2: true });
   expect(await listed()).toEqual([record]);
-  const twice = await add('internal.example.test:8443');
-  expect([twice.status, await twice.text()]).toEqual([409, expect.stringContaining(record.id)]);
-  expect((await control.asUser('DELETE', `/v1/client-certificates/${record.id}`)).status).toBe(204);
+  const again = await add('internal.example.test:8443');
+  const other = clientCertificateRecord.parse(await again.json());
+  expect([again.status, other.id === record.id]).toEqual([200, false]);
+  expect(await listed()).toEqual([other]);
+  expect((await control.asUser('DELETE', `/v1/client-certificates/${record.id}`)).status).toBe(404);
+  expect((await control.asUser('DELETE', `/v1/client-certificates/${other.id}`)).status).toBe(204);
   expect(await listed()).toEqual([]);
   const events = await (await control.asUser('GET', '/v1/audit-events?type=control.client_certificate.')).text();
   expect(events.match(/control\.client_certificate\.(added|removed)/g)).toEqual([
+    'control.client_certificate.removed',
+    'control.client_certificate.added',
     'control.client_certificate.removed',
     'control.client_certificate.added',
   ]);
@@ -79,8 +84,9 @@ test('a sidecar gets those of its user alone, with the version of the secret, an
     const added = await addClientCertificate(context, stranger, input);
     const mine = (await listed())[0]?.id ?? '';
     expect(await removeClientCertificate(context, stranger, mine)).toMatchObject({ error: { code: 'not_found' } });
+    expect(await listed()).toMatchObject([{ id: mine, host: 'a.example.test' }]);
     const own = await listClientCertificatePage(context, stranger, { limit: 9 });
-    expect(own).toMatchObject({ value: { items: [{ id: added.ok ? added.value.value.id : '' }] } });
+    expect(own).toMatchObject({ value: { items: [{ id: added.ok ? added.value.value.record.id : '' }] } });
   }
   const sidecar = await control.enrolSidecar();
   const poll = async (headers: Record<string, string>) => {

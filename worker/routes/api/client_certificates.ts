@@ -16,11 +16,14 @@ import { changeReply, jsonReply } from '../http/replies.ts';
 export const postClientCertificate = forUser({
   summary: 'Present a client certificate to a host',
   description:
-    'The secret has PEM certificates and their PEM key, which the sidecar alone opens. A host has one; a second one is refused with 409.',
+    'The secret has PEM certificates and their PEM key, which the sidecar alone opens. A host has one record; another one replaces it (200), with an id of its own.',
   body: clientCertificateInput,
-  replies: { 201: clientCertificateRecord },
+  replies: { 201: clientCertificateRecord, 200: clientCertificateRecord },
   async handle({ context, who, body }) {
-    return changeReply(await addClientCertificate(context, who, body), (record) => ({ status: 201, json: record }));
+    return changeReply(await addClientCertificate(context, who, body), ({ record, created }) => ({
+      status: created ? 201 : 200,
+      json: record,
+    }));
   },
 });
 

@@ -28,14 +28,14 @@ import { freshId, nowText, type ServiceContext } from '../../kernel/service_cont
 const MOST_OF_OWNER = 100;
 
 /**
- * Adds a client certificate for a host (decision 0168). The secret is looked at by the sidecar alone, which opens it. Refuses with
- * `conflict` a second one for a host.
+ * Presents a client certificate to a host (decision 0168), and withdraws the one that the host has in the same write: at no time has
+ * it none. The secret is looked at by the sidecar alone, which opens it. Refuses with `conflict` more than the limit.
  */
 export async function addClientCertificate(
   context: ServiceContext,
   caller: Caller,
   { host, credential_ref: reference, effect, http2 }: ClientCertificateInput,
-): Promise<Result<Changed<ClientCertificateRecord>, ApiError>> {
+): Promise<Result<Changed<{ record: ClientCertificateRecord; created: boolean }>, ApiError>> {
   const path = parseVaultReference(reference);
   if (!path.ok) return err(apiError('invalid_input', `credential_ref ${path.error.message}`));
   const row: ClientCertificateRow = {
@@ -49,13 +49,21 @@ export async function addClientCertificate(
     createdAt: nowText(context),
   };
   return commitPolicy(context, caller, async () => {
-    const twin = await findClientCertificateAt(context.database, row);
-    if (twin !== null) return err(conflict(twin.id, `${host} has a client certificate (${twin.id}): remove it first`));
-    if ((await countClientCertificates(context.database, row.ownerId)) >= MOST_OF_OWNER) {
-      return err(conflict(null, `you have ${MOST_OF_OWNER} client certificates, which is the limit: remove one`));
+    const before = await findClientCertificateAt(context.database, row);
+    if (before === null && (await countClientCertificates(context.database, row.ownerId)) >= MOST_OF_OWNER) {
+      const message = `you have ${MOST_OF_OWNER} client certificates, which is the limit: remove one (svc cert rm HOST)`;
+      return err(apiError('conflict', message));
     }
     const write = insertClientCertificate(context.database, row);
-    return ok(change(context, caller, 'control.client_certificate.added', row, write, toRecord(row)));
+    const value = { record: toRecord(row), created: before === null };
+    const added = change(context, caller, 'control.client_certificate.added', row, write, value);
+    if (before === null) return ok(added);
+    const removed = removal(context, caller, before);
+    return ok({
+      ...added,
+      statements: [...removed.statements, ...added.statements],
+      events: [...removed.events, ...added.events],
+    });
   });
 }
 
@@ -72,9 +80,13 @@ export async function removeClientCertificate(
         apiError('not_found', `there is no client certificate ${id}: list them with GET /v1/client-certificates`),
       );
     }
-    const write = deleteClientCertificate(context.database, row);
-    return ok(change(context, caller, 'control.client_certificate.removed', row, write, null));
+    return ok(removal(context, caller, row));
   });
+}
+
+function removal(context: ServiceContext, caller: Caller, row: ClientCertificateRow): Change<null> {
+  const write = deleteClientCertificate(context.database, row);
+  return change(context, caller, 'control.client_certificate.removed', row, write, null);
 }
 
 const position = z.strictObject({ host: z.string() });
@@ -112,10 +124,6 @@ function toRecord({ id, host, path, effect, http2, createdAt }: ClientCertificat
     ...(http2 && { http2: true }),
     created_at: createdAt,
   });
-}
-
-function conflict(id: string | null, message: string): ApiError {
-  return apiError('conflict', message, id === null ? {} : { client_certificate_id: id });
 }
 
 function change<T>(
