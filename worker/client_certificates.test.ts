@@ -63,6 +63,22 @@ test.each([
   expect((await add(host, more)).status).toBe(400);
 });
 
+test('one that cannot be stored leaves the one that the host has', async () => {
+  const before = clientCertificateRecord.parse(await (await add('a.example.test')).json());
+  expect((await add('a.example.test', { credential_ref: 'vault://connectors/acme/items' })).status).toBe(400);
+  expect(await listed()).toEqual([before]);
+});
+
+test('its secret says when the value ends, until another value is stored without an end', async () => {
+  const end = '2030-01-01T00:00:00.000Z';
+  const store = async (more: object) =>
+    (await control.asUser('POST', '/v1/secrets', { path: PATH, value: 'a certificate and its key', ...more })).json();
+  expect(await store({ expires_at: end })).toMatchObject({ expires_at: end });
+  const page = await (await control.asUser('GET', '/v1/secrets')).json();
+  expect(page).toMatchObject({ items: [{ path: PATH, expires_at: end }] });
+  expect(await store({})).not.toHaveProperty('expires_at');
+});
+
 test('its secret stays while it refers to it, and the host is not tunnelled', async () => {
   await control.asUser('POST', '/v1/secrets', { path: PATH, value: 'a certificate and its key' });
   await add('a.example.test');

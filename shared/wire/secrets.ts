@@ -32,6 +32,8 @@ export const secretInput = z
     path: vaultPath,
     value: secretValue,
     description: line(500).optional(),
+    /** When this value ends, if that is known, such as of a certificate. It is shown, and enforces nothing. */
+    expires_at: time.optional(),
     owner: owner.default('personal'),
   })
   .meta({ id: 'SecretInput' });
@@ -52,6 +54,8 @@ export const secretFacts = {
 export const secretRecord = z
   .object({
     ...secretFacts,
+    /** Of this version; absent if whoever stored it did not say. */
+    expires_at: time.optional(),
     created_at: time,
     updated_at: time,
   })

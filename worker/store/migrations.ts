@@ -852,6 +852,7 @@ export const MIGRATIONS: readonly Migration[] = [
         id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), owner_id TEXT NOT NULL, host TEXT NOT NULL,
         path TEXT NOT NULL, effect TEXT, http2 INTEGER NOT NULL, created_at TEXT NOT NULL) STRICT`,
       `CREATE UNIQUE INDEX client_certificates_by_owner ON client_certificates (owner_id, host)`,
+      `ALTER TABLE secrets ADD COLUMN expires_at TEXT`,
     ],
   },
 ];

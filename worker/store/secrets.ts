@@ -27,6 +27,7 @@ const SUMMARY = {
   path: secrets.path,
   description: secrets.description,
   version: secrets.version,
+  expiresAt: secrets.expiresAt,
   createdAt: secrets.createdAt,
   updatedAt: secrets.updatedAt,
 };
@@ -68,12 +69,12 @@ export function insertSecret(database: Database, row: SecretRow): Statement[] {
 /** Replaces the value of a secret, if it still has the previous version. */
 export function replaceSecret(database: Database, row: SecretRow): Statement[] {
   const unchanged = sql`EXISTS (SELECT 1 FROM secrets WHERE id = ${row.id} AND version = ${row.version - 1})`;
-  const { sealed, fingerprint, version, description, updatedAt } = row;
+  const { sealed, fingerprint, version, description, expiresAt, updatedAt } = row;
   return [
     ...guard(unchanged),
     database.read
       .update(secrets)
-      .set({ sealed, fingerprint, version, description, updatedAt })
+      .set({ sealed, fingerprint, version, description, expiresAt, updatedAt })
       .where(eq(secrets.id, row.id)),
   ];
 }

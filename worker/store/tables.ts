@@ -74,6 +74,8 @@ export const secrets = sqliteTable('secrets', {
   version: integer('version').notNull(),
   sealed: text('sealed').notNull(),
   fingerprint: text('fingerprint'),
+  /** Of the value of this version; null if it is not known. */
+  expiresAt: text('expires_at'),
   createdAt: text('created_at').notNull(),
   updatedAt: text('updated_at').notNull(),
 });

@@ -135,7 +135,7 @@ describe('a secret without a fingerprint', () => {
       const times = { createdAt: nowText(context), updatedAt: nowText(context) };
       const { path, version } = place;
       const of = { id: freshId(context, 'sec'), enterpriseId, ownerId: userId, path, version };
-      return { ...of, ...times, sealed, description: null, fingerprint: null };
+      return { ...of, ...times, sealed, description: null, fingerprint: null, expiresAt: null };
     });
     await context.database.write((await Promise.all(rows)).flatMap((row) => insertSecret(context.database, row)));
     expect(await check(`${planted}-0`, `${planted}-119`)).toHaveLength(2);

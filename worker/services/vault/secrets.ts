@@ -34,6 +34,8 @@ interface SecretToStore {
   readonly path: string;
   readonly value: Secret;
   readonly description?: string | undefined;
+  /** Of this value alone: one that replaces it has its own, or none. */
+  readonly expires_at?: string | undefined;
   readonly owner: Owner;
 }
 
@@ -110,6 +112,7 @@ export async function sealRow(
     version,
     sealed: await context.vault.seal({ owner: ownerId, path, version }, input.value),
     fingerprint: await context.vault.fingerprint(ownerId, input.value),
+    expiresAt: input.expires_at ?? null,
     createdAt: before?.createdAt ?? now,
     updatedAt: now,
   };
@@ -216,8 +219,9 @@ function usedByMcpServerError(row: SecretSummary, { id, name }: McpServerRow): A
 }
 
 function usedByCertificatesError(row: SecretSummary, used: readonly { id: string; host: string }[]): ApiError {
-  const hosts = used.map(({ host }) => host).join(', ');
-  const message = `the secret ${row.path} is the client certificate of ${hosts}: withdraw it first (svc cert rm HOST)`;
+  const hosts = used.map(({ host }) => host);
+  const commands = hosts.map((host) => `svc cert rm ${host}`).join('; ');
+  const message = `the secret ${row.path} is the client certificate of ${hosts.join(', ')}: withdraw it first (${commands})`;
   const certificates = used.map(({ id, host }) => ({ id, host }));
   return apiError('secret_in_use', message, { bindings: [], connectors: [], client_certificates: certificates });
 }
@@ -260,6 +264,7 @@ function toRecord(row: SecretSummary): SecretRecord {
     owner: ownerName(row.ownerId),
     description: row.description,
     version: row.version,
+    ...(row.expiresAt !== null && { expires_at: row.expiresAt }),
     created_at: row.createdAt,
     updated_at: row.updatedAt,
   };
