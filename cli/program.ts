@@ -41,7 +41,7 @@ const GROUPS: readonly Group[] = [
   [['seal'], async () => (await import('./seal/seal_command.ts')).addSealCommand],
   [['secret'], async () => (await import('./bindings/secret_commands.ts')).addSecretCommands],
   [['binding'], async () => (await import('./bindings/binding_commands.ts')).addBindingCommands],
-  [['cert'], async () => (await import('./bindings/cert_commands.ts')).addCertCommands],
+  [['cert'], async () => (await import('./certificates/cert_commands.ts')).addCertCommands],
   [['connector'], async () => (await import('./connectors/connector_commands.ts')).addConnectorCommands],
   [['mcp'], loadMcpCommands],
   [['approvals'], async () => (await import('./approvals/approvals_commands.ts')).addApprovalsCommands],

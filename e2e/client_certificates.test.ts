@@ -245,9 +245,9 @@ describe('what svc cert add refuses, before anything is stored', () => {
   it.each([
     [() => ['--cert', at('alice.pem'), '--key', at('bob.key')], 'a private key that does not match the certificate'],
     [() => ['--cert', at('alice.key')], 'has no PEM certificate'],
-    [() => ['--cert', at('alice.pem')], 'has 0 private keys'],
+    [() => ['--cert', at('alice.pem')], 'has no PEM private key'],
     [() => ['--cert', at('old.pem'), '--key', at('old.key')], 'a certificate that expired on'],
-    [() => ['--pkcs12', at('alice.p12'), '--stdin'], 'has another passphrase'],
+    [() => ['--pkcs12', at('alice.p12'), '--stdin'], 'cannot be opened with this passphrase'],
     [() => ['--pkcs12', at('alice.pem'), '--stdin'], 'is no PKCS#12 file'],
     [() => ['--cert', at('none.pem')], 'it does not exist'],
     [() => [], 'no certificate was given'],

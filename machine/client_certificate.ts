@@ -16,7 +16,8 @@ export interface CertificateAndKey {
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
-const PRIVATE_KEY = /-----BEGIN ((?:[A-Z0-9]+ )*)PRIVATE KEY-----[^-]*-----END \1PRIVATE KEY-----/g;
+/** A single "-" is in the headers of an encrypted key (RFC 1421), such as `DEK-Info: AES-128-CBC`. */
+const PRIVATE_KEY = /-----BEGIN ((?:[A-Z0-9]+ )*)PRIVATE KEY-----(?:[^-]|-(?!-))*-----END \1PRIVATE KEY-----/g;
 
 /**
  * Reads PEM certificates and their private key, in any order and with any text between them. `passphrase` opens an encrypted key. The
@@ -26,7 +27,8 @@ export function readCertificateAndKey(text: string, passphrase?: string): Result
   const certificates = readCertificates(text);
   if (!certificates.ok) return certificates;
   const keys = text.match(PRIVATE_KEY) ?? [];
-  if (keys.length !== 1) return err(`has ${keys.length} private keys, where one has to be`);
+  if (keys.length === 0) return err('has no PEM private key (-----BEGIN PRIVATE KEY-----)');
+  if (keys.length > 1) return err(`has ${keys.length} private keys, where one has to be`);
   const key = openKey(keys[0] ?? '', passphrase);
   if (!key.ok) return key;
   const own = certificates.value.find((certificate) => certificate.checkPrivateKey(key.value));
@@ -61,6 +63,10 @@ function openKey(pem: string, passphrase: string | undefined): Result<KeyObject,
   } catch {
     const isEncrypted = hasEncryptedKey(pem);
     if (!isEncrypted) return err('has a private key that cannot be read');
-    return err(passphrase === undefined ? 'has an encrypted private key' : 'has a private key of another passphrase');
+    return err(
+      passphrase === undefined
+        ? 'has an encrypted private key'
+        : 'has a private key that this passphrase does not open',
+    );
   }
 }

@@ -13,7 +13,7 @@ export const MAY_REVEAL = {
   'cli/agents/account_login.ts': "stores the tokens of an agent's own login in the control plane",
   'gateway/servers/fill_launch.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
-  'cli/bindings/cert_commands.ts': 'stores the key of a client certificate in the control plane',
+  'cli/certificates/cert_commands.ts': 'stores the key of a client certificate in the control plane',
   'sidecar/exchange/client_certificate.ts': 'reads the certificate and the key of a stored client certificate',
   'sidecar/upstream/dialer.ts': 'gives the key of a client certificate to the TLS library, to dial its host',
   'sidecar/exchange/exchange_account.ts': 'asks a provider whose a new token is, with that token',

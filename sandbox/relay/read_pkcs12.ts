@@ -3,6 +3,9 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 
 const { asn1, pem, pkcs12, pki, util } = forge;
 
+/** The error for a passphrase that does not open the file. */
+export const WRONG_PASSPHRASE = 'cannot be opened with this passphrase';
+
 /**
  * The PEM texts of the certificates and the key of a PKCS#12 file (RFC 7292), whose integrity is checked with the passphrase. The error
  * is in words that follow "it".
@@ -21,7 +24,7 @@ export function readPkcs12(bytes: Uint8Array, passphrase: string): Result<string
     const isPassphrase = error instanceof Error && /password|MAC could not be verified/i.test(error.message);
     return err(
       isPassphrase
-        ? 'has another passphrase'
+        ? WRONG_PASSPHRASE
         : 'cannot be read: convert it with "openssl pkcs12 -in FILE -nodes -out FILE.pem", and give that to --cert and --key',
     );
   }

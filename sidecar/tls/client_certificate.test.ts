@@ -31,15 +31,24 @@ describe('a certificate and its key', () => {
     expect(hasEncryptedKey(own.private)).toBe(false);
     expect(readCertificateAndKey(text, 'open').ok).toBe(true);
     expect(readCertificateAndKey(text, 'wrong')).toMatchObject({
-      error: expect.stringContaining('another passphrase'),
+      error: expect.stringContaining('this passphrase does not open'),
     });
     expect(readCertificateAndKey(text)).toMatchObject({ error: expect.stringContaining('encrypted') });
+  });
+
+  test('are read with a key that is encrypted in the traditional form, whose headers have a "-"', async () => {
+    const rsa = await generate([{ name: 'commonName', value: 'rsa' }], { algorithm: 'sha256' });
+    const form = { type: 'pkcs1', format: 'pem', cipher: 'aes-128-cbc', passphrase: 'open' } as const;
+    const key = createPrivateKey(rsa.private).export(form).toString();
+    expect(key).toContain('DEK-Info: AES-128-CBC');
+    expect(hasEncryptedKey(key)).toBe(true);
+    expect(readCertificateAndKey(rsa.cert + key, 'open').ok).toBe(true);
   });
 
   test.each([
     ['a key of another certificate', () => own.cert + other.private, 'does not match'],
     ['no certificate', () => own.private, 'no PEM certificate'],
-    ['no key', () => own.cert, '0 private keys'],
+    ['no key', () => own.cert, 'no PEM private key'],
     ['two keys', () => own.cert + own.private + other.private, '2 private keys'],
     ['a broken certificate', () => `${own.cert.replace(/\n.{20}/, '\nAAAA')}${own.private}`, 'certificate that cannot'],
     ['nothing', () => '', 'no PEM certificate'],
