@@ -27,6 +27,8 @@ import { requireFreePort } from './up_programs.ts';
 import type { Finding } from './finding.ts';
 import { proxyFindings } from './proxy_findings.ts';
 import { keyFindings } from '../vault/key_findings.ts';
+import { certificateFindings } from './certificate_findings.ts';
+import { type KnownCertificate, listClientCertificates, withSecrets } from '../certificates/client_certificates.ts';
 import { sourceFindings } from './source_findings.ts';
 import { readUpstreamProxy } from '../../shared/net/upstream_proxy.ts';
 import { borrowFindings } from '../borrow/borrow_findings.ts';
@@ -45,6 +47,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
     if (control.ok) {
       findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
       findings.push(...sourceFindings(await fetchSources(call)));
+      findings.push(...certificateFindings(await knownCertificates(call), call.context.now()));
     }
     if (sidecar.ok) findings.push(...(await clientFindings(call)), ...(await borrowFindings(call)));
     if (!control.ok && !sidecar.ok) findings.push(...(await portFindings()));
@@ -279,6 +282,11 @@ async function bindingFindings(call: Call): Promise<readonly Finding[]> {
     ...limited.map(({ text, commands }): Finding => ({ check, level: 'warning', text, fix: commands })),
     ...connectorFindings(connectors),
   ];
+}
+
+async function knownCertificates(call: Call): Promise<readonly KnownCertificate[]> {
+  const client = controlClient(call.context, call.options);
+  return withSecrets(client, (await listClientCertificates(client)) ?? []);
 }
 
 /** Names the connectors without a usable credential: an inactive one changes nothing, an active one refuses its operations. */
