@@ -55,6 +55,8 @@ const RSA = ['-newkey', 'rsa:2048'];
 const curl = (...args: string[]) => svc.cli(['run', '--', 'curl', '-sS', '-w', ' %{http_code}', ...args]);
 const addCert = (host: string, name: string, ...more: string[]): Promise<string> =>
   svc.ok(['cert', 'add', host, '--cert', at(`${name}.pem`), '--key', at(`${name}.key`), ...more]);
+const lastEvent = async (host: string) =>
+  (await svc.events()).findLast(({ data }) => data['svc.proxy.upstream.host'] === host);
 /** The middle of a private key, which is in no other text. */
 const keyLine = (name: string): string => readFileSync(at(`${name}.key`), 'utf8').split('\n')[1] ?? '';
 
@@ -139,8 +141,7 @@ describe('a host that requires a client certificate', () => {
     expect(got.stdout).toMatch(/GET no token 200$/);
     expect(got.stdout).not.toContain('planted=session');
     expect(to(ONE).map(({ client }) => client)).toEqual(['alice']);
-    const event = (await svc.events()).findLast(({ data }) => data['svc.proxy.upstream.host'] === ONE);
-    expect(event).toMatchObject({
+    expect(await lastEvent(ONE)).toMatchObject({
       type: 'sandbox.proxy.passthrough',
       data: {
         'svc.proxy.client_certificate.ref': `vault://user/client-certificates/${ONE}`,
@@ -179,6 +180,10 @@ describe('a host that requires a client certificate', () => {
       const refused = await curl(version, '-d', 'x=1', `https://${READ}/`);
       expect(refused.stdout).toMatch(/effect_not_allowed.* 403$/s);
     }
+    expect(await lastEvent(READ)).toMatchObject({
+      type: 'sandbox.proxy.trust_denied',
+      data: { 'svc.proxy.client_certificate.ref': `vault://user/client-certificates/${READ}` },
+    });
     const named = await curl('-H', 'Host: other.example.test', `https://${READ}/`);
     expect(named.stdout).toMatch(/authority_mismatch.* 421$/s);
     expect(to(READ)).toEqual([]);
@@ -237,6 +242,14 @@ describe('a certificate that is changed or withdrawn', () => {
     await svc.ok(['cert', 'add', OLD, '--credential', 'vault://user/old']);
     const refused = await curl(`https://${OLD}/`);
     expect(refused.stdout).toMatch(/credential_unavailable.*old\.example\.test expired on 20\d\d-.* 503$/s);
+    expect(refused.stdout).toContain(`svc cert add ${OLD} --cert FILE --key FILE`);
+    expect(await lastEvent(OLD)).toMatchObject({
+      type: 'sandbox.proxy.rejected',
+      data: {
+        'svc.proxy.client_certificate.ref': 'vault://user/old',
+        'svc.proxy.client_certificate.version': expect.stringMatching(/^sec_\w+\.1$/),
+      },
+    });
     expect(to(OLD)).toEqual([]);
   });
 });

@@ -31,7 +31,8 @@ export interface OperationFacts {
 /** The client certificate of a request, for its event: which secret in which version, never a key. */
 export interface CertificateFacts {
   readonly reference: string;
-  readonly version: string;
+  /** Null: nothing is stored there. */
+  readonly version: string | null;
 }
 
 /** The request's part of an exchange event. Contains no secret. */
@@ -186,7 +187,8 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
   }
   if (facts.certificate !== undefined) {
     data['svc.proxy.client_certificate.ref'] = facts.certificate.reference;
-    data['svc.proxy.client_certificate.version'] = facts.certificate.version;
+    const { version } = facts.certificate;
+    if (version !== null) data['svc.proxy.client_certificate.version'] = version;
   }
   if (operation) addOperation(data, operation, path, result);
   else if (connector) addConnector(data, connector);

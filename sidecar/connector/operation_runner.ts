@@ -13,7 +13,7 @@ import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';
 import { checkConnectorAccount } from '../exchange/chosen_account.ts';
-import { bothInForce, certificateFacts, takeCertificate } from '../exchange/client_certificate.ts';
+import { bothInForce, certificateFacts, refusedCertificate, takeCertificate } from '../exchange/client_certificate.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
 import { credentialsFor } from '../exchange/exchange_ports.ts';
 import { connectorInForce, type InForce } from '../exchange/in_force.ts';
@@ -129,7 +129,7 @@ async function attempt(
   const asking = { method: parts.method, fields: [], isOperation: true };
   const place = { host: parts.host, credentialsId: caller.sessionId };
   const taken = await takeCertificate(asking, place, ports.exchange);
-  if (!taken.ok) return { approvalId, result: err(taken.error) };
+  if (!taken.ok) return { approvalId, result: err(taken.error), ...refusedCertificate(place, ports.exchange) };
   const certificate = taken.value;
   const admitted = {
     parts,

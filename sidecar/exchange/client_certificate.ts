@@ -73,12 +73,13 @@ async function release(
   if (!released.ok) return released;
   const opened = openValue(released.value);
   const reference = formatVaultReference(certificate.credential.path);
-  const about = `the client certificate ${reference} for ${certificate.host}`;
-  if (!opened.ok) return unusable(`${about} cannot be used: the secret ${opened.error}`);
+  const { host } = certificate;
+  const about = `the client certificate ${reference} for ${host}`;
+  if (!opened.ok) return unusable(`${about} cannot be used: the secret ${opened.error}`, host);
   const { chain, key, notBefore, notAfter } = opened.value;
   const now = ports.clock.now();
-  if (now >= notAfter) return unusable(`${about} expired on ${dateOf(notAfter)}`);
-  if (now < notBefore) return unusable(`${about} is not valid before ${dateOf(notBefore)}`);
+  if (now >= notAfter) return unusable(`${about} expired on ${dateOf(notAfter)}`, host);
+  if (now < notBefore) return unusable(`${about} is not valid before ${dateOf(notBefore)}`, host);
   const { version } = released.value;
   const inForce = certificateInForce(ports, policy, certificate, version);
   const lapsed = inForce();
@@ -95,8 +96,9 @@ function openValue({ secret }: ReleasedCredential): Result<CertificateAndKey, st
   return known;
 }
 
-function unusable(message: string): Result<never, Refusal> {
-  return err(refusal('credential_unavailable', `${message}; store another with "svc cert add", outside the session`));
+function unusable(message: string, host: string): Result<never, Refusal> {
+  const fix = `store another outside the session: svc cert add ${host} --cert FILE --key FILE`;
+  return err(refusal('credential_unavailable', `${message}; ${fix}`));
 }
 
 function dateOf(time: number): string {
@@ -126,7 +128,20 @@ export function bothInForce(inForce: InForce, certificate: PresentedCertificate 
   return Object.assign(() => inForce() ?? certificate.inForce(), { onChanged: inForce.onChanged });
 }
 
-/** For the event of a request; nothing without a certificate. */
+/** For the event of a request that the certificate of its host refused, by the policy of now; nothing if the host has none. */
+export function refusedCertificate(
+  { host, plain }: Pick<ExchangeTunnel, 'host' | 'plain'>,
+  { policy: source, credentials }: Pick<Ports, 'policy' | 'credentials'>,
+): { readonly certificate?: CertificateFacts } {
+  const policy = source.current();
+  const certificate = policy.ok && plain !== true ? policy.value.certificateFor(host) : null;
+  if (certificate === null) return {};
+  const { credential } = certificate;
+  const reference = formatVaultReference(credential.path);
+  return { certificate: { reference, version: credentials.findStoredVersion(credential) } };
+}
+
+/** For the event of a request that was sent; nothing without a certificate. */
 export function certificateFacts(taken: PresentedCertificate | null): { readonly certificate?: CertificateFacts } {
   return taken === null ? {} : { certificate: { reference: taken.reference, version: taken.version } };
 }

@@ -18,7 +18,7 @@ import {
   resolve,
 } from '../../shared/resolve/resolve.ts';
 import type { PresentedCertificate } from '../ports.ts';
-import { certificateFacts, checkCertificate, takeCertificate } from './client_certificate.ts';
+import { certificateFacts, checkCertificate, refusedCertificate, takeCertificate } from './client_certificate.ts';
 import { accountsFor, checkConnectorAccount } from './chosen_account.ts';
 import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
@@ -78,7 +78,7 @@ export async function exchange(
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
   const isOperation = resolution.kind !== 'passthrough' && resolution.kind !== 'binding';
   const certified = checkCertificate(policy.value, { method, fields, isOperation }, tunnel);
-  if (!certified.ok) return refuse(facts, certified.error, incoming);
+  if (!certified.ok) return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, certified.error, incoming);
   if (resolution.kind === 'passthrough') return exchangeUnbound(incoming, policy.value, facts, tunnel, ports);
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
@@ -202,7 +202,7 @@ async function forwardAsIs(
   const authority = (): Result<unknown, Refusal> => checkAuthority(incoming, tunnel.host, tunnel.sni);
   const taken = takeCertificate({ ...asking, checkAuthority: authority }, tunnel, ports);
   const certificate = taken instanceof Promise ? await taken : taken;
-  if (!certificate.ok) return refuse(facts, certificate.error, incoming);
+  if (!certificate.ok) return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, certificate.error, incoming);
   if (certificate.value !== null) {
     return forwardCertified(incoming, { mediation, certificate: certificate.value }, facts, tunnel, ports);
   }

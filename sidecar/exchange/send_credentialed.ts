@@ -9,7 +9,7 @@ import { ok } from '../../shared/model/result.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { BufferedBody } from './body.ts';
 import { isWebSocketUpgrade, reframe } from './prepare_request.ts';
-import { bothInForce, certificateFacts, takeCertificate } from './client_certificate.ts';
+import { bothInForce, certificateFacts, refusedCertificate, takeCertificate } from './client_certificate.ts';
 import { type ExchangePorts, type ExchangeTunnel, credentialsFor } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
@@ -61,7 +61,9 @@ export async function sendCredentialed(
   const asking = { method, fields: incoming.head.fields, isOperation: mediation === 'connector' };
   const taken = takeCertificate(asking, tunnel, ports);
   const certificate = taken instanceof Promise ? await taken : taken;
-  if (!certificate.ok) return refuse(facts, certificate.error, incoming, wasRead);
+  if (!certificate.ok) {
+    return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, certificate.error, incoming, wasRead);
+  }
   const certified = { ...facts, ...certificateFacts(certificate.value) };
   const inForce = bothInForce(admitted.inForce, certificate.value);
   const written = injectCredential(admitted, material.value, ports);

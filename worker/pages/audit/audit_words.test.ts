@@ -51,6 +51,18 @@ describe('an event in words', () => {
     ]);
   });
 
+  test('of a request with a client certificate name it, and say that a connection had it only if one was answered', () => {
+    const certified = { 'svc.proxy.client_certificate.ref': 'vault://user/client' };
+    const answered = { ...certified, 'svc.proxy.upstream.status': 200 };
+    expect(decisionSentences({ type: 'sandbox.proxy.passthrough', data: answered })).toContain(
+      'The upstream connection had the client certificate vault://user/client.',
+    );
+    const refused = { ...certified, 'svc.proxy.reason': 'credential_unavailable' };
+    expect(decisionSentences({ type: 'sandbox.proxy.rejected', data: refused })).toContain(
+      'The client certificate of the host is vault://user/client.',
+    );
+  });
+
   test('of a connection that was carried unread say so, and how much was carried', () => {
     const host = { 'svc.proxy.upstream.host': 'pinned.example.com' };
     const opened = { ...host, 'svc.proxy.reason': 'tunnel_opened' };

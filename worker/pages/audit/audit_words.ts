@@ -227,7 +227,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
     'The name resolves to a private address or to this machine, or a proxy resolves it, so a sealed session reaches it only as a named host.',
   upstream_proxy_failed: 'The upstream proxy did not open a connection to the host.',
   upstream_unreachable: 'The upstream could not be reached.',
-  upstream_tls_failed: 'The upstream’s certificate could not be verified.',
+  upstream_tls_failed:
+    'The TLS connection failed: the upstream’s certificate could not be verified, or it wants another client certificate.',
   upstream_invalid_reply: 'The upstream’s reply was not valid HTTP.',
 };
 
@@ -262,13 +263,20 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
 
 function replySentences(data: AuditEventData): string[] {
   const { 'svc.proxy.reply.withheld': withheld, 'svc.proxy.reply.kept': kept, 'svc.proxy.reply.may_hold': held } = data;
-  const certificate = data['svc.proxy.client_certificate.ref'];
   return [
-    ...(certificate === undefined ? [] : [`The upstream connection had the client certificate ${certificate}.`]),
+    ...certificateSentences(data),
     ...(withheld === undefined ? [] : [`Withheld from the agent: the headers ${withheld.join(', ')}.`]),
     ...(kept === undefined ? [] : [`Kept for the agent by the binding: the headers ${kept.join(', ')}.`]),
     ...(held === undefined ? [] : [`The reply may have given the agent ${held} of its own.`]),
   ];
+}
+
+function certificateSentences(data: AuditEventData): string[] {
+  const { 'svc.proxy.client_certificate.ref': certificate, 'svc.proxy.upstream.status': status } = data;
+  if (certificate === undefined) return [];
+  // Of a refused request, it may be what was refused.
+  if (status === undefined) return [`The client certificate of the host is ${certificate}.`];
+  return [`The upstream connection had the client certificate ${certificate}.`];
 }
 
 function matchSentence(type: AuditEventType, data: AuditEventData): string {
