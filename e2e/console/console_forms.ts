@@ -85,6 +85,18 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: 'Bind',
     shows: 'The host binding is in force',
   },
+  '/client-certificates': {
+    at: () => '/client-certificates',
+    fill: () => ({ Host: 'mtls-form.example.test', Secret: 'vault://user/github' }),
+    press: 'Present it',
+    shows: 'gets the certificate from now on',
+  },
+  '/client-certificates/{id}/delete': confirmedForm(
+    ({ clientCertificateId }) => `/client-certificates/${clientCertificateId}/delete`,
+    'mtls.example.test',
+    'Remove it',
+    'The certificate is withdrawn',
+  ),
   '/tunnel-hosts': {
     at: () => '/tunnel-hosts',
     fill: () => ({ Host: 'pinned-form.example.test' }),

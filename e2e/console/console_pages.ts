@@ -62,6 +62,13 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
     page('bindings', () => '/bindings'),
     page('a request explained', () => '/bindings?method=POST&url=https%3A%2F%2Fapi.github.com%2Fuser'),
   ],
+  '/client-certificates': [page('client certificates', () => '/client-certificates')],
+  '/client-certificates/{id}/delete': [
+    page(
+      'a client certificate to withdraw',
+      ({ clientCertificateId }) => `/client-certificates/${clientCertificateId}/delete`,
+    ),
+  ],
   '/tunnel-hosts': [page('tunnelled hosts', () => '/tunnel-hosts')],
   '/tunnel-hosts/{id}/delete': [
     page('a tunnelled host to remove', ({ tunnelHostId }) => `/tunnel-hosts/${tunnelHostId}/delete`),

@@ -36,6 +36,7 @@ const created = z.object({ id: z.string() });
 export interface Seeded {
   readonly bindingId: string;
   readonly tunnelHostId: string;
+  readonly clientCertificateId: string;
   readonly connectorId: string;
   readonly eventId: string;
 }
@@ -111,6 +112,8 @@ export class ConsoleWorld {
     const { id: bindingId } = created.parse(await this.api('POST', '/v1/host-bindings', binding));
     const listed = await this.api('POST', '/v1/tunnel-hosts', { host: 'pinned.example.test' });
     const { id: tunnelHostId } = created.parse(listed);
+    const certificate = { host: 'mtls.example.test', credential_ref: 'vault://user/github' };
+    const { id: clientCertificateId } = created.parse(await this.api('POST', '/v1/client-certificates', certificate));
     await this.sidecar.enrol(this.control.localKey);
     const eventId = await this.record('sandbox.proxy.binding_injected', {
       'svc.proxy.mediation': 'binding',
@@ -137,7 +140,7 @@ export class ConsoleWorld {
       value: `${PLANTED_SECRET}-2`,
     });
     await this.askApproval(connectorId);
-    return { bindingId, tunnelHostId, connectorId, eventId };
+    return { bindingId, tunnelHostId, clientCertificateId, connectorId, eventId };
   }
 
   /** Sends an event as the sidecar does; returns its id. Throws if it is not in the log afterwards. */

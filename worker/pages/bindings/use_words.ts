@@ -3,12 +3,11 @@ import type { CredentialUse } from '../../services/vault/credential_uses.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
-/** Null: it has no page. */
-const PATHS: { readonly [K in CredentialUse['kind']]: string | null } = {
-  client_certificate: null,
-  binding: '/bindings',
-  connector: '/connectors',
-  mcp_server: '/mcp-servers',
+const PATHS: { readonly [K in CredentialUse['kind']]: (id: string) => string } = {
+  binding: (id) => `/bindings/${id}`,
+  client_certificate: () => '/client-certificates',
+  connector: (id) => `/connectors/${id}`,
+  mcp_server: (id) => `/mcp-servers/${id}`,
 };
 
 const WORDS: { readonly [K in CredentialUse['kind']]: string } = {
@@ -20,9 +19,7 @@ const WORDS: { readonly [K in CredentialUse['kind']]: string } = {
 
 /** What refers to a secret, each with a link to its page. */
 export function useLink({ kind, id, name }: Pick<CredentialUse, 'kind' | 'id' | 'name'>): Html {
-  const path = PATHS[kind];
-  const shown = html`<span class="mono">${name}</span>`;
-  return html`${path === null ? shown : html`<a href="${path}/${id}">${shown}</a>`}
+  return html`<a href="${PATHS[kind](id)}"><span class="mono">${name}</span></a>
     <span class="quiet small unbroken">${WORDS[kind]}</span>`;
 }
 

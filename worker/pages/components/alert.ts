@@ -17,6 +17,8 @@ const DONE: Readonly<Record<string, string>> = {
   binding_created: 'The host binding is in force.',
   binding_changed: 'The change is in force.',
   binding_deleted: 'The host binding is deleted.',
+  client_certificate_added: 'Its host gets the certificate from now on.',
+  client_certificate_removed: 'The certificate is withdrawn, and its connections end.',
   tunnel_host_added: 'Connections to it are carried unread from now on.',
   tunnel_host_removed: 'Connections to it are intercepted again.',
   connector_installed: 'The connector is installed.',

@@ -73,6 +73,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
         icon: 'link',
         pages: [
           { path: '/bindings', title: 'Bindings' },
+          { path: '/client-certificates', title: 'Client certificates' },
           { path: '/tunnel-hosts', title: 'Tunnelled hosts' },
           { path: '/shares', title: 'Shared', hostedOnly: true },
         ],

@@ -28,7 +28,12 @@ import { SESSION_PAGES } from './audit/console_sessions.ts';
 import { MERGE_PAGES } from './people/console_merge.ts';
 import { RETENTION_PAGES } from './console_retention.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
-import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './console_tunnel_hosts.ts';
+import {
+  clientCertificateRemoval,
+  getClientCertificatesPage,
+  submitClientCertificate,
+} from './hosts/console_client_certificates.ts';
+import { getTunnelHostsPage, submitTunnelHost, tunnelHostRemoval } from './hosts/console_tunnel_hosts.ts';
 import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
 import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
 import { getNewSecret, getSecretsPage, secretDeletion, submitSecret } from './console_secrets.ts';
@@ -116,6 +121,10 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/bindings', getBindings],
   ['get', '/bindings/new', getNewBinding],
   ['post', '/bindings', submitBinding],
+  ['get', '/client-certificates', getClientCertificatesPage],
+  ['post', '/client-certificates', submitClientCertificate],
+  ['get', '/client-certificates/{id}/delete', clientCertificateRemoval.ask],
+  ['post', '/client-certificates/{id}/delete', clientCertificateRemoval.submit],
   ['get', '/tunnel-hosts', getTunnelHostsPage],
   ['post', '/tunnel-hosts', submitTunnelHost],
   ['get', '/tunnel-hosts/{id}/delete', tunnelHostRemoval.ask],

@@ -75,11 +75,7 @@ export async function removeClientCertificate(
 ): Promise<Result<Changed<null>, ApiError>> {
   return commitPolicy(context, caller, async () => {
     const row = await findClientCertificate(context.database, caller.userId, id);
-    if (row === null) {
-      return err(
-        apiError('not_found', `there is no client certificate ${id}: list them with GET /v1/client-certificates`),
-      );
-    }
+    if (row === null) return err(notFound(id));
     return ok(removal(context, caller, row));
   });
 }
@@ -87,6 +83,16 @@ export async function removeClientCertificate(
 function removal(context: ServiceContext, caller: Caller, row: ClientCertificateRow): Change<null> {
   const write = deleteClientCertificate(context.database, row);
   return change(context, caller, 'control.client_certificate.removed', row, write, null);
+}
+
+/** Refuses with `not_found`. */
+export async function getClientCertificate(
+  { database }: Pick<ServiceContext, 'database'>,
+  caller: Caller,
+  id: string,
+): Promise<Result<ClientCertificateRecord, ApiError>> {
+  const row = await findClientCertificate(database, caller.userId, id);
+  return row === null ? err(notFound(id)) : ok(toRecord(row));
 }
 
 const position = z.strictObject({ host: z.string() });
@@ -124,6 +130,10 @@ function toRecord({ id, host, path, effect, http2, createdAt }: ClientCertificat
     ...(http2 && { http2: true }),
     created_at: createdAt,
   });
+}
+
+function notFound(id: string): ApiError {
+  return apiError('not_found', `there is no client certificate ${id}: list them with GET /v1/client-certificates`);
 }
 
 function change<T>(

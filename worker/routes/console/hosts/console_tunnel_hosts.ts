@@ -1,15 +1,15 @@
-import { tunnelHostInput } from '../../../shared/wire/hosts/tunnel_hosts.ts';
-import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
-import { tunnelHostRemovalPage, tunnelHostsPage } from '../../pages/bindings/tunnel_hosts.ts';
-import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import { tunnelHostInput } from '../../../../shared/wire/hosts/tunnel_hosts.ts';
+import { EMPTY_FORM, type FormState } from '../../../pages/components/form_field.ts';
+import { tunnelHostRemovalPage, tunnelHostsPage } from '../../../pages/bindings/tunnel_hosts.ts';
+import { type Caller, mayActAs } from '../../../kernel/caller.ts';
 import {
   addTunnelHost,
   getTunnelHost,
   listTunnelHostPage,
   removeTunnelHost,
-} from '../../services/bindings/tunnel_hosts.ts';
-import type { AppContext } from '../http/app_env.ts';
-import { confirmedChange } from './confirmed_change.ts';
+} from '../../../services/bindings/tunnel_hosts.ts';
+import type { AppContext } from '../../http/app_env.ts';
+import { confirmedChange } from '../confirmed_change.ts';
 import {
   dropEmpty,
   forChange,
@@ -20,8 +20,8 @@ import {
   redirectDone,
   toRefusedForm,
   ownerChoice,
-} from './console.ts';
-import { consolePage } from './pages.ts';
+} from '../console.ts';
+import { consolePage } from '../pages.ts';
 
 const SHOWN = 100;
 
