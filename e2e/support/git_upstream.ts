@@ -22,11 +22,11 @@ function git(...args: string[]): string {
   return done.stdout;
 }
 
-/** git's own HTTP server behind TLS and basic authentication, with one repository `project.git`. What `answers` takes is not git's. */
+/** git's own HTTP server behind TLS and basic authentication, with one repository `project.git`. `password`: a function if it changes. What `answers` takes is not git's. */
 export async function startGitUpstream(
   certificate: Certificate,
   user: string,
-  password: string,
+  password: string | (() => string),
   answers: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
 ): Promise<GitUpstream> {
   const root = mkdtempSync(join(tmpdir(), 'svc-e2e-git-'));
@@ -34,11 +34,14 @@ export async function startGitUpstream(
   git('init', '-q', '--bare', '-b', 'main', repository);
   git('-C', repository, 'config', 'http.receivepack', 'true');
   const authorizations: (string | undefined)[] = [];
-  const wanted = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+  const wanted = (): string => {
+    const now = typeof password === 'string' ? password : password();
+    return `Basic ${Buffer.from(`${user}:${now}`).toString('base64')}`;
+  };
   const server = createServer(certificate, (request, response) => {
     if (answers(request, response)) return;
     authorizations.push(request.headers.authorization);
-    if (request.headers.authorization === wanted) {
+    if (request.headers.authorization === wanted()) {
       runBackend(root, user, request, response);
       return;
     }
