@@ -11,8 +11,6 @@ export interface CertificateAndKey {
   /** Milliseconds since the epoch. */
   readonly notBefore: number;
   readonly notAfter: number;
-  /** Whom the certificate names, in one line. */
-  readonly subject: string;
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
@@ -33,13 +31,15 @@ export function readCertificateAndKey(text: string, passphrase?: string): Result
   if (!key.ok) return key;
   const own = certificates.value.find((certificate) => certificate.checkPrivateKey(key.value));
   if (own === undefined) return err('has a private key that does not match the certificate');
+  const notBefore = Date.parse(own.validFrom);
+  const notAfter = Date.parse(own.validTo);
+  if (Number.isNaN(notBefore) || Number.isNaN(notAfter)) return err('has a certificate whose dates cannot be read');
   const others = certificates.value.filter((certificate) => certificate !== own);
   return ok({
     chain: [own, ...others].map((certificate) => certificate.toString()).join(''),
     key: new Secret(key.value.export({ type: 'pkcs8', format: 'pem' }).toString()),
-    notBefore: Date.parse(own.validFrom),
-    notAfter: Date.parse(own.validTo),
-    subject: own.subject.split('\n').join(', '),
+    notBefore,
+    notAfter,
   });
 }
 
