@@ -116,6 +116,21 @@ test('a connection is not handed out if its certificate was withdrawn while it w
   lanes.close();
 });
 
+test.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(
+  'no connection stays open if it is withdrawn %i steps after the dial',
+  async (steps) => {
+    const { lanes } = openLanes();
+    const taking = lanes.take('a', {}, true, certificate('crt_1 1'));
+    for (let step = 0; step < steps; step += 1) await Promise.resolve();
+    withdraw();
+    const taken = await taking;
+    await nextTurn();
+    expect(taken.ok ? taken.value.connection.closed : taken.error === GONE).toBe(true);
+    expect(listeners.size).toBe(0);
+    lanes.close();
+  },
+);
+
 test.each([
   ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', null, 'requires a client certificate'],
   ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', null, 'if it requires a client certificate'],

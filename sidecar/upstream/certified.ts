@@ -9,33 +9,32 @@ interface Ending {
   onClosed(listener: () => void): () => void;
 }
 
-/** Waits for a dial, and ends it when the certificate that it presents is changed or withdrawn. */
-export async function whileCertified<Connected extends { destroy(): void }>(
+/**
+ * Waits for a dial. If it presents a client certificate, the dial and then its connection, idle or in use, end when the certificate is
+ * changed or withdrawn.
+ */
+export function whileCertified<Connected extends Ending>(
   certificate: PresentedCertificate | null,
   dialling: Dialling<Connected>,
 ): Promise<Result<Connected, Refusal>> {
-  if (certificate === null) return dialling.connected;
-  const unwatch = certificate.inForce.onChanged(() => {
-    if (certificate.inForce() !== null) dialling.cancel();
-  });
-  try {
-    const dialled = await dialling.connected;
-    const lapsed = certificate.inForce();
-    if (lapsed === null) return dialled;
-    if (dialled.ok) dialled.value.destroy();
-    return err(lapsed);
-  } finally {
-    unwatch();
-  }
+  return certificate === null ? dialling.connected : endWith(certificate.inForce, dialling);
 }
 
-/** Ends a connection, idle or in use, when the certificate that it was opened with is changed or withdrawn. */
-export function endWithCertificate(certificate: PresentedCertificate | null, upstream: Ending): void {
-  if (certificate === null) return;
-  // Not the certificate itself, so that its key is kept no longer than the TLS library keeps it.
-  const { inForce } = certificate;
+/** Gets no key, so that a key is kept no longer than the TLS library keeps it. */
+async function endWith<Connected extends Ending>(
+  inForce: PresentedCertificate['inForce'],
+  { connected, cancel }: Dialling<Connected>,
+): Promise<Result<Connected, Refusal>> {
+  let end = cancel;
   const unwatch = inForce.onChanged(() => {
-    if (inForce() !== null) upstream.destroy();
+    if (inForce() !== null) end();
   });
-  upstream.onClosed(unwatch);
+  const dialled = await connected;
+  const lapsed = inForce();
+  if (dialled.ok) {
+    end = () => dialled.value.destroy();
+    dialled.value.onClosed(unwatch);
+    if (lapsed !== null) end();
+  } else unwatch();
+  return lapsed === null ? dialled : err(lapsed);
 }

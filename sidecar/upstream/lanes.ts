@@ -5,7 +5,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { HTTP_1_1 } from '../../shared/net/client_hello.ts';
 import { Connection } from '../../machine/connection/connection.ts';
 import type { LeasedConnection, PresentedCertificate, UpstreamLanes } from '../ports.ts';
-import { endWithCertificate, whileCertified } from './certified.ts';
+import { whileCertified } from './certified.ts';
 import type { Dialer } from './dialer.ts';
 import type { Dialling } from './dialling.ts';
 import type { HostUpstreams } from './warm_upstreams.ts';
@@ -105,7 +105,7 @@ export class TunnelLanes implements UpstreamLanes {
       connection.destroy();
       return err(TUNNEL_CLOSED);
     }
-    this.#add(connection, publicOnly, epoch, credential, certificate);
+    this.#add(connection, publicOnly, epoch, credential, certificate?.id ?? null);
     return ok({ connection, reused: false });
   }
 
@@ -138,13 +138,10 @@ export class TunnelLanes implements UpstreamLanes {
     publicOnly: boolean,
     epoch: number,
     credential: object | null = null,
-    certificate: PresentedCertificate | null = null,
+    certificate: string | null = null,
   ): void {
-    endWithCertificate(certificate, connection);
     const stopWatching = connection.onClosed(() => this.#open.delete(connection));
-    const id = certificate?.id ?? null;
-    if (!connection.closed)
-      this.#open.set(connection, { publicOnly, epoch, credential, certificate: id, stopWatching });
+    if (!connection.closed) this.#open.set(connection, { publicOnly, epoch, credential, certificate, stopWatching });
   }
 
   onWebSockets(): void {}

@@ -2,7 +2,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { PresentedCertificate, UpstreamLanes } from '../ports.ts';
-import { endWithCertificate, whileCertified } from './certified.ts';
+import { whileCertified } from './certified.ts';
 import type { Dialer } from './dialer.ts';
 import type { Dialling } from './dialling.ts';
 import { type LanesOptions, TUNNEL_CLOSED } from './lanes.ts';
@@ -166,7 +166,6 @@ export class SessionLanes implements UpstreamLanes {
       session.destroy();
       return err(TUNNEL_CLOSED);
     }
-    endWithCertificate(certificate, session);
     this.#add(session, publicOnly, epoch);
     return ok({ session, reused: false });
   }

@@ -33,6 +33,7 @@ export class UpstreamSession {
   #onArrival: (() => void) | null = null;
   #goaway: Goaway | null = null;
   #lostCode: string | null = null;
+  readonly #fate: SessionFate = { endOf: (id) => this.#endOf(id), lostCode: () => this.#lostCode };
   #waiters: (() => void)[] = [];
   #takesWebSockets: boolean | null = null;
   #onWebSockets: (() => void) | null = null;
@@ -148,11 +149,7 @@ export class UpstreamSession {
       this.#isClean &&= stream.rstCode === NO_ERROR && !stream.aborted;
       this.#wake();
     });
-    return new UpstreamStream(
-      stream,
-      (id) => this.#endOf(id),
-      () => this.#lostCode,
-    );
+    return new UpstreamStream(stream, this.#fate);
   }
 
   /** How the session ended for a stream. `lost`: without a reason. */
@@ -201,6 +198,13 @@ export interface ReceivedFields {
  */
 type SessionEnd = 'open' | 'before_it' | 'refused' | 'lost';
 
+/** What became of a session, for its streams. */
+interface SessionFate {
+  readonly endOf: (id: number | undefined) => SessionEnd;
+  /** The code with which the connection was lost, if that is known. */
+  readonly lostCode: () => string | null;
+}
+
 const END_STREAM = 1;
 /** Interim heads that may wait for a client that does not read. */
 const MOST_WAITING_HEADS = 100;
@@ -209,18 +213,12 @@ const MOST_WAITING_HEADS = 100;
 export class UpstreamStream extends StreamConnection<ClientHttp2Stream> {
   readonly #heads: ReceivedFields[] = [];
   #waiter: ((head: ReceivedFields | null) => void) | null = null;
-  readonly #endOf: (id: number | undefined) => SessionEnd;
-  readonly #lostCode: () => string | null;
+  readonly #session: SessionFate;
   #isLost = false;
 
-  constructor(
-    stream: ClientHttp2Stream,
-    endOf: (id: number | undefined) => SessionEnd,
-    lostCode: () => string | null = () => null,
-  ) {
+  constructor(stream: ClientHttp2Stream, session: SessionFate) {
     super(stream, CANCEL);
-    this.#endOf = endOf;
-    this.#lostCode = lostCode;
+    this.#session = session;
     const receive = (headers: MarkedHeaders, flags: number, list: FieldList): void => {
       this.#deliver({ list, neverIndexed: headers[sensitiveHeaders] ?? [], isLast: (flags & END_STREAM) !== 0 });
     };
@@ -249,19 +247,19 @@ export class UpstreamStream extends StreamConnection<ClientHttp2Stream> {
 
   /** Of a lost stream: the upstream has said that it did nothing with it (RFC 9113 section 8.7). */
   get isUntouched(): boolean {
-    const end = this.#endOf(this.stream.id);
+    const end = this.#session.endOf(this.stream.id);
     // A session that ends with this code gives it to streams that the upstream may have processed, too.
     return end === 'before_it' || (end !== 'refused' && this.resetCode === REFUSED_STREAM);
   }
 
   /** Of a lost stream: its connection was lost, and the upstream said no reason. */
   get lostWithSession(): boolean {
-    return this.#endOf(this.stream.id) === 'lost';
+    return this.#session.endOf(this.stream.id) === 'lost';
   }
 
   /** Of a lost stream: the code with which its connection was lost, if that is known. */
   get lostCode(): string | null {
-    return this.#lostCode();
+    return this.#session.lostCode();
   }
 
   #deliver(head: ReceivedFields): void {
