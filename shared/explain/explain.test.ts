@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { sampleBinding } from '../model/testing/sample_binding.ts';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
-import type { CredentialRef, HostBinding } from '../model/host_binding.ts';
+import type { ClientCertificate, CredentialRef, HostBinding } from '../model/host_binding.ts';
 import type { Operation } from '../model/connector.ts';
 import { explainReply } from '../wire/host_bindings.ts';
-import { explainRequest } from './explain.ts';
+import { explainRequest, type Known } from './explain.ts';
 
 const BINDING = sampleBinding({ host: 'api.example.com' });
 
@@ -476,5 +476,59 @@ describe('explain: the account of a session', () => {
     for (const connector of [connectorWith('user/work'), { ...ofLogin, spec: { ...ofLogin.spec, credential } }]) {
       expect(explainChosen('user/work', [connector])).toMatchObject({ decision: 'connector', code: null });
     }
+  });
+});
+
+describe('a client certificate', () => {
+  const host = 'api.example.com';
+  const CERTIFICATE: ClientCertificate = { id: 'crt_1', host, credential: { owner: 'personal', path: 'user/own' } };
+  const explainWith = (change: Partial<ClientCertificate>, known: Partial<Known> = {}, method = 'GET') => {
+    const certificates = [{ ...CERTIFICATE, ...change }];
+    const all = { bindings: [], isStored: everything, ...known, certificates };
+    const explained = explainRequest(all, { method, url: `https://${host}/items/7` });
+    if (!explained.ok) throw new Error(explained.error.message);
+    return { ...explained.value, words: explained.value.reasons.join(' ') };
+  };
+  const OPENED = 'is opened with the client certificate vault://user/own (crt_1).';
+  const NAMES = 'the request has to name this host, and cookies';
+
+  test('opens the connection of passthrough, which is strict, of a binding and of an operation', () => {
+    const passthrough = explainWith({});
+    expect([passthrough.decision, passthrough.words]).toEqual(['passthrough', expect.stringContaining(OPENED)]);
+    expect(passthrough.words).toContain(NAMES);
+    const connectors = [sampleConnector([sampleOperation()], { hosts: [host] })];
+    for (const known of [{ bindings: [BINDING] }, { connectors }]) {
+      const { words } = explainWith({}, known);
+      expect(words).toContain(OPENED);
+      expect(words).not.toContain(NAMES);
+    }
+  });
+
+  test('that is not stored, and a method that its effect does not admit, are told', () => {
+    expect(explainWith({}, { isStored: nothing }).words).toContain('503 credential_unavailable');
+    const refused = explainWith({ effect: 'read' }, { bindings: [BINDING] }, 'POST');
+    expect(refused).toMatchObject({ decision: 'refused', code: 'effect_not_allowed' });
+  });
+
+  test('counts as one for reading beside operations that need an approval, but not for these', () => {
+    const operations = [sampleOperation({ name: 'erase', method: 'DELETE', effect: 'delete', approval: 'required' })];
+    const connectors = [sampleConnector(operations, { hosts: [host] })];
+    expect(explainWith({}, { connectors }, 'PUT')).toMatchObject({ code: 'effect_not_allowed' });
+    expect(explainWith({}, { connectors }, 'DELETE')).toMatchObject({ decision: 'connector', code: null });
+  });
+
+  test('is not presented for the requests of a login', () => {
+    const { spec, ...rest } = sampleConnector([sampleOperation()], { hosts: [host] });
+    const login = { clientId: 'demo', tokenRequest: 'json', hosts: [], paths: [] } as const;
+    const connectors = [{ ...rest, spec: { ...spec, credential: { ...spec.credential, login } } }];
+    expect(explainWith({}, { connectors }).words).toContain('requests of a login have none');
+  });
+
+  test('is of its exact host, which is intercepted though it is listed as tunnelled', () => {
+    expect(explainWith({ host: `${host}:8443` }).words).not.toContain('client certificate');
+    expect(explainWith({}, { tunnelled: [host] })).toMatchObject({
+      decision: 'passthrough',
+      words: expect.stringContaining(OPENED),
+    });
   });
 });

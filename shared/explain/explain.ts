@@ -27,7 +27,7 @@ import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import type { ChosenSecret } from '../model/account_choice.ts';
 import { decideAccounts, findDefault, narrowToChosen, type Accounts } from '../resolve/account_choice.ts';
 import { parseAllowedHost, policyAdmitsHost } from '../resolve/admitted_host.ts';
-import { compilePolicy, resolve, type BindingResolution, type Policy } from '../resolve/resolve.ts';
+import { compilePolicy, resolve, type BindingResolution, type Policy, type Resolution } from '../resolve/resolve.ts';
 import {
   connectorSentences,
   evasionSentence,
@@ -169,7 +169,7 @@ function parseUrl(text: string): Result<URL, FieldProblem> {
 function explainPlainHttp(url: URL): Decision | null {
   if (url.protocol !== 'http:') return null;
   return refuse('non_connect_proxy_request', [
-    'Plain http is refused, unless the person who runs svc has allowed it for the session (--plain-http HOST). It never has a credential, and is refused for a host with a binding or a connector.',
+    'Plain http is refused, unless the person who runs svc has allowed it for the session (--plain-http HOST). It never has a credential, and is refused for a host with a binding, a connector or a client certificate.',
   ]);
 }
 
@@ -182,13 +182,19 @@ interface Sent {
 
 function explainHost(known: Known, subject: Subject, sent: Sent): Decision {
   const policy = compilePolicy(known.bindings, known.connectors, known.tunnelled, known.certificates);
-  const decision = explainPath(known, policy, subject, sent);
-  return withCertificate(known, policy, subject, decision);
+  const resolution = resolve(policy, { ...subject, query: sent.query });
+  const decision = explainPath(known, { policy, resolution }, subject, sent);
+  return withCertificate(known, { policy, resolution }, subject, decision);
 }
 
-function explainPath(known: Known, policy: Policy, subject: Subject, sent: Sent): Decision {
+/** A policy, and what it decides about a request. */
+interface Resolved {
+  readonly policy: Policy;
+  readonly resolution: Resolution;
+}
+
+function explainPath(known: Known, { policy, resolution }: Resolved, subject: Subject, sent: Sent): Decision {
   const { query } = sent;
-  const resolution = resolve(policy, { ...subject, query });
   const decide = (match: ConnectorOperation): Decision =>
     withAccount(known, policy, { ...subject, match }, decideOperation(known, match, query));
   if (resolution.kind === 'connector') return decide(resolution.match);
@@ -211,22 +217,36 @@ function explainPath(known: Known, policy: Policy, subject: Subject, sent: Sent)
 }
 
 /** What the client certificate of the host adds: it opens the connection of a request that is not refused, or refuses it. */
-function withCertificate(known: Known, policy: Policy, { method, host }: Subject, decision: Decision): Decision {
+function withCertificate(
+  known: Known,
+  { policy, resolution }: Resolved,
+  { method, host }: Subject,
+  decision: Decision,
+): Decision {
   const certificate = policy.certificateFor(host);
   if (certificate === null || decision.decision === 'refused') return decision;
-  const besideApprovals = decision.decision !== 'connector' && policy.connectors.approvalHosts.has(host);
+  const isOperation = resolution.kind !== 'passthrough' && resolution.kind !== 'binding';
+  const besideApprovals = !isOperation && policy.connectors.approvalHosts.has(host);
   const contract = enforceCertificate(certificate, { host, method, fields: [], besideApprovals });
   if (!contract.ok) {
     const reason = `Refused: ${contract.error.message}.`;
     return { ...decision, decision: 'refused', code: contract.error.reason, reasons: [...decision.reasons, reason] };
   }
   const reference = formatVaultReference(certificate.credential.path);
+  if (resolution.kind === 'connector' && resolution.match.connector.spec.credential.login !== undefined) {
+    const reason = `The client certificate ${reference} (${certificate.id}) is not presented: requests of a login have none.`;
+    return { ...decision, reasons: [...decision.reasons, reason] };
+  }
   const missing = known.isStored(certificate.credential)
     ? ''
-    : ` It is not stored, so the proxy would answer 503 credential_unavailable.`;
-  const reason = `The upstream connection is opened with the client certificate ${reference} (${certificate.id}).${missing}`;
+    : ' It is not stored, so the proxy would answer 503 credential_unavailable.';
+  const strict = decision.decision === 'passthrough' ? STRICT_PASSTHROUGH : '';
+  const reason = `The upstream connection is opened with the client certificate ${reference} (${certificate.id}).${strict}${missing}`;
   return { ...decision, reasons: [...decision.reasons, reason] };
 }
+
+const STRICT_PASSTHROUGH =
+  ' So the request has to name this host, and cookies and authentication challenges are removed from the reply.';
 
 /** An operation with the credential of another account than the one that was chosen for the host is refused. A login has only one. */
 function withAccount(

@@ -59,7 +59,7 @@ export interface ResolvableRequest {
  * `graphql` and `json`: the document or the JSON body decides which of the candidates the request is; if it is none of them,
  * it is refused.
  */
-type Resolution =
+export type Resolution =
   | { readonly kind: 'connector'; readonly match: ConnectorOperation }
   | ByBody
   | { readonly kind: 'ambiguous_target' }
