@@ -14,7 +14,7 @@ export const MAY_REVEAL = {
   'gateway/servers/fill_launch.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
   'cli/certificates/cert_commands.ts': 'stores the key of a client certificate in the control plane',
-  'sidecar/exchange/client_certificate.ts': 'reads the certificate and the key of a stored client certificate',
+  'sidecar/exchange/material.ts': 'reads the certificate and the key of a stored client certificate',
   'sidecar/upstream/dialer.ts': 'gives the key of a client certificate to the TLS library, to dial its host',
   'sidecar/exchange/exchange_account.ts': 'asks a provider whose a new token is, with that token',
   'sidecar/control/seal_login_tokens.ts': 'seals the tokens of a login to the control plane',

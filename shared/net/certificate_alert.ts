@@ -13,7 +13,8 @@ export function describeCertificateAlert(
 ): string | null {
   if (presented !== null) {
     if (NO_VERSION.test(code)) {
-      return `${host} does not speak the HTTP version of this connection (${code}); for HTTP/2: svc cert add ${host} --http2, outside the session`;
+      const other = `for HTTP/2: svc cert add ${host} --http2, for HTTP/1.1: svc cert add ${host} --no-http2`;
+      return `${host} does not speak the HTTP version of this connection (${code}); outside the session, ${other}`;
     }
     const said = NOT_ACCEPTED.test(code) || MAYBE_REQUIRED.test(code);
     return said ? `${host} did not accept the client certificate ${presented.reference} (${code})` : null;

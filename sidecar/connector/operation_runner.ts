@@ -8,12 +8,18 @@ import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { err, ok } from '../../shared/model/result.ts';
+import { err } from '../../shared/model/result.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';
 import { checkConnectorAccount } from '../exchange/chosen_account.ts';
-import { bothInForce, certificateFacts, refusedCertificate, takeCertificate } from '../exchange/client_certificate.ts';
+import {
+  bothInForce,
+  checkCertificate,
+  refusedCertificate,
+  takeCertificate,
+  withCertificateFacts,
+} from '../exchange/client_certificate.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
 import { credentialsFor } from '../exchange/exchange_ports.ts';
 import { connectorInForce, type InForce } from '../exchange/in_force.ts';
@@ -70,10 +76,8 @@ async function runRecognised(
   if (!recognised.ok) return refuseUnrecognised(recognised.error, caller, ports);
   const source = ports.exchange.policy;
   const inForce = runInForce(source, policy.value, recognised.value);
-  const account = checkRunAccount(caller, policy.value, recognised.value);
-  const outcome = account.ok
-    ? await attempt(recognised.value, inForce, caller, ports)
-    : { approvalId: null, result: account };
+  const refused = refuseUnasked(caller, policy.value, recognised.value, ports);
+  const outcome = refused ?? (await attempt(recognised.value, inForce, caller, ports));
   return countRun(recordRun(recognised.value, outcome, caller, ports), ports);
 }
 
@@ -91,14 +95,22 @@ function runInForce(source: PolicySource, decided: Policy, { match, request }: R
   return connectorInForce(source, decided, host, match.connector);
 }
 
-/** The same accounts as at the proxy: an agent can run there what it can run here. */
-function checkRunAccount(
+/**
+ * What is refused before anybody is asked; null for the rest. The same accounts as at the proxy: an agent can run there what it can
+ * run here.
+ */
+function refuseUnasked(
   { choice }: RunCaller,
   policy: Policy,
   { match, request }: Recognised,
-): ReturnType<typeof checkConnectorAccount> {
-  if (!request.ok) return ok(undefined);
-  return checkConnectorAccount({ choice, host: request.value.host, request: null }, policy, match.connector);
+  { exchange }: RunPorts,
+): RunOutcome | null {
+  if (!request.ok) return null;
+  const { host, method } = request.value;
+  const account = checkConnectorAccount({ choice, host, request: null }, policy, match.connector);
+  if (!account.ok) return { approvalId: null, result: account };
+  const certified = checkCertificate(policy, { method, fields: [] }, true, { host });
+  return certified.ok ? null : { approvalId: null, result: certified, ...refusedCertificate({ host }, exchange) };
 }
 
 async function attempt(
@@ -126,7 +138,7 @@ async function attempt(
   if (!material.ok) return { approvalId, result: err(toRunRefusal(match, material.error, null, ports)) };
   const lapsed = inForce();
   if (lapsed !== null) return { approvalId, result: err(lapsed) };
-  const asking = { method: parts.method, fields: [], isOperation: true };
+  const asking = { head: { method: parts.method, fields: [] }, isOperation: true };
   const place = { host: parts.host, credentialsId: caller.sessionId };
   const taken = await takeCertificate(asking, place, ports.exchange);
   if (!taken.ok) return { approvalId, result: err(taken.error), ...refusedCertificate(place, ports.exchange) };
@@ -140,7 +152,7 @@ async function attempt(
   };
   const onMasked = (): void => noteMasked(caller.sessionId, binding.id, parts.host, ports);
   const result = await callUpstream(admitted, caller.signal, onMasked, ports);
-  return { approvalId, result, ...certificateFacts(certificate) };
+  return withCertificateFacts({ approvalId, result }, certificate);
 }
 
 function noteMasked(sessionId: string | null, binding: string, host: string, { exchange, audit }: RunPorts): void {

@@ -6,8 +6,8 @@ import { enforceContract } from '../../shared/enforce/contract.ts';
 import { enforceLogin } from '../../shared/enforce/login.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
-import { type Refusal, refusal } from '../../shared/model/refusal.ts';
-import { ok, type Result } from '../../shared/model/result.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { ok } from '../../shared/model/result.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
@@ -17,8 +17,14 @@ import {
   type ResolvableRequest,
   resolve,
 } from '../../shared/resolve/resolve.ts';
-import type { PresentedCertificate } from '../ports.ts';
-import { certificateFacts, checkCertificate, refusedCertificate, takeCertificate } from './client_certificate.ts';
+import {
+  bothInForce,
+  checkCertificate,
+  mayHaveCertificate,
+  refusedCertificate,
+  takeCertificate,
+  withCertificateFacts,
+} from './client_certificate.ts';
 import { accountsFor, checkConnectorAccount } from './chosen_account.ts';
 import { limitToHost, prepareCredentialedRequest, withoutProxyHeaders } from './prepare_request.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
@@ -29,7 +35,7 @@ import { exchangeLogin } from './exchange_login.ts';
 import { exchangeOperation } from './exchange_operation.ts';
 import type { Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
-import { bindingInForce, connectorInForce, type InForce } from './in_force.ts';
+import { bindingInForce, connectorInForce, hostInForce, type InForce } from './in_force.ts';
 import type { Incoming, StreamRequest } from './incoming.ts';
 import { ambiguousTarget, checkAuthority, parseIncoming, parsePlainIncoming, parseStreamRequest } from './incoming.ts';
 import { checkPlainHost } from './plain_host.ts';
@@ -77,7 +83,7 @@ export async function exchange(
   const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
   const isOperation = resolution.kind !== 'passthrough' && resolution.kind !== 'binding';
-  const certified = checkCertificate(policy.value, { method, fields, isOperation }, tunnel);
+  const certified = checkCertificate(policy.value, incoming.head, isOperation, tunnel);
   if (!certified.ok) return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, certified.error, incoming);
   if (resolution.kind === 'passthrough') return exchangeUnbound(incoming, policy.value, facts, tunnel, ports);
   const inForceOf = (connector: InstalledConnector): InForce =>
@@ -196,16 +202,7 @@ async function forwardAsIs(
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const { method, fields } = incoming.head;
-  const asking = { method, fields, isOperation: false };
-  // A server with a certificate may answer for several hosts, so the request names this one.
-  const authority = (): Result<unknown, Refusal> => checkAuthority(incoming, tunnel.host, tunnel.sni);
-  const taken = takeCertificate({ ...asking, checkAuthority: authority }, tunnel, ports);
-  const certificate = taken instanceof Promise ? await taken : taken;
-  if (!certificate.ok) return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, certificate.error, incoming);
-  if (certificate.value !== null) {
-    return forwardCertified(incoming, { mediation, certificate: certificate.value }, facts, tunnel, ports);
-  }
+  if (mayHaveCertificate(tunnel, ports)) return forwardCertified(incoming, mediation, facts, tunnel, ports);
   const reply = await forward(asIs(incoming, tunnel), {
     ...forwardContext(incoming, tunnel, ports, null),
     inForce: null,
@@ -215,22 +212,31 @@ async function forwardAsIs(
 }
 
 /**
- * Forwards a request whose only credential may be the client certificate. Its reply gives the client nothing that would authenticate without the certificate.
+ * Forwards a request whose only credential may be the client certificate. It names the host, because a server may answer for
+ * several, and its reply gives the client nothing that would authenticate without the certificate.
  */
 async function forwardCertified(
   incoming: Incoming,
-  { mediation, certificate }: { readonly mediation: ForwardedMediation; readonly certificate: PresentedCertificate },
+  mediation: ForwardedMediation,
   unsent: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
-  const facts = { ...unsent, ...certificateFacts(certificate) };
+  const policy = ports.policy.current();
+  if (!policy.ok) return refuse(unsent, policy.error, incoming);
+  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
+  const taken = authority.ok
+    ? await takeCertificate({ head: incoming.head, isOperation: false }, tunnel, ports)
+    : authority;
+  if (!taken.ok) return refuse({ ...unsent, ...refusedCertificate(tunnel, ports) }, taken.error, incoming);
+  const certificate = taken.value;
+  const inForce = bothInForce(hostInForce(ports.policy, policy.value, tunnel.host), certificate);
+  const facts = withCertificateFacts(unsent, certificate);
   const context = forwardContext(incoming, tunnel, ports, null);
   const onInterim = (raw: Buffer, head: ReplyHead): Promise<void> | void => {
     const shown = sanitiseHead({ head, raw }, false);
     return context.onInterim?.(shown.raw, shown.head);
   };
-  const { inForce } = certificate;
   const outgoing = { ...asIs(incoming, { host: tunnel.host, limited: true }), certificate };
   const reply = await forward(outgoing, { ...context, onInterim, inForce });
   if (!reply.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming);

@@ -132,7 +132,7 @@ function replyHeadOf(
   context: ForwardContext,
 ): Result<{ head: ReplyHead; raw: Buffer }, AttemptFailure> {
   if (read.kind === 'lost') return failLost(read.code, outgoing, context);
-  if (read.kind === 'end') return failClosedEarly('it closed the connection without a reply');
+  if (read.kind === 'end') return failClosedEarly('it closed the connection without a reply', outgoing);
   if (read.kind === 'truncated') return invalidReply('its head is incomplete');
   if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);
   const head = parseReplyHead(read.bytes.toString('latin1'), context);

@@ -37,7 +37,7 @@ export async function attemptStream(
   const isWebSocket = isConnect && upgrade !== 'none';
   const upstream = session.open(outgoing.head, hasNone && !isWebSocket);
   if (upstream === null) {
-    const ended = failClosedEarly('it takes no more requests on this connection');
+    const ended = failClosedEarly('it takes no more requests on this connection', outgoing);
     return err({ ...ended.error, isUntouched: true });
   }
   const requestBody = hasNone ? 'sent' : sendBody(context.client, upstream, body);
@@ -202,7 +202,7 @@ function lostReply(
   const lost = upstream.lostCode ?? null;
   const final = lost === null ? null : failLost(lost, outgoing, context);
   if (final?.error.stale === false) return final;
-  const { error } = failClosedEarly(`it reset the stream (${upstream.resetCode})`);
+  const { error } = failClosedEarly(`it reset the stream (${upstream.resetCode})`, outgoing);
   const canBeSentAgain = body.kind === 'bytes' || body.framing.kind === 'none';
   const isUntouched = upstream.isUntouched && canBeSentAgain;
   // An upstream that resets one stream has answered: it may have done what was asked.

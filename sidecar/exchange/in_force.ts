@@ -46,6 +46,14 @@ export function connectorInForce(
   });
 }
 
+/** The same check for a request that is sent as it is: what could have decided otherwise about the host is unchanged. */
+export function hostInForce(source: PolicySource, decided: Policy, host: string): InForce {
+  const decidedBy = (policy: Policy): readonly unknown[] => [policy.bindingsFor(host), specsAt(policy, host)];
+  return createInForce(source, decided, changedMessage(host), (policy) =>
+    isDeepStrictEqual(decidedBy(policy), decidedBy(decided)),
+  );
+}
+
 function changedMessage(host: string): string {
   return `the binding or connector of ${host} was changed or removed while this request was in progress; send it again`;
 }

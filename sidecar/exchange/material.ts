@@ -10,6 +10,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { keySetProblem, MINTED_KEY_ID } from '../../shared/model/source_kind.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
+import { type CertificateAndKey, readCertificateAndKey } from '../../machine/client_certificate.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
 
 /** The vault values that a binding's request needs, and the patterns to mask in its reply. */
@@ -28,9 +29,10 @@ interface KnownPatterns {
   readonly patterns: ScrubPatterns;
 }
 
-/** Compiled scrub patterns by binding. Compiling costs more than a request, and is needed once per stored value. */
+/** What is derived from stored values, once per value, because it costs more than a request: the scrub patterns of bindings, and certificates with their keys. */
 export class MaterialCache {
   readonly #known = new Map<string, KnownPatterns>();
+  #certificates = new WeakMap<Secret, Result<CertificateAndKey, string>>();
 
   patternsFor(binding: HostBinding, credential: Secret, sessionToken: Secret | null): ScrubPatterns {
     const known = this.#known.get(binding.id);
@@ -42,9 +44,17 @@ export class MaterialCache {
     return patterns;
   }
 
-  /** Drops every pattern derived from a secret, when the sidecar may no longer use them. */
+  /** As {@link readCertificateAndKey} reads it. */
+  certificateIn(value: Secret): Result<CertificateAndKey, string> {
+    const known = this.#certificates.get(value) ?? readCertificateAndKey(value.reveal());
+    this.#certificates.set(value, known);
+    return known;
+  }
+
+  /** Drops everything derived from a secret, when the sidecar may no longer use it. */
   clear(): void {
     this.#known.clear();
+    this.#certificates = new WeakMap();
   }
 }
 

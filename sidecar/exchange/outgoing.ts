@@ -94,19 +94,24 @@ export interface AttemptFailure {
   readonly isUntouched?: boolean;
 }
 
-/** The upstream closed before the first byte of a reply. */
-export function failClosedEarly(message: string): { ok: false; error: AttemptFailure } {
-  return err({ stale: true, refusal: refusal('upstream_unreachable', `the upstream did not answer: ${message}`) });
+/** The upstream closed before the first byte of a reply. Some say no more of a client certificate that they do not accept. */
+export function failClosedEarly(
+  message: string,
+  { certificate = null }: Pick<Outgoing, 'certificate'>,
+): { ok: false; error: AttemptFailure } {
+  const doubt = certificate === null ? '' : `; it may not accept the client certificate ${certificate.reference}`;
+  const why = `the upstream did not answer: ${message}${doubt}`;
+  return err({ stale: true, refusal: refusal('upstream_unreachable', why) });
 }
 
 /** The upstream lost the connection with this code. One that says something about the client certificate is final. */
 export function failLost(
   code: string,
-  { certificate = null }: Pick<Outgoing, 'certificate'>,
+  outgoing: Pick<Outgoing, 'certificate'>,
   { host }: Pick<ForwardContext, 'host'>,
 ): { ok: false; error: AttemptFailure } {
-  const said = describeCertificateAlert(code, host, certificate);
-  if (said === null) return failClosedEarly(`the connection was lost (${code})`);
+  const said = describeCertificateAlert(code, host, outgoing.certificate ?? null);
+  if (said === null) return failClosedEarly(`the connection was lost (${code})`, outgoing);
   return err({ stale: false, refusal: refusal('upstream_tls_failed', said) });
 }
 

@@ -13,9 +13,7 @@ export function checkPlainHost(
 ): Result<void, Refusal> {
   const isBound = policy.bindingsFor(host).length > 0 || policy.connectors.hosts.has(host);
   const isOfLogin = login?.host === host || login?.account?.host === host;
+  if (!isBound && !isOfLogin && policy.certificateFor(host) === null) return ok(undefined);
   const message = `${host} has a credential, which never goes over plain http: use https://${host}`;
-  const refused = err(refusal('plain_http_bound_host', message));
-  if (policy.certificateFor(host) !== null) return refused;
-  if (!isBound && !isOfLogin) return ok(undefined);
-  return refused;
+  return err(refusal('plain_http_bound_host', message));
 }

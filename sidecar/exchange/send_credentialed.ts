@@ -7,9 +7,17 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { ok } from '../../shared/model/result.ts';
 import type { ReplyHead, RequestHead } from '../../shared/net/http/http1_head.ts';
+import type { PresentedCertificate } from '../ports.ts';
 import type { BufferedBody } from './body.ts';
 import { isWebSocketUpgrade, reframe } from './prepare_request.ts';
-import { bothInForce, certificateFacts, refusedCertificate, takeCertificate } from './client_certificate.ts';
+import {
+  bothInForce,
+  mayHaveCertificate,
+  NO_CERTIFICATE,
+  refusedCertificate,
+  takeCertificate,
+  withCertificateFacts,
+} from './client_certificate.ts';
 import { type ExchangePorts, type ExchangeTunnel, credentialsFor } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
@@ -57,24 +65,21 @@ export async function sendCredentialed(
   if (!material.ok) return refuse(facts, material.error, incoming, wasRead);
   const lapsed = admitted.inForce();
   if (lapsed !== null) return refuse(facts, lapsed, incoming, wasRead);
-  const { method } = admitted.request;
-  const asking = { method, fields: incoming.head.fields, isOperation: mediation === 'connector' };
-  const taken = takeCertificate(asking, tunnel, ports);
-  const certificate = taken instanceof Promise ? await taken : taken;
-  if (!certificate.ok) {
-    return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, certificate.error, incoming, wasRead);
-  }
-  const certified = { ...facts, ...certificateFacts(certificate.value) };
-  const inForce = bothInForce(admitted.inForce, certificate.value);
-  const written = injectCredential(admitted, material.value, ports);
+  const taken = mayHaveCertificate(tunnel, ports)
+    ? await takeCertificate({ head: incoming.head, isOperation: mediation === 'connector' }, tunnel, ports)
+    : NO_CERTIFICATE;
+  if (!taken.ok) return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, taken.error, incoming, wasRead);
+  const certificate = taken.value;
+  const certified = withCertificateFacts(facts, certificate);
+  const inForce = bothInForce(admitted.inForce, certificate);
+  const written = injectCredential(admitted, material.value, certificate, ports);
   const outgoing = written instanceof Promise ? await written : written;
   if (!outgoing.ok) return refuse(facts, outgoing.error, incoming, wasRead);
   const { scrub } = material.value;
   const keepCookies = keepsCookies(facts);
   const telling = { scrub, keepCookies, lane: outgoing.value.lane };
   const context = forwardContext(incoming, tunnel, ports, telling);
-  const sent = { ...outgoing.value, certificate: certificate.value };
-  const reply = await forward(sent, { ...context, inForce });
+  const reply = await forward(outgoing.value, { ...context, inForce });
   if (reply.ok) {
     if (mayBindConnection(incoming.head.fields, reply.value.head)) tunnel.lanes.keepToTunnel(reply.value.lane);
     const shown = { ...reply.value, ...sanitiseHead(reply.value, keepCookies) };
@@ -88,6 +93,7 @@ export async function sendCredentialed(
 function injectCredential(
   admitted: Admitted,
   { credential, sessionToken, accessKeyId, scrub }: CredentialMaterial,
+  certificate: PresentedCertificate | null,
   { clock, hash }: ExchangePorts,
 ): Result<Outgoing, Refusal> | Promise<Result<Outgoing, Refusal>> {
   const { request, incoming, binding } = admitted;
@@ -100,7 +106,7 @@ function injectCredential(
   // Beside a session token, the patterns stand for the pair.
   const released = sessionToken === null ? credential : scrub;
   const finish = (written: Result<InjectedRequest, Refusal>): Result<Outgoing, Refusal> =>
-    written.ok ? ok({ ...outgoingOf(written.value, framed, admitted), credential: released }) : written;
+    written.ok ? ok({ ...outgoingOf(written.value, framed, admitted), credential: released, certificate }) : written;
   return done instanceof Promise ? done.then(finish) : finish(done);
 }
 

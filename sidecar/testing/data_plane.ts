@@ -129,6 +129,13 @@ export interface DataPlane {
   readonly openTunnels: () => number;
   /** A new TLS upstream, with a certificate for `certified` (the host itself by default). */
   upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
+  /** A new TLS upstream that accepts only clients with the certificate `accepted`. */
+  certifiedUpstream(
+    host: string,
+    handler: UpstreamHandler,
+    accepted: string,
+    onConnected: (socket: TLSSocket) => void,
+  ): Promise<void>;
   /** A new upstream without TLS, for requests over plain HTTP. */
   plainUpstream(host: string, handler: (socket: Socket) => void): Promise<void>;
   /** A new TLS upstream that chooses HTTP/2, and whose frames are the handler's. */
@@ -292,6 +299,13 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
+    async certifiedUpstream(host, handler, accepted, onConnected) {
+      const wanted = { requestCert: true, rejectUnauthorized: true, ca: [accepted] };
+      const server = await (version === 'h2' ? translatingServer : tlsServer)(upstreamCa, host, handler, wanted);
+      server.on('secureConnection', onConnected);
+      servers.push(server);
+      pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
+    },
     async plainUpstream(host, handler) {
       const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
         socket.on('error', () => undefined);
@@ -407,14 +421,18 @@ async function tlsServer(
 const LAX: ServerSessionOptions & { readonly strictSingleValueFields: boolean } = { strictSingleValueFields: false };
 
 /** The same upstream over HTTP/2, where its handler gets one socket for each stream, and over HTTP/1.1 for runs by name. */
-function translatingServer(authority: Authority, certified: string, handler: UpstreamHandler): Promise<Server> {
+function translatingServer(
+  authority: Authority,
+  certified: string,
+  handler: UpstreamHandler,
+  more: TlsOptions = {},
+): Promise<Server> {
   const handleStream: StreamHandler = (stream, fields, session) => {
     const lose = (): void => session.destroy();
     handler(asSocket(new StreamServer(stream, fields, lose)), lose);
   };
-  return streamServer(authority, certified, handleStream, ['h2', 'http/1.1'], {}, (socket) =>
-    handler(socket, () => socket.destroy()),
-  );
+  const otherwise = (socket: TLSSocket): void => handler(socket, () => socket.destroy());
+  return streamServer(authority, certified, handleStream, ['h2', 'http/1.1'], {}, otherwise, more);
 }
 
 function translatingClient(socket: TLSSocket, host: string): TLSSocket {
@@ -448,9 +466,10 @@ async function streamServer(
   versions: readonly string[],
   settings: Settings,
   otherwise: (socket: TLSSocket) => void = (socket) => socket.destroy(),
+  more: TlsOptions = {},
 ): Promise<Server> {
   const leaf = await upstreamLeaf(authority, host);
-  const options = { key: leaf.keyPem, cert: leaf.certificatePem, ALPNProtocols: [...versions] };
+  const options = { key: leaf.keyPem, cert: leaf.certificatePem, ALPNProtocols: [...versions], ...more };
   const server = createTlsServer(options, (socket) => {
     socket.on('error', () => undefined);
     if (socket.alpnProtocol !== 'h2') return otherwise(socket);

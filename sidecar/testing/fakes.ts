@@ -1,6 +1,6 @@
 import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
-import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
+import type { ClientCertificate, CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal, type RefusalReason } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
@@ -52,8 +52,9 @@ export class FakePolicySource implements PolicySource {
     bindings: readonly HostBinding[],
     connectors: readonly InstalledConnector[] = [],
     tunnelled: readonly string[] = [],
+    certificates: readonly ClientCertificate[] = [],
   ): void {
-    this.#change(ok(compilePolicy(bindings, connectors, tunnelled)));
+    this.#change(ok(compilePolicy(bindings, connectors, tunnelled, certificates)));
   }
 
   refuse(reason: RefusalReason): void {

@@ -416,6 +416,13 @@ describe('a client that refuses the certificate', () => {
     expect(reasons()).toEqual(['client_tls_failed']);
   });
 
+  test('is recorded as a failed handshake at a host with a client certificate, which is not carried unread either', async () => {
+    const credential = { owner: 'personal', path: 'user/certificate' } as const;
+    plane.policy.use([], [], [], [{ id: 'crt_1', host: HOST, credential }]);
+    await refuseCertificate();
+    expect(reasons()).toEqual(['client_tls_failed']);
+  });
+
   test('is recorded as one also if it only closes after the certificate', async () => {
     plane.policy.use([]);
     const { socket } = await connect(HOST);

@@ -233,8 +233,8 @@ async function serveTunnel(
 }
 
 /**
- * A client that refuses the certificate may have pinned its own, and a host without a binding or a connector could be carried
- * unread for it. The others must be intercepted, so their event does not suggest that.
+ * A client that refuses the certificate may have pinned its own, and a host without a binding, a connector or a client certificate
+ * could be carried unread for it. The others must be intercepted, so their event does not suggest that.
  */
 function unansweredOf(
   failed: TerminatedTls | FailedTls,
@@ -244,7 +244,10 @@ function unansweredOf(
 ): ExchangeResult {
   const current = policy.current();
   const isFree =
-    current.ok && current.value.bindingsFor(host).length === 0 && !current.value.connectors.hosts.has(host);
+    current.ok &&
+    current.value.bindingsFor(host).length === 0 &&
+    !current.value.connectors.hosts.has(host) &&
+    current.value.certificateFor(host) === null;
   const isRefused =
     failed === 'certificate_refused' && isFree && session.reach === undefined && parseTunnelHost(host).ok;
   return { kind: 'unanswered', reason: isRefused ? CERTIFICATE_REFUSED : 'client_tls_failed' };

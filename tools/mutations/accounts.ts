@@ -125,8 +125,8 @@ export const ACCOUNT_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'an operation that is run by name has the account of the session',
     file: 'sidecar/connector/operation_runner.ts',
-    text: 'const outcome = account.ok\n',
-    replacement: 'const outcome = account.ok || !account.ok\n',
+    text: '  if (!account.ok) return { approvalId: null, result: account };\n',
+    replacement: '',
     tests: [PLANE_TEST],
   },
   {

@@ -12,7 +12,7 @@ export const PLAIN_HTTP_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'nothing is sent over plain HTTP to a host that has a credential',
     file: 'sidecar/exchange/plain_host.ts',
-    text: 'if (!isBound && !isOfLogin) return ok(undefined);',
+    text: 'if (!isBound && !isOfLogin && policy.certificateFor(host) === null) return ok(undefined);',
     replacement: 'return ok(undefined);',
     tests: [TEST],
   },
