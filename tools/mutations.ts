@@ -4,6 +4,7 @@ import { ACTIVITY_MUTATIONS } from './mutations/activity.ts';
 import { AGENT_MUTATIONS } from './mutations/agents.ts';
 import { VIEW_MUTATIONS } from './mutations/approval_views.ts';
 import { AUDIT_MUTATIONS } from './mutations/audit.ts';
+import { CLIENT_CERTIFICATE_MUTATIONS } from './mutations/client_certificates.ts';
 import { CONNECTION_MUTATIONS } from './mutations/connections.ts';
 import { CONNECTOR_MUTATIONS } from './mutations/connectors.ts';
 import { GRANT_MUTATIONS } from './mutations/grants.ts';
@@ -1283,5 +1284,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ...CONNECTION_MUTATIONS,
   ...HTTP2_MUTATIONS,
   ...WARM_UPSTREAM_MUTATIONS,
+  ...CLIENT_CERTIFICATE_MUTATIONS,
   ...UPSTREAM_PROXY_MUTATIONS,
 ];

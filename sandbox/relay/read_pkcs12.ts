@@ -7,8 +7,8 @@ const { asn1, pem, pkcs12, pki, util } = forge;
 export const WRONG_PASSPHRASE = 'cannot be opened with this passphrase';
 
 /**
- * The PEM texts of the certificates and the key of a PKCS#12 file (RFC 7292), whose integrity is checked with the passphrase. The error
- * is in words that follow "it".
+ * The PEM texts of the certificates and the key of a PKCS#12 file (RFC 7292). If it has a MAC, that is checked with the passphrase.
+ * The error is in words that follow "it".
  */
 export function readPkcs12(bytes: Uint8Array, passphrase: string): Result<string, string> {
   let parsed: forge.asn1.Asn1;

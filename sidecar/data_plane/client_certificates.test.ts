@@ -220,6 +220,28 @@ describe('what changes while the key is looked up', () => {
   });
 });
 
+test('a tunnel that was used before the host had a certificate dials again with it', async () => {
+  plane.policy.use([]);
+  const clients: (string | undefined)[] = [];
+  const asking = { requestCert: true, rejectUnauthorized: false };
+  const answering = createAnswering(() => REPLY);
+  await plane.certifiedUpstream(
+    HOST,
+    answering,
+    own.cert,
+    (socket) => {
+      const { subject } = socket.getPeerCertificate();
+      clients.push(subject === undefined ? undefined : String(subject.CN));
+    },
+    asking,
+  );
+  const client = await plane.open(HOST);
+  await ask(GET, client);
+  use();
+  await ask(GET, client);
+  expect(clients).toEqual([undefined, 'own']);
+});
+
 describe('a connection that a certificate opened', () => {
   test('serves the requests of its tunnel, and none of the next', async () => {
     use({}, [BINDING]);

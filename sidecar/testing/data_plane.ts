@@ -135,6 +135,7 @@ export interface DataPlane {
     handler: UpstreamHandler,
     accepted: string,
     onConnected: (socket: TLSSocket) => void,
+    more?: TlsOptions,
   ): Promise<void>;
   /** A new upstream without TLS, for requests over plain HTTP. */
   plainUpstream(host: string, handler: (socket: Socket) => void): Promise<void>;
@@ -299,8 +300,8 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
-    async certifiedUpstream(host, handler, accepted, onConnected) {
-      const wanted = { requestCert: true, rejectUnauthorized: true, ca: [accepted] };
+    async certifiedUpstream(host, handler, accepted, onConnected, more = {}) {
+      const wanted = { requestCert: true, rejectUnauthorized: true, ca: [accepted], ...more };
       const server = await (version === 'h2' ? translatingServer : tlsServer)(upstreamCa, host, handler, wanted);
       server.on('secureConnection', onConnected);
       servers.push(server);

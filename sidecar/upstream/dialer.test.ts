@@ -8,6 +8,8 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { listen } from '../../machine/connection/listen.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import type { PresentedCertificate } from '../ports.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createAuthority, issueLeaf } from '../tls/certificates.ts';
 import type { DialerOptions } from './dialer.ts';
@@ -145,6 +147,62 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)(
     expect(await greeting('two.example.test')).toBe('new');
   },
 );
+
+async function presented(change: Partial<PresentedCertificate> = {}): Promise<PresentedCertificate> {
+  const { certificatePem: chain, keyPem } = await issueLeaf(ca, 'client.example.test', Date.now());
+  const inForce = Object.assign(() => null, { onChanged: () => () => undefined });
+  const named = { id: 'crt_1 1', reference: 'vault://user/certificate', version: '1' };
+  return { ...named, chain, key: new Secret(keyPem), inForce, ...change };
+}
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'resumes no %s session with a client certificate, and none of one without it',
+  async (version) => {
+    const asking = { requestCert: true, rejectUnauthorized: false };
+    const port = await tlsUpstream(HOST, { maxVersion: version, minVersion: version, ...asking });
+    const upstreams = dialer({ [HOST]: port });
+    const certificate = await presented();
+    const greeting = async (with_: PresentedCertificate | null, ticketed = false): Promise<string> => {
+      const dialled = await upstreams.dial(HOST, false, with_).connected;
+      if (!dialled.ok) throw new Error(dialled.error.message);
+      const ticket = ticketed ? once(dialled.value.stream, 'session') : null;
+      const text = String(await dialled.value.nextChunk());
+      await ticket;
+      dialled.value.destroy();
+      return text;
+    };
+    const greetings = [await greeting(certificate), await greeting(null, version === 'TLSv1.3'), await greeting(null)];
+    expect([...greetings, await greeting(certificate)]).toEqual(['new', 'new', 'resumed', 'new']);
+  },
+);
+
+test('shows no client certificate over TLS 1.3 to a server that is not the host', async () => {
+  const clients: string[] = [];
+  const leaf = await issueLeaf(ca, 'other.example.test', Date.now());
+  const asking = { requestCert: true, rejectUnauthorized: false };
+  const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem, ...asking }, (socket) =>
+    clients.push(socket.getPeerCertificate().subject.CN ?? ''),
+  );
+  const port = await listenOn(server);
+  const failed = new Promise((resolve) => server.once('tlsClientError', resolve));
+  const refused = await dialer({ [HOST]: port }).dial(HOST, false, await presented()).connected;
+  expect(refused).toMatchObject({ error: { reason: 'upstream_tls_failed' } });
+  await failed;
+  expect(clients).toEqual([]);
+});
+
+test('refuses a client certificate that the TLS library does not take, and tells nothing of its key', async () => {
+  const port = await tlsUpstream(HOST);
+  const certificate = await presented({ chain: 'no certificate', key: new Secret('planted-key') });
+  for (const dial of [
+    dialer({ [HOST]: port }).dial(HOST, false, certificate),
+    dialer({ [HOST]: port }).dialOffering(['h2'], HOST, false, certificate),
+  ]) {
+    const refused = await dial.connected;
+    expect(refused).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });
+    expect(JSON.stringify(refused)).not.toContain('planted-key');
+  }
+});
 
 test('refuses private addresses if told to: pinned, literal and resolved', async () => {
   const port = await tlsUpstream(HOST);
