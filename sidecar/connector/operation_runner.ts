@@ -8,7 +8,7 @@ import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { err } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';

@@ -31,6 +31,11 @@ describe('a certificate and its key', () => {
     expect(JSON.stringify(read.value)).not.toContain('PRIVATE KEY');
   });
 
+  test('are read if the certificate names nobody, as those of workloads do', async () => {
+    const nobody = await generate([], { keyType: 'ec', algorithm: 'sha256' });
+    expect(readCertificateAndKey(nobody.cert + nobody.private).ok).toBe(true);
+  });
+
   test('are read with the passphrase of the key, and not without', () => {
     const text = own.cert + sealed(own.private);
     expect(hasEncryptedKey(text)).toBe(true);

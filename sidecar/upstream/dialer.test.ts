@@ -181,7 +181,7 @@ test('shows no client certificate over TLS 1.3 to a server that is not the host'
   const leaf = await issueLeaf(ca, 'other.example.test', Date.now());
   const asking = { requestCert: true, rejectUnauthorized: false };
   const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem, ...asking }, (socket) =>
-    clients.push(socket.getPeerCertificate().subject.CN ?? ''),
+    clients.push(String(socket.getPeerCertificate().subject.CN)),
   );
   const port = await listenOn(server);
   const failed = new Promise((resolve) => server.once('tlsClientError', resolve));
