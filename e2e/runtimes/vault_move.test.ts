@@ -12,7 +12,7 @@ import { run, type Running, waitForEnd } from './programs.ts';
 /** Issue 19: a local vault moves into a hosted control plane by one command. */
 const VALUE = `planted-${crypto.randomUUID()}`;
 
-const FIVE = ['secret', 'binding', 'tunnel_host', 'connector', 'mcp_server'];
+const KINDS = ['secret', 'binding', 'tunnel_host', 'client_certificate', 'connector', 'mcp_server'];
 
 let local: Svc;
 let hosted: HostedControlPlane;
@@ -44,6 +44,7 @@ beforeAll(async () => {
     effect: 'read',
   });
   await local.api('POST', '/v1/tunnel-hosts', { host: 'pinned.example.com' });
+  await local.api('POST', '/v1/client-certificates', { host: 'mtls.example.com', credential_ref: 'vault://user/key' });
   const connector = await local.api('POST', '/v1/connectors', ITEMS_SPEC);
   const { id } = z.object({ id: z.string() }).parse(connector.body);
   await local.api('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value: VALUE });
@@ -60,7 +61,7 @@ afterAll(async () => {
 test('svc vault move --dry-run signs in, shows the list, and sends nothing', async () => {
   const program = move('--dry-run');
   await hosted.approve(program);
-  expect(statesOf(await ended(program))).toEqual(FIVE.map((kind) => [kind, 'new', false]));
+  expect(statesOf(await ended(program))).toEqual(KINDS.map((kind) => [kind, 'new', false]));
   expect(JSON.parse(await hostedCall('/v1/secrets'))).toMatchObject({ items: [] });
 });
 
@@ -83,11 +84,12 @@ test('a key that is not the one of --key ends the move before anything is sent',
 
 test('svc vault move moves everything, checks it, and removes it here only with --remove', async () => {
   const said = await ended(move('--yes'));
-  expect(statesOf(said).map(([, state, removed]) => [state, removed])).toEqual(FIVE.map(() => ['there', false]));
+  expect(statesOf(said).map(([, state, removed]) => [state, removed])).toEqual(KINDS.map(() => ['there', false]));
+  expect(await hostedCall('/v1/client-certificates')).toContain('"host":"mtls.example.com"');
   expect(await hostedCall('/v1/connectors')).toContain('"state":"ready"');
   expect(await hostedCall('/v1/mcp-servers')).toContain('"set":true');
   const removed = await ended(move('--yes', '--remove'));
-  expect(statesOf(removed).map(([, state, isRemoved]) => [state, isRemoved])).toEqual(FIVE.map(() => ['there', true]));
+  expect(statesOf(removed).map(([, state, isRemoved]) => [state, isRemoved])).toEqual(KINDS.map(() => ['there', true]));
   expect((await local.api('GET', '/v1/secrets')).body).toMatchObject({ items: [] });
   expect((await local.api('GET', '/v1/mcp-servers')).body).toMatchObject({ items: [] });
   const types = (await local.events()).map(({ type }) => type);

@@ -2,15 +2,25 @@ import { installReply } from '../../../shared/wire/connectors/connectors.ts';
 import { hostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { mcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { sourceRecord } from '../../../shared/wire/secret_sources.ts';
+import { clientCertificateRecord } from '../../../shared/wire/hosts/client_certificates.ts';
 import { tunnelHostRecord } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { inputOf } from '../../bindings/binding_file.ts';
+import { listClientCertificates } from '../../certificates/client_certificates.ts';
 import type { Call } from '../../command_line.ts';
 import { CliError } from '../../exit_codes.ts';
 import type { HttpClient } from '../../terminal/http_client.ts';
 import type { Destination } from './destination.ts';
 import type { MoveItem } from './move_plan.ts';
-import { connectorKey, hasOwnKey, listValues, secretKey, serverInput, serverKey } from './moved_things.ts';
+import {
+  certificateInput,
+  connectorKey,
+  hasOwnKey,
+  listValues,
+  secretKey,
+  serverInput,
+  serverKey,
+} from './moved_things.ts';
 import { sendValues, type SentValue } from './send_values.ts';
 import { readContents, type VaultContents } from './vault_contents.ts';
 
@@ -46,6 +56,7 @@ function narrow(here: VaultContents, isNew: (id: string) => boolean): VaultConte
     sources: here.sources,
     bindings: here.bindings.filter(({ id }) => isNew(id)),
     tunnelHosts: here.tunnelHosts.filter(({ id }) => isNew(id)),
+    certificates: (here.certificates ?? []).filter(({ id }) => isNew(id)),
     connectors: here.connectors.filter(({ id }) => isNew(id)),
     servers: here.servers.filter(({ id }) => isNew(id)),
   };
@@ -82,6 +93,7 @@ async function makeThings(
   for (const { id, host } of wanted.tunnelHosts) {
     await attempt(failures, id, () => client.call('POST', '/v1/tunnel-hosts', tunnelHostRecord, { body: { host } }));
   }
+  await makeCertificates(client, wanted, refused, failures);
   for (const connector of wanted.connectors) {
     const { id, credential, spec } = connector;
     if (needsRefused(failures, id, refused, [credential.ref])) continue;
@@ -99,6 +111,26 @@ async function makeThings(
   for (const server of wanted.servers.filter(({ name }) => !servers.some((other) => other.name === name))) {
     const body = serverInput(server);
     await attempt(failures, server.id, () => client.call('POST', '/v1/mcp-servers', mcpServerRecord, { body }));
+  }
+}
+
+async function makeCertificates(
+  client: HttpClient,
+  { certificates }: VaultContents,
+  refused: ReadonlySet<string>,
+  failures: Map<string, string>,
+): Promise<void> {
+  const there = (await listClientCertificates(client)) ?? [];
+  for (const certificate of certificates ?? []) {
+    const { id, host, credential_ref: reference } = certificate;
+    // Another record of the host would replace it.
+    if (there.some((other) => other.host === host)) failures.set(id, 'another one came there meanwhile');
+    else if (!needsRefused(failures, id, refused, [reference])) {
+      const body = certificateInput(certificate);
+      await attempt(failures, id, () =>
+        client.call('POST', '/v1/client-certificates', clientCertificateRecord, { body }),
+      );
+    }
   }
 }
 

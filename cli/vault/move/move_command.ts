@@ -125,6 +125,7 @@ const KIND_WORDS = {
   secret: 'secret',
   binding: 'binding',
   tunnel_host: 'tunnelled host',
+  client_certificate: 'client certificate',
   connector: 'connector',
   mcp_server: 'MCP server',
 } as const;

@@ -12,7 +12,15 @@ import { CliError, EXIT } from '../../exit_codes.ts';
 
 const ID = '01m7yjbz4dz98vffmftfxp52e5';
 const TIME = '2026-01-01T12:00:00.000Z';
-const NOTHING: VaultContents = { secrets: [], sources: [], bindings: [], tunnelHosts: [], connectors: [], servers: [] };
+const NOTHING: VaultContents = {
+  secrets: [],
+  sources: [],
+  bindings: [],
+  tunnelHosts: [],
+  certificates: [],
+  connectors: [],
+  servers: [],
+};
 const secret: SecretRecord = {
   id: 'sec_1',
   path: 'user/key',
@@ -82,6 +90,26 @@ describe('the plan of a move', () => {
   test('names another binding of the host as a clash', () => {
     const there = { ...NOTHING, bindings: [{ ...binding, id: 'bnd_2', effect: 'read' as const }] };
     expect(states(HERE, there, new Map())[1]).toEqual(['binding', 'clash']);
+  });
+
+  test('takes a client certificate with its secret, and leaves it where another one or none can be', () => {
+    const certificate = {
+      id: `crt_${ID}`,
+      host: 'mtls.example.test',
+      credential_ref: 'vault://user/key',
+      effect: 'read' as const,
+      created_at: TIME,
+    };
+    const here = { ...NOTHING, secrets: [secret], certificates: [certificate] };
+    const of = (there: VaultContents, value: 'same' | 'different' = 'same') =>
+      states(here, there, new Map([[secretKey('user/key'), value]]))[1];
+    const there = { ...here, certificates: [{ ...certificate, id: 'crt_2', created_at: '2026-02-02T12:00:00.000Z' }] };
+    expect(of(NOTHING)).toEqual(['client_certificate', 'new']);
+    expect(of(there)).toEqual(['client_certificate', 'there']);
+    expect(of(there, 'different')).toEqual(['client_certificate', 'stays']);
+    const wider = { ...there, certificates: [{ ...certificate, effect: 'write' as const }] };
+    expect(of(wider)).toEqual(['client_certificate', 'clash']);
+    expect(of({ ...there, certificates: null })).toEqual(['client_certificate', 'stays']);
   });
 
   test('sends no value of a borrowed secret, which has none, and leaves a sign-in at a provider', () => {

@@ -3,16 +3,32 @@ import { parseBindingReference, parseVaultReference } from '../../../shared/mode
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import { duplicateBinding, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import type { ClientCertificateRecord } from '../../../shared/wire/hosts/client_certificates.ts';
 import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import { inputOf } from '../../bindings/binding_file.ts';
-import { connectorKey, hasOwnKey, isAuthorised, secretKey, serverKey, serverInput } from './moved_things.ts';
+import {
+  certificateInput,
+  connectorKey,
+  hasOwnKey,
+  isAuthorised,
+  secretKey,
+  serverKey,
+  serverInput,
+} from './moved_things.ts';
 import type { VaultContents } from './vault_contents.ts';
 
 /** `new`: it will be made there. `there`: it is there already, and the same. `clash`: another one is. `stays`: it is not moved. */
 export type MoveState = 'new' | 'there' | 'clash' | 'stays';
 
-export const MOVE_KINDS = ['secret', 'binding', 'tunnel_host', 'connector', 'mcp_server'] as const;
+export const MOVE_KINDS = [
+  'secret',
+  'binding',
+  'tunnel_host',
+  'client_certificate',
+  'connector',
+  'mcp_server',
+] as const;
 
 /** What becomes of one thing. */
 export interface MoveItem {
@@ -51,6 +67,12 @@ export function planMove(here: VaultContents, there: VaultContents, compared: Co
       id,
       name: host,
       ...(there.tunnelHosts.some((other) => other.host === host) ? THERE : NEW),
+    })),
+    ...(here.certificates ?? []).map((certificate) => ({
+      kind: 'client_certificate' as const,
+      id: certificate.id,
+      name: certificate.host,
+      ...judgeCertificate(certificate, there, paths),
     })),
     ...here.connectors.map((connector) => ({
       kind: 'connector' as const,
@@ -98,6 +120,17 @@ function judgeBinding(binding: HostBindingRecord, there: VaultContents, paths: P
   const other = duplicateBinding(there.bindings, { ...inputOf(binding) });
   if (other === null) return NEW;
   return isDeepStrictEqual(inputOf(other), inputOf(binding)) ? THERE : clash('another binding of this host is there');
+}
+
+function judgeCertificate(certificate: ClientCertificateRecord, there: VaultContents, paths: Paths): Judged {
+  if (there.certificates === null) return stays('the control plane there has an earlier version, which has none');
+  const path = parseVaultReference(certificate.credential_ref);
+  const problem = path.ok ? pathProblem(path.value, paths) : 'its credential cannot be moved';
+  if (problem !== null) return stays(problem);
+  const other = there.certificates.find(({ host }) => host === certificate.host);
+  if (other === undefined) return NEW;
+  const isSame = isDeepStrictEqual(certificateInput(other), certificateInput(certificate));
+  return isSame ? THERE : clash('another client certificate of this host is there');
 }
 
 const LOGIN = 'it uses the login of a program: log in there with svc login';

@@ -3,12 +3,18 @@ import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import {
+  type ClientCertificateInput,
+  clientCertificateInput,
+  type ClientCertificateRecord,
+} from '../../../shared/wire/hosts/client_certificates.ts';
+import {
   MCP_SERVER_FIELDS,
   type McpServerInput,
   mcpServerInput,
   type McpServerRecord,
 } from '../../../shared/wire/mcp/mcp_servers.ts';
 import type { MoveTarget } from '../../../shared/wire/vault_moves.ts';
+import { dropUndefined } from '../../command_options.ts';
 import type { VaultContents } from './vault_contents.ts';
 
 /** The names of values in a plan. */
@@ -25,6 +31,12 @@ export function isAuthorised({ credential }: Pick<ConnectorRecord, 'credential'>
 export function hasOwnKey({ fqn, credential }: Pick<ConnectorRecord, 'fqn' | 'credential'>): boolean {
   const isStored = credential.kind === 'api_key' && credential.state !== 'missing';
   return isStored && credential.ref === formatVaultReference(connectorVaultPath(fqn));
+}
+
+/** A client certificate as an input for another control plane. */
+export function certificateInput(record: ClientCertificateRecord): ClientCertificateInput {
+  const { host, credential_ref, effect, http2 } = record;
+  return clientCertificateInput.parse(dropUndefined({ host, credential_ref, effect, http2 }));
 }
 
 /** A server as an input for another control plane: the references to its own credentials name no id. */

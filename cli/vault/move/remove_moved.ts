@@ -10,11 +10,12 @@ export interface Removal {
 }
 
 /** What refers to secrets is removed before them. */
-const ORDER = ['mcp_server', 'connector', 'binding', 'tunnel_host', 'secret'] as const;
+const ORDER = ['mcp_server', 'connector', 'binding', 'client_certificate', 'tunnel_host', 'secret'] as const;
 const ROUTES = {
   mcp_server: '/v1/mcp-servers',
   connector: '/v1/connectors',
   binding: '/v1/host-bindings',
+  client_certificate: '/v1/client-certificates',
   tunnel_host: '/v1/tunnel-hosts',
   secret: '/v1/secrets',
 } as const;
@@ -63,6 +64,8 @@ function marksOf(contents: VaultContents): ReadonlyMap<string, string> {
     ...contents.secrets.map(({ id, version }) => [id, String(version)] as const),
     ...contents.bindings.map(({ id, updated_at: at }) => [id, at] as const),
     ...contents.tunnelHosts.map(({ id, host }) => [id, host] as const),
+    // A changed one has another id.
+    ...(contents.certificates ?? []).map(({ id, host }) => [id, host] as const),
     ...contents.connectors.map(({ id, updated_at: at, credential }) => [id, `${at} ${credential.updated_at}`] as const),
     ...contents.servers.map(({ id, revision, credentials }) => {
       const set = credentials.map(({ name, updated_at: at }) => `${name} ${at}`);

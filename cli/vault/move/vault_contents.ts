@@ -4,8 +4,10 @@ import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { type McpServerRecord, mcpServersPage } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { type SecretRecord, secretsPage } from '../../../shared/wire/secrets.ts';
 import { type SourceRecord, sourcesPage } from '../../../shared/wire/secret_sources.ts';
+import type { ClientCertificateRecord } from '../../../shared/wire/hosts/client_certificates.ts';
 import { type TunnelHostRecord, tunnelHostsPage } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { parseOwnVaultPath } from '../../../shared/model/vault_path.ts';
+import { listClientCertificates } from '../../certificates/client_certificates.ts';
 import { fetchAllPages } from '../../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../../terminal/http_client.ts';
 
@@ -16,6 +18,8 @@ export interface VaultContents {
   readonly sources: readonly SourceRecord[];
   readonly bindings: readonly HostBindingRecord[];
   readonly tunnelHosts: readonly TunnelHostRecord[];
+  /** Null: the control plane has an earlier version, which has none. */
+  readonly certificates: readonly ClientCertificateRecord[] | null;
   readonly connectors: readonly ConnectorRecord[];
   readonly servers: readonly McpServerRecord[];
 }
@@ -32,6 +36,7 @@ export async function readContents(client: HttpClient): Promise<VaultContents> {
     sources: (await client.call('GET', '/v1/secret-sources', sourcesPage, { query: { owner } })).items,
     bindings: await fetchAllPages(client, '/v1/host-bindings', hostBindingsPage, { owner }),
     tunnelHosts: await fetchAllPages(client, '/v1/tunnel-hosts', tunnelHostsPage, { owner }),
+    certificates: await listClientCertificates(client),
     connectors,
     servers: await fetchAllPages(client, '/v1/mcp-servers', mcpServersPage, { owner }),
   };
