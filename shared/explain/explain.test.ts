@@ -67,6 +67,15 @@ describe('explain', () => {
     expect(explain([{ ...BINDING, injection }], 'https://api.example.com/').reasons.join(' ')).toContain(words);
   });
 
+  test('plain http is refused for a host with a client certificate', () => {
+    const credential = { owner: 'personal', path: 'user/client' } as const;
+    const certificates = [{ id: 'crt_1', host: 'api.example.com', credential }];
+    const url = 'http://api.example.com/';
+    const explained = explainRequest({ bindings: [], isStored: everything, certificates }, { method: 'GET', url });
+    expect(explained).toMatchObject({ value: { decision: 'refused' } });
+    expect(JSON.stringify(explained)).toContain('for a host with a binding, a connector or a client certificate');
+  });
+
   test('an unbound host is forwarded unmodified', () => {
     const explained = explain([BINDING], 'https://other.example.com/');
     expect(explained).toMatchObject({ decision: 'passthrough', code: null, bindings: [] });
