@@ -167,7 +167,7 @@ async function removeCertificate(call: Call<object>): Promise<undefined> {
 async function listOrRefuse(client: HttpClient): Promise<ClientCertificateRecord[]> {
   const records = await listClientCertificates(client);
   if (records !== null) return records;
-  throw new CliError(EXIT.failed, `the control plane at ${client.origin} has no client certificates yet`, [
+  throw new CliError(EXIT.failed, `the control plane at ${client.origin} does not know client certificates`, [
     'It has an earlier version than this svc (`svc status`): update it.',
   ]);
 }
