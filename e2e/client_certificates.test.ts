@@ -99,7 +99,10 @@ beforeAll(async () => {
   const wanted = { requestCert: true, rejectUnauthorized: true, ca: clients };
   const hosts = [ONE, READ, NONE, BOUND, OLD];
   const http1 = createServer({ ...(await ca.issue(hosts)), ...wanted }, (request, response) => {
-    if (request.url === '/stream') return void response.write('first');
+    if (request.url === '/stream') {
+      response.write('first');
+      return;
+    }
     response.setHeader('set-cookie', 'planted=session');
     response.end(`${request.method} ${request.headers.authorization ?? 'no token'}`);
   });
@@ -274,7 +277,7 @@ describe('what svc cert add refuses, before anything is stored', () => {
 
   it('takes an encrypted key with its passphrase, and a key on a curve in PKCS#12', async () => {
     const args = ['--cert', at('alice.pem'), '--key', at('sealed.key'), '--stdin', '--json'];
-    const added = JSON.parse(await svc.ok(['cert', 'add', NONE, ...args], { input: PASSPHRASE })) as object;
+    const added: unknown = JSON.parse(await svc.ok(['cert', 'add', NONE, ...args], { input: PASSPHRASE }));
     expect(added).toMatchObject({ host: NONE, credential_ref: `vault://user/client-certificates/${NONE}` });
     await svc.ok(['cert', 'add', NONE, '--pkcs12', at('alice.p12'), '--stdin'], { input: 'other' });
     expect((await curl(`https://${NONE}/`)).stdout).toBe('GET no token 200');
