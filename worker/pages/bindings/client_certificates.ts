@@ -41,7 +41,7 @@ export function clientCertificatesPage(view: ClientCertificatesView): Page {
       ${textField(form, {
         name: 'host',
         label: 'Host',
-        hint: 'One host, with :PORT for another port than 443',
+        hint: 'One host, with :PORT for another port than 443; it replaces the certificate that the host has',
         placeholder: 'api.example.com',
         isRequired: true,
         isMono: true,
