@@ -171,3 +171,17 @@ describe('a malformed archive', () => {
     await expect(readAll(bytes)).rejects.toThrow(problem);
   });
 });
+
+test('what follows the end of the archive is read too, so that the program that writes it can end', async () => {
+  let isReadToEnd = false;
+  const source = async function* () {
+    yield archive(DIR);
+    yield Buffer.alloc(10_240);
+    yield Buffer.alloc(10_240);
+    isReadToEnd = true;
+  };
+  const tree = new CollectedTree(root, 'out', { maxBytes: 10_000, maxEntries: 20 }, () => true);
+  await readTar(source(), tree);
+  await tree.finish();
+  expect(isReadToEnd).toBe(true);
+});

@@ -51,7 +51,8 @@ export async function readTar(chunks: AsyncIterable<Uint8Array>, sink: TarSink):
   let extended: Extended = {};
   for (;;) {
     const block = await reader.block();
-    if (block === null || isZero(block)) return;
+    if (block === null) return;
+    if (isZero(block)) return reader.discardRest();
     const header = parseHeader(block);
     if (header.type === 'x' || header.type === 'L' || header.type === 'K') {
       extended = { ...extended, ...(await readExtension(reader, header)) };
@@ -229,6 +230,11 @@ class BlockReader {
       if (part === null) throw new TarError('it ends in the middle of a file');
       padding -= part.length;
     }
+  }
+
+  /** What fills up the last record. A program whose output is not read to its end does not end. */
+  async discardRest(): Promise<void> {
+    while ((await this.#source.next()).done !== true);
   }
 
   async #take(most: number): Promise<Buffer | null> {
