@@ -4,7 +4,7 @@ import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import type { OwnedReference, ReferenceState } from '../../services/bindings/reference_states.ts';
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
 import { SCHEME_PARAMETERS } from '../../../shared/wire/host_binding_rules.ts';
-import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
+import { type Choice, type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
 import { foreignLink } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
@@ -12,7 +12,7 @@ import { tabs } from '../components/tabs.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type OwnerChoice, ownerField } from './owner_field.ts';
-import { referenceWords } from './reference_words.ts';
+import { referenceList, referenceWords } from './reference_words.ts';
 
 export const BINDINGS_PAGE = { path: '/bindings', title: 'Host rules' };
 
@@ -194,9 +194,7 @@ function credentialField(form: FormState, { references, reference: typed }: Cred
     <p id="credential-state" class="small" aria-live="polite">
       ${typed.state === null ? '' : referenceWords(typed, typed.state)}
     </p>
-    <datalist id="references">
-      ${references.map((reference) => html`<option value="${reference}"></option>`)}
-    </datalist>`;
+    ${referenceList(references)}`;
 }
 
 function parameterField(form: FormState, name: string, isRequired: boolean): Html {
@@ -204,7 +202,8 @@ function parameterField(form: FormState, name: string, isRequired: boolean): Htm
   return textField(form, { name, ...parameter, isMono: true, ...(isRequired && { isRequired: true }) });
 }
 
-function effectChoices() {
+/** The choices of a field for an effect, which may have none. */
+export function effectChoices(): readonly Choice[] {
   return [{ value: '', title: 'every method' }, ...EFFECTS.map((effect) => ({ value: effect, title: effect }))];
 }
 

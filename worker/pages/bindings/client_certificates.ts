@@ -1,5 +1,4 @@
 import { html } from 'hono/html';
-import { EFFECTS } from '../../../shared/model/host_binding.ts';
 import type { ClientCertificateRecord } from '../../../shared/wire/hosts/client_certificates.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { flash } from '../components/alert.ts';
@@ -12,6 +11,8 @@ import { pager } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { effectChoices } from './binding_form.ts';
+import { referenceList } from './reference_words.ts';
 
 const TITLE = 'Client certificates';
 const ABOVE = { path: '/client-certificates', title: TITLE };
@@ -57,14 +58,12 @@ export function clientCertificatesPage(view: ClientCertificatesView): Page {
         isMono: true,
         list: 'references',
       })}
-      <datalist id="references">
-        ${references.map((reference) => html`<option value="${reference}"></option>`)}
-      </datalist>
+      ${referenceList(references)}
       ${selectField(form, {
         name: 'effect',
         label: 'Effect',
         hint: 'read allows only GET, HEAD and OPTIONS',
-        choices: [{ value: '', title: 'every method' }, ...EFFECTS.map((effect) => ({ value: effect, title: effect }))],
+        choices: effectChoices(),
       })}
       ${selectField(form, {
         name: 'http2',

@@ -11,6 +11,13 @@ const SECRETS_OF: { readonly [O in Owner]: string } = {
   enterprise: 'a secret of the enterprise',
 };
 
+/** The references that a field with the list `references` offers. */
+export function referenceList(references: readonly string[]): Html {
+  return html`<datalist id="references">
+    ${references.map((reference) => html`<option value="${reference}"></option>`)}
+  </datalist>`;
+}
+
 /** Whether a binding's secret is stored for its owner, and what to do if not. */
 export function referenceWords({ owner, reference }: OwnedReference, state: ReferenceState): Html {
   if (state === 'stored') return badge('good', 'Stored');

@@ -6,6 +6,7 @@ import { codeBlock } from '../components/code_block.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignLink, foreignText } from '../components/foreign_text.ts';
+import { referenceList } from '../bindings/reference_words.ts';
 import { type FormState, formRefusal, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { exactTime, timeAgo } from '../components/time.ts';
@@ -104,9 +105,7 @@ function keyForm({ connector, form, references }: ConnectorView, isSet: boolean)
         isMono: true,
         ...list,
       })}
-      <datalist id="references">
-        ${references.map((reference) => html`<option value="${reference}"></option>`)}
-      </datalist>
+      ${referenceList(references)}
       <div class="actions"><button class="primary">${isSet ? 'Replace' : 'Store'}</button></div>
     </form>`;
 }
