@@ -1043,8 +1043,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '2 Contract: 403 `effect_not_allowed`',
     holds: 'beside approvals, a binding without an effect counts as read',
     file: 'shared/enforce/contract.ts',
-    text: "binding.effect ?? (request.besideApprovals ? 'read' : undefined)",
-    replacement: 'binding.effect',
+    text: "effect ?? (request.besideApprovals ? 'read' : undefined)",
+    replacement: 'effect',
     tests: ['shared/enforce/contract.test.ts', 'tools/fuzz/fuzz_all.test.ts', CONNECTORS],
   },
   {

@@ -1,7 +1,12 @@
 import { Option } from 'commander';
 import type { CertificateAndKey } from '../../machine/client_certificate.ts';
 import { EFFECTS } from '../../shared/model/host_binding.ts';
-import { formatVaultReference, parseOwnVaultPath, parseVaultReference } from '../../shared/model/vault_path.ts';
+import {
+  formatVaultReference,
+  parseOwnVaultPath,
+  parseVaultReference,
+  VAULT_SCHEME,
+} from '../../shared/model/vault_path.ts';
 import { normaliseHostOnPort } from '../../shared/net/host.ts';
 import { clientCertificateRecord, type ClientCertificateRecord } from '../../shared/wire/hosts/client_certificates.ts';
 import { secretRecord } from '../../shared/wire/secrets.ts';
@@ -161,7 +166,7 @@ async function removeCertificate(call: Call<object>): Promise<undefined> {
     print.note(`It is still presented to ${others.map((each) => each.host).join(', ')}.`);
     return;
   }
-  print.note(`Its key stays in the vault: svc secret rm ${found.credential_ref.replace('vault://', '')}`);
+  print.note(`Its key stays in the vault: svc secret rm ${found.credential_ref.slice(VAULT_SCHEME.length)}`);
 }
 
 async function listOrRefuse(client: HttpClient): Promise<ClientCertificateRecord[]> {
@@ -184,7 +189,7 @@ function credentialOf({ cert, key, pkcs12, credential }: AddOptions): string | n
     throw new CliError(EXIT.usage, 'give either --cert and --key, --pkcs12 or --credential');
   }
   if (credential === undefined) return null;
-  const path = credential.startsWith('vault://') ? parseVaultReference(credential) : parseOwnVaultPath(credential);
+  const path = credential.startsWith(VAULT_SCHEME) ? parseVaultReference(credential) : parseOwnVaultPath(credential);
   if (!path.ok) throw new CliError(EXIT.usage, `--credential: ${path.error.message}`);
   return formatVaultReference(path.value);
 }

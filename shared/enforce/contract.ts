@@ -1,4 +1,4 @@
-import type { HostBinding } from '../model/host_binding.ts';
+import type { Effect, HostBinding } from '../model/host_binding.ts';
 import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { isMethodOverrideHeader } from '../net/http/method_override.ts';
@@ -31,15 +31,25 @@ export function enforceContract(binding: HostBinding, request: ContractRequest):
       ),
     );
   }
-  const effect = binding.effect ?? (request.besideApprovals ? 'read' : undefined);
-  const problem = effect === 'read' ? readProblem(request) : null;
-  return problem === null
-    ? ok(undefined)
-    : err(refusal('effect_not_allowed', effectMessage(binding, request, problem)));
+  const problem = effectProblem(binding.effect, request);
+  if (problem === null) return ok(undefined);
+  const message = `the binding for ${binding.host} ${problem}`;
+  const fix = `; if the binding may do more there, set its effect with "svc binding effect ${binding.id} write"`;
+  return err(refusal('effect_not_allowed', binding.effect === undefined ? `${message}${fix}` : message));
+}
+
+/** Why an effect does not admit a request, in words that follow what has the effect; null if it does. */
+export function effectProblem(effect: Effect | undefined, request: ContractRequest): string | null {
+  const acting = effect ?? (request.besideApprovals ? 'read' : undefined);
+  const problem = acting === 'read' ? readProblem(request) : null;
+  if (problem === null) return null;
+  return effect === undefined
+    ? `has no effect, and counts as "read" because a connector for ${request.host} has operations that need an approval: ${problem}`
+    : `has effect "read": ${problem}`;
 }
 
 /** Why a request is not limited to reading; null if it is. */
-export function readProblem({ method, fields }: Pick<ContractRequest, 'method' | 'fields'>): string | null {
+function readProblem({ method, fields }: ContractRequest): string | null {
   if (!READ_METHODS.has(method)) return `the method is ${method}, and only GET, HEAD and OPTIONS are admitted`;
   for (const field of fields) {
     const name = field.name.toLowerCase();
@@ -47,9 +57,4 @@ export function readProblem({ method, fields }: Pick<ContractRequest, 'method' |
     if (name === 'upgrade') return 'an upgraded connection is not limited to reading';
   }
   return null;
-}
-
-function effectMessage(binding: HostBinding, { host }: ContractRequest, problem: string): string {
-  if (binding.effect !== undefined) return `the binding for ${binding.host} has effect "read": ${problem}`;
-  return `the binding for ${binding.host} has no effect, and counts as "read" because a connector for ${host} has operations that need an approval: ${problem}; if the binding may do more there, set its effect with "svc binding effect ${binding.id} write"`;
 }

@@ -27,7 +27,14 @@ import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import type { ChosenSecret } from '../model/account_choice.ts';
 import { decideAccounts, findDefault, narrowToChosen, type Accounts } from '../resolve/account_choice.ts';
 import { parseAllowedHost, policyAdmitsHost } from '../resolve/admitted_host.ts';
-import { compilePolicy, resolve, type BindingResolution, type Policy, type Resolution } from '../resolve/resolve.ts';
+import {
+  compilePolicy,
+  isOperation,
+  resolve,
+  type BindingResolution,
+  type Policy,
+  type Resolution,
+} from '../resolve/resolve.ts';
 import {
   connectorSentences,
   evasionSentence,
@@ -225,8 +232,7 @@ function withCertificate(
 ): Decision {
   const certificate = policy.certificateFor(host);
   if (certificate === null || decision.decision === 'refused') return decision;
-  const isOperation = resolution.kind !== 'passthrough' && resolution.kind !== 'binding';
-  const besideApprovals = !isOperation && policy.connectors.approvalHosts.has(host);
+  const besideApprovals = !isOperation(resolution) && policy.connectors.approvalHosts.has(host);
   const contract = enforceCertificate(certificate, { host, method, fields: [], besideApprovals });
   if (!contract.ok) {
     const reason = `Refused: ${contract.error.message}.`;

@@ -80,6 +80,11 @@ export interface BindingResolution {
   readonly besideApprovals: boolean;
 }
 
+/** Whether a request is an operation of a connector, or may be one: its effect and approval are checked by themselves. */
+export function isOperation({ kind }: Resolution): boolean {
+  return kind !== 'passthrough' && kind !== 'binding';
+}
+
 const KNOWN_METHODS: ReadonlySet<string> = new Set([...OPERATION_METHODS, 'OPTIONS']);
 const AMBIGUOUS_TARGET: Resolution = { kind: 'ambiguous_target' };
 const NO_GRAPHQL_OPERATION: Resolution = { kind: 'graphql', candidates: [] };

@@ -13,6 +13,7 @@ import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import {
   type BindingResolution,
   isAnotherByBody,
+  isOperation,
   type Policy,
   type ResolvableRequest,
   resolve,
@@ -82,8 +83,7 @@ export async function exchange(
   const asked = { method, host: tunnel.host, path, query, fields };
   const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refuse(facts, ambiguousTarget(tunnel.host), incoming);
-  const isOperation = resolution.kind !== 'passthrough' && resolution.kind !== 'binding';
-  const certified = checkCertificate(policy.value, incoming.head, isOperation, tunnel);
+  const certified = checkCertificate(policy.value, incoming.head, isOperation(resolution), tunnel);
   if (!certified.ok) return refuse({ ...facts, ...refusedCertificate(tunnel, ports) }, certified.error, incoming);
   if (resolution.kind === 'passthrough') return exchangeUnbound(incoming, policy.value, facts, tunnel, ports);
   const inForceOf = (connector: InstalledConnector): InForce =>

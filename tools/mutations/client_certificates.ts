@@ -31,7 +31,7 @@ export const CLIENT_CERTIFICATE_MUTATIONS: readonly Mutation[] = [
   {
     row: ROW,
     holds: 'beside operations that need an approval a certificate without an effect is for reading',
-    file: 'shared/enforce/client_certificate.ts',
+    file: 'shared/enforce/contract.ts',
     text: "effect ?? (request.besideApprovals ? 'read' : undefined)",
     replacement: 'effect',
     tests: [TEST],

@@ -1,7 +1,7 @@
 import { type Explanation, explainRequest as explain, type Known } from '../../../shared/explain/explain.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { parseVaultReference } from '../../../shared/model/vault_path.ts';
+import { parseVaultReference, VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import type { ChosenSecret } from '../../../shared/model/account_choice.ts';
 import { toClientCertificate } from '../../../shared/wire/hosts/client_certificates.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
@@ -65,7 +65,7 @@ async function gatherKnown(context: ServiceContext, caller: Caller, host: string
   const sharedPaths = (await findSharedSecrets(context, shared)).map(({ path }) => `enterprise ${path}`);
   const connectors = await listUsableConnectors(context, caller);
   const certificates = await listAllClientCertificates(context, caller.userId);
-  const paths = certificates.map(({ credential_ref: reference }) => reference.replace('vault://', ''));
+  const paths = certificates.map(({ credential_ref: reference }) => reference.slice(VAULT_SCHEME.length));
   const stored = await findStored(context.database, owners, [...bindings.flatMap(credentialPaths), ...paths]);
   const ready = connectors.flatMap((row) =>
     stateOf(row) === 'ready' && row.credential !== null ? row.credential : [],
