@@ -12,7 +12,7 @@ import {
   loginOf,
   type TriedInContainer,
 } from '../agents/tried_agents.ts';
-import { IS_FULL } from '../support/full_counts.ts';
+import { IS_FULL, sampleOf } from '../support/full_counts.ts';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, shellEnvironment, systemPath } from '../support/program.ts';
 import { OWN_REGISTRY, Svc } from '../support/svc.ts';
@@ -153,20 +153,19 @@ describeContainers('in a container', () => {
   });
 
   it.each(agents)(
-    'svc launch %s answers by each of its logins, with every host in reach and sealed, and holds no credential',
+    'svc launch %s answers by each of its logins, sealed and with every host in reach, and holds no credential',
     async (agent) => {
       for (const login of logins.filter((each) => each.agent === agent)) {
         expect(await logIn(login)).toBe(0);
         await expectNoCredential(agent);
-        await talk(login);
-        await talk(login, '--egress=sealed');
+        for (const egress of sampleOf(['sealed', 'open'], 1)) await talk(login, `--egress=${egress}`);
         await expectNoCredential(agent);
       }
     },
     LONGEST_MS,
   );
 
-  it.each(own.filter((each) => IS_FULL || each.agent === 'codex'))(
+  it.each(IS_FULL ? own : [])(
     'the own login of $agent is refreshed outside, and stays in svc after the logout in the container',
     async ({ agent, issuer, logout }) => {
       const tried = OWN_LOGINS.find((each) => each.agent === agent);

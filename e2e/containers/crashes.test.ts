@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { entriesUnder } from '../support/files_under.ts';
+import { ONLY_FULL, sampleOf } from '../support/full_counts.ts';
 import { plantSecret, searchFiles } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
 import { shellEnvironment, SVC } from '../support/program.ts';
@@ -104,32 +105,26 @@ describeContainers('what is killed', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it.each([
+  const verbs: [string, string[]][] = [
     ['docker kill', ['kill']],
     ['docker rm --force', ['rm', '--force']],
     ['docker stop', ['stop', '--time', '1']],
-  ])('by %s leaves nothing, and the launch ends with the code', async (_, verb) => {
+  ];
+  it.each(sampleOf(verbs, 1))('by %s leaves nothing, and the launch ends with the code', async (_, verb) => {
     const running = await launchRunning();
     await world.bench.engine.docker(...verb, running.container);
     expect([137, 143]).toContain(await running.ended);
     await expectGone(running);
   });
 
-  it('as the CLI leaves nothing: the sidecar removes what the CLI started', async () => {
-    const running = await launchRunning();
+  it.each(sampleOf(['sealed', 'open'], 1))('as the CLI with %s egress leaves nothing', async (egress) => {
+    const running = await launchRunning([`--egress=${egress}`]);
     kill(running.cli.pid, 'SIGKILL');
     await running.ended;
     await expectGone(running);
   });
 
-  it('as the CLI with a sealed container leaves nothing', async () => {
-    const running = await launchRunning(['--egress=sealed']);
-    kill(running.cli.pid, 'SIGKILL');
-    await running.ended;
-    await expectGone(running);
-  });
-
-  it.each([['open'], ['sealed']])(
+  it.each(sampleOf(['sealed', 'open'], 1))(
     'as the sidecar: the agent of a container with %s egress continues',
     async (egress) => {
       const running = await launchRunning([`--egress=${egress}`]);
@@ -143,18 +138,21 @@ describeContainers('what is killed', () => {
     },
   );
 
-  it('as the sidecar while its container is stopped leaves nothing after the next start', async () => {
-    const running = await launchRunning();
-    kill(world.svc.runFile.control_pid, 'SIGSTOP');
-    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
-    await world.bench.engine.docker('kill', running.container);
-    kill(world.svc.runFile.control_pid, 'SIGCONT');
-    await world.svc.comesBack();
-    await running.ended;
-    await expectGone(running);
-  });
+  it.each(ONLY_FULL)(
+    'as the sidecar while its container is stopped leaves nothing after the next start%s',
+    async () => {
+      const running = await launchRunning();
+      kill(world.svc.runFile.control_pid, 'SIGSTOP');
+      kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+      await world.bench.engine.docker('kill', running.container);
+      kill(world.svc.runFile.control_pid, 'SIGCONT');
+      await world.svc.comesBack();
+      await running.ended;
+      await expectGone(running);
+    },
+  );
 
-  it('as sidecar and CLI leaves nothing after the next start', async () => {
+  it.each(ONLY_FULL)('as sidecar and CLI leaves nothing after the next start%s', async () => {
     const running = await launchRunning();
     await expectGoneWithSidecar(running);
   });
@@ -177,7 +175,7 @@ describeContainers('what is killed', () => {
   });
 
   describe('while a detached container runs', () => {
-    it('as its first CLI has no effect: it continues', async () => {
+    it.each(ONLY_FULL)('as its first CLI has no effect: it continues%s', async () => {
       const done = await world.launch(['--detach', '--name', 'stays'], ['sh', '-c', ASK]);
       expect(done.code).toBe(0);
       world.upstream.reset();

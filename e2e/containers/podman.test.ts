@@ -9,7 +9,7 @@ import { modernClient } from '../mcp/gateway/test_clients.ts';
 import { ESCAPES } from '../sandbox/attempts.ts';
 import { makeOutside } from '../sandbox/outside.ts';
 import { variantOf } from '../support/container_images.ts';
-import { IS_FULL } from '../support/full_counts.ts';
+import { IS_FULL, ONLY_FULL } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, run, runOk } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
@@ -25,7 +25,6 @@ const TOKEN = plantSecret();
 /** The user of the image's agent; for podman of a user it is another one outside. */
 const AGENT_ID = 1000;
 /** For what runs with `npm run test:full` only, because each container of podman takes seconds. */
-const ONLY_FULL = IS_FULL ? [''] : [];
 const HERE = describeContainers === describe && rootlessIsThere();
 
 /** An MCP server of the earlier generation that says how it runs, for an image without Python and Node. */
@@ -62,7 +61,8 @@ const BOX = [
 describe.skipIf(!HERE).each([
   ['root', podmanOfRoot],
   ['another user', podmanOfUser],
-])('podman of %s', (_, makePlace) => {
+])('podman of %s', (who, makePlace) => {
+  const PLANS = who === 'another user' ? [''] : ONLY_FULL;
   let bench: Bench;
   let place: PodmanPlace;
   let svc: Svc;
@@ -172,7 +172,7 @@ describe.skipIf(!HERE).each([
     await expect.poll(containers).toBe('');
   });
 
-  it('keeps a detached one, with only loopback, until it is stopped', async () => {
+  it.each(ONLY_FULL)('keeps a detached one, with only loopback, until it is stopped%s', async () => {
     const started = await launch(['--detach', '--name', 'there'], ['sleep', '600']);
     expect({ code: started.code, stderr: started.code === 0 ? '' : started.stderr }).toEqual({ code: 0, stderr: '' });
     const pid = (await place.podman('inspect', '--format', '{{.State.Pid}}', 'there')).stdout.trim();
@@ -182,7 +182,7 @@ describe.skipIf(!HERE).each([
     expect(await containers()).toBe('');
   });
 
-  it('runs a plan and keeps its outputs', async () => {
+  it.each(PLANS)('runs a plan and keeps its outputs%s', async () => {
     const folder = join(place.folder, 'tmp', 'plan');
     mkdirSync(folder, { recursive: true });
     const fetch = `/opt/clients/items https://${HOST}/items && mkdir out && echo made > out/file && ln -s file out/link`;

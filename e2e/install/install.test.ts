@@ -22,7 +22,7 @@ import { z } from 'zod';
 import { buildRelease, type WantedRelease } from '../../tools/package/build_release.ts';
 import nativeParts from '../../tools/package/native/native_parts.json' with { type: 'json' };
 import { type ArchiveEntry, startTestRegistry, type TestRegistry, type TestRelease } from '../mcp/npm_registry.ts';
-import { IS_FULL } from '../support/full_counts.ts';
+import { IS_FULL, ONLY_FULL } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { ROOT, run, runOk, systemPath } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
@@ -37,7 +37,6 @@ const URL_OF_RELEASE = 'https://downloads.example.test/svc';
 const NATIVE = '@libsql/linux-x64-gnu';
 
 /** What takes long is not there otherwise, because nothing may be skipped. */
-const ONLY_FULL = IS_FULL ? [''] : [];
 
 describe.skipIf(process.platform !== 'linux' || process.arch !== 'x64')('svc is installed', () => {
   let ca: TestCa;
