@@ -23,6 +23,8 @@ const PROCESSORS = availableParallelism();
 const WORKERS = { unit: PROCESSORS + 1, containers: PROCESSORS + 1, 'e2e*': PROCESSORS + 2 };
 /** Of each failure, at the end of a run. */
 const FAILURE_LINES = 12;
+/** Files that are named after each project. */
+const SLOWEST = 12;
 const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'e2e', 'bench'];
 
 /** The native compiler. dependency-cruiser needs the older one, so both are installed and have a program `tsc`. */
@@ -156,6 +158,18 @@ function countTests(file) {
   };
 }
 
+/** The files of a vitest report that took the longest, with their seconds: where time can be saved. */
+function slowestFiles(file) {
+  if (!existsSync(file)) return '';
+  const { testResults } = JSON.parse(readFileSync(file, 'utf8'));
+  return testResults
+    .map(({ name, startTime, endTime }) => ({ path: relative(ROOT, name), seconds: (endTime - startTime) / 1000 }))
+    .toSorted((one, other) => other.seconds - one.seconds)
+    .slice(0, SLOWEST)
+    .map(({ path, seconds }) => `  ${seconds.toFixed(0).padStart(4)} s ${path}`)
+    .join('\n');
+}
+
 /**
  * Runs one vitest project, or all that match the pattern, in its own temporary folder, which is removed afterwards. A run that
  * crashes or has an unhandled error is a failure, even if every test passed.
@@ -176,6 +190,7 @@ async function runTests(project, timeoutSeconds, ...options) {
   const found = countTests(file);
   const failed = failedTests(file);
   const passed = result.ok ? passedFiles(file) : new Set();
+  const slowest = slowestFiles(file);
   // A program that is still ending may write to it.
   rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 });
   if (!result.ok && found.failed === 0) found.failed = 1;
@@ -183,6 +198,7 @@ async function runTests(project, timeoutSeconds, ...options) {
   failures.push(...failed);
   for (const key of Object.keys(counts)) counts[key] += found[key];
   say(`${found.failed === 0 ? 'ok    ' : 'FAILED'} ${project} tests (${result.seconds} s)`);
+  if (!QUICK && slowest !== '') say(`slowest:\n${slowest}`);
   return passed;
 }
 

@@ -212,8 +212,8 @@ export class PageWalk {
   }
 
   async #checkAxe({ withoutRules = [], isLong }: WalkOptions): Promise<void> {
-    // The skip link lies over others while it has the focus.
-    await this.#page.evaluate('document.activeElement?.blur()');
+    // The skip link lies over others while it has the focus, and the bar over what is scrolled behind it.
+    await this.#page.evaluate('document.activeElement?.blur(); scrollTo(0, 0)');
     const isWhole = IS_FULL && isLong !== true;
     this.#looked += 1;
     for (const { width, colorScheme } of isWhole ? AXE_LOOKS : [AXE_LOOKS[this.#looked % 2 === 0 ? 0 : 1]]) {
