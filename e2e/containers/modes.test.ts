@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { variantOf } from '../support/container_images.ts';
+import { sampleOf } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import type { Event } from '../support/svc.ts';
 import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
@@ -44,19 +45,23 @@ async function containersMadeSince(seconds: number): Promise<number> {
   return lines.split('\n').filter((line) => line.includes('modes-test')).length;
 }
 
+/** What it is called, flags, and variables. */
+type Way = readonly [string, readonly string[], Readonly<Record<string, string>>];
+
 describeContainers('the proxy of a launch', () => {
   beforeAll(async () => {
     world = await startBoundContainerWorld([HOST], TOKEN);
   });
   afterAll(() => world.stop());
 
-  it.each([
+  const ways: Way[] = [
     ['by default', [], {}],
+    ['when the flag says on and the environment off', ['--sandbox-proxy=on'], { SVC_SANDBOX_PROXY: 'off' }],
     ['with auto', ['--sandbox-proxy=auto'], {}],
     ['with on', ['--sandbox-proxy=on'], {}],
     ['with on from the environment', [], { SVC_SANDBOX_PROXY: 'on' }],
-    ['when the flag says on and the environment off', ['--sandbox-proxy=on'], { SVC_SANDBOX_PROXY: 'off' }],
-  ])('is used %s, through the variables of the specification', async (_, flags, env) => {
+  ];
+  it.each(sampleOf(ways, 2))('is used %s, through the variables of the specification', async (_, flags, env) => {
     const events = await listDisabled(async () => {
       const done = await world.launch(flags, VARIABLES, { env });
       expect(done.code).toBe(0);
@@ -78,29 +83,33 @@ describeContainers('the proxy of a launch', () => {
     expect(events).toEqual([]);
   });
 
-  it.each([
-    ['by the flag', ['--sandbox-proxy=off'], {}],
-    ['by the environment', [], { SVC_SANDBOX_PROXY: 'off' }],
+  const waysOff: Way[] = [
     ['when the flag says off and the environment on', ['--sandbox-proxy=off'], { SVC_SANDBOX_PROXY: 'on' }],
-  ])('is not used if it is switched off %s, which is recorded as user_opt_out', async (_, flags, env) => {
-    const events = await listDisabled(async () => {
-      const done = await world.launch(
-        [...flags, '--image', world.bench.images.debianBase],
-        ['sh', '-c', 'id -un; env'],
-        { env },
-      );
-      expect(done.code).toBe(0);
-      expect(done.stdout).toMatch(/^root\n/);
-      expect(done.stdout).not.toMatch(/^(https?_proxy|SVC_[A-Z_]+)=/im);
-    });
-    expect(events).toEqual([
-      expect.objectContaining({
-        'svc.proxy.reason': 'user_opt_out',
-        'svc.sandbox.mode': 'docker',
-        'svc.sandbox.image': world.bench.images.debianBase,
-      }),
-    ]);
-  });
+    ['by the environment', [], { SVC_SANDBOX_PROXY: 'off' }],
+    ['by the flag', ['--sandbox-proxy=off'], {}],
+  ];
+  it.each(sampleOf(waysOff, 2))(
+    'is not used if it is switched off %s, which is recorded as user_opt_out',
+    async (_, flags, env) => {
+      const events = await listDisabled(async () => {
+        const done = await world.launch(
+          [...flags, '--image', world.bench.images.debianBase],
+          ['sh', '-c', 'id -un; env'],
+          { env },
+        );
+        expect(done.code).toBe(0);
+        expect(done.stdout).toMatch(/^root\n/);
+        expect(done.stdout).not.toMatch(/^(https?_proxy|SVC_[A-Z_]+)=/im);
+      });
+      expect(events).toEqual([
+        expect.objectContaining({
+          'svc.proxy.reason': 'user_opt_out',
+          'svc.sandbox.mode': 'docker',
+          'svc.sandbox.image': world.bench.images.debianBase,
+        }),
+      ]);
+    },
+  );
 
   it('is not used in an unsupported mode, with a warning and unsupported_sandbox_mode', async () => {
     const events = await listDisabled(async () => {
