@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync }
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sampleOf } from '../support/full_counts.ts';
 import { type Finished, shellEnvironment } from '../support/program.ts';
 import type { Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -60,16 +61,6 @@ const TRIED: readonly Tried[] = [
     inBrowser: true,
   },
   {
-    label: 'codex in the browser',
-    agent: 'codex',
-    issuer: codexIssuer,
-    file: '.codex/auth.json',
-    options: [],
-    shown: `${EMAIL}, plan pro`,
-    args: ['exec', '--skip-git-repo-check', 'say hello'],
-    inBrowser: true,
-  },
-  {
     label: 'codex with a device',
     agent: 'codex',
     issuer: codexIssuer,
@@ -78,6 +69,16 @@ const TRIED: readonly Tried[] = [
     shown: `${EMAIL}, plan pro`,
     args: ['exec', '--skip-git-repo-check', 'say hello'],
     inBrowser: false,
+  },
+  {
+    label: 'codex in the browser',
+    agent: 'codex',
+    issuer: codexIssuer,
+    file: '.codex/auth.json',
+    options: [],
+    shown: `${EMAIL}, plan pro`,
+    args: ['exec', '--skip-git-repo-check', 'say hello'],
+    inBrowser: true,
   },
 ];
 
@@ -139,7 +140,7 @@ async function visit(page: URL): Promise<void> {
   if (to?.host === page.host) await visit(to);
 }
 
-describe.each(TRIED)('svc login $label', (tried) => {
+describe.each(sampleOf(TRIED, 2))('svc login $label', (tried) => {
   const { agent, issuer } = tried;
   let home = '';
   let env: Record<string, string> = {};

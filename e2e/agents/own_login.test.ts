@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { sampleOf } from '../support/full_counts.ts';
 import { searchProcesses } from '../support/planted_secret.ts';
 import { type Finished, shellEnvironment } from '../support/program.ts';
 import type { Svc } from '../support/svc.ts';
@@ -33,7 +34,9 @@ afterAll(() => world?.stop());
 
 const eventList = z.object({ items: z.array(z.object({ data: z.record(z.string(), z.unknown()) })) });
 
-describe.each(TRIED.map((tried) => ({ ...tried, label: `svc login ${tried.agent}` })))('$label --import', (tried) => {
+const LABELLED = TRIED.map((tried) => ({ ...tried, label: `svc login ${tried.agent}` }));
+
+describe.each(sampleOf(LABELLED, 1))('$label --import', (tried) => {
   const { agent, issuer } = tried;
   let home = '';
   let file = '';

@@ -1,6 +1,6 @@
 import { pinnedVersion } from './installed_agents.ts';
 
-export const REFRESH_COMMAND = 'AGENTS_MD=write CI=true npx vitest run e2e/agents';
+export const REFRESH_COMMAND = 'SVC_TEST_FULL=1 AGENTS_MD=write CI=true npx vitest run e2e/agents';
 
 const HEADING = [
   'Command',

@@ -1,6 +1,6 @@
 import type { MatrixClient } from './client.ts';
 
-export const REFRESH_COMMAND = 'CLIENTS_MD=write npm run e2e -- e2e/matrix';
+export const REFRESH_COMMAND = 'SVC_TEST_FULL=1 CLIENTS_MD=write npm run e2e -- e2e/matrix';
 
 /** The clients that every run of the tests also tries where svc has an upstream proxy; a full run tries all. */
 export const BEHIND_A_PROXY: readonly string[] = [
