@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { HANGS_MS } from './e2e/support/hangs.ts';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** The tests that need a Docker engine, and what is in the images made for it. */
@@ -59,9 +60,10 @@ const END_TO_END = {
   // As for the unit tests. A file that measures its own process has one of its own.
   isolate: false,
   setupFiles: ['e2e/support/file_setup.ts'],
-  testTimeout: 300_000,
-  hookTimeout: 480_000,
-  expect: { poll: { timeout: 60_000 } },
+  // Several programs, each of which may take as long as HANGS_MS says: only what hangs is ended.
+  testTimeout: 1_200_000,
+  hookTimeout: 1_200_000,
+  expect: { poll: { timeout: HANGS_MS } },
   globalSetup: [PACKAGE],
 };
 
@@ -82,9 +84,9 @@ export default defineConfig({
           // The files of a worker share its modules: no test changes one, and most of the time went into loading them again.
           isolate: false,
           // A test that hangs ends some time; a machine that does other things too may be slow.
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          expect: { poll: { timeout: 60_000 } },
+          testTimeout: HANGS_MS,
+          hookTimeout: HANGS_MS,
+          expect: { poll: { timeout: HANGS_MS / 2 } },
         },
       },
       {

@@ -98,7 +98,7 @@ async function viewOf(id: string): Promise<unknown> {
   const { id: view } = createdView.parse(asked.body);
   const read = async () =>
     viewReply.parse((await world.svc.api('GET', `/v1/approvals/${id}/views/${view}`)).body).sealed;
-  const sealed = await expect.poll(read, { timeout: 60_000 }).not.toBeNull().then(read);
+  const sealed = await expect.poll(read).not.toBeNull().then(read);
   const { plaintext } = await compactDecrypt(sealed ?? '', privateKey);
   return JSON.parse(new TextDecoder().decode(plaintext));
 }
@@ -152,7 +152,7 @@ describe('an operation of an installed connector', () => {
     const held = sendRequest(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
     const pending = async (): Promise<z.infer<typeof approvals>['items']> =>
       approvals.parse((await world.svc.api('GET', '/v1/approvals?state=pending')).body).items;
-    await expect.poll(async () => (await pending()).length, { timeout: 60_000 }).toBe(1);
+    await expect.poll(async () => (await pending()).length).toBe(1);
     const [approval] = await pending();
     expect(approval?.summary).toContain('delete-item');
     expect(world.upstream.requests).toEqual([]);
@@ -168,7 +168,7 @@ describe('an operation of an installed connector', () => {
     expect((await sendRequest(`DELETE /items/7?force=1 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).status).toBe(200);
     expect(world.upstream.requests).toHaveLength(2);
     const again = runHere('delete-item');
-    await expect.poll(async () => (await pending()).length, { timeout: 60_000 }).toBe(1);
+    await expect.poll(async () => (await pending()).length).toBe(1);
     const [other] = await pending();
     await world.svc.api('POST', `/v1/approvals/${other?.id}/decide`, { decision: 'deny' });
     expect(await again).toMatchObject({ status: 403, body: { error: { code: 'approval_denied' } } });

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { countOf, IS_FULL } from './support/full_counts.ts';
+import { HANGS_MS } from './support/hangs.ts';
 import { plantSecret, searchFiles } from './support/planted_secret.ts';
 import { kill } from './support/process.ts';
 import { start, SVC } from './support/program.ts';
@@ -18,8 +19,6 @@ import { startWorld, type World } from './support/world.ts';
 
 const HOST = 'api.example.test';
 const SECRET = plantSecret();
-/** Each kill takes a few seconds. */
-const LONGEST_MS = countOf(1_800_000, 300_000);
 
 /** Sends requests one after the other, and prints the result of each. Standard input pauses and resumes it. */
 const AGENT = `
@@ -202,7 +201,7 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
       for (const { session_id: id } of restored) expect(id).toMatch(/^ses_/);
       await world.svc.ok(['audit', 'verify']);
     },
-    LONGEST_MS,
+    countOf(3_600_000, 2 * HANGS_MS),
   );
 });
 

@@ -42,7 +42,7 @@ interface Moved {
 /** Moves one file through the proxy with curl. */
 export async function runTransfer(transfer: Transfer): Promise<Moved> {
   const flags = ['--silent', '--show-error', '--http1.1', '--max-time', '60', '--noproxy', '', '--config', '-'];
-  const done = await run('curl', flags, { input: configOf(transfer), timeoutMs: 70_000 });
+  const done = await run('curl', flags, { input: configOf(transfer) });
   if (done.stdout === '') throw new Error(`curl: exit ${done.code}: ${done.stderr}`);
   const { status, down, up, seconds } = written.parse(JSON.parse(done.stdout));
   if (status !== 0 && (status < 200 || status > 299)) throw new Error(`${transfer.url} answered ${status}`);

@@ -5,7 +5,6 @@ import { cachedInstall } from '../support/cached_install.ts';
 
 const packageFile = z.object({ dependencies: z.record(z.string(), z.string()) });
 const HERE = import.meta.dirname;
-const INSTALL_TIMEOUT_MS = 420_000;
 /** The package scripts of these install their program; `--ignore-scripts` omits them. No other script is run. */
 const PLACE_PROGRAMS = ['@anthropic-ai/claude-code/install.cjs', 'opencode-ai/postinstall.mjs'];
 
@@ -17,7 +16,7 @@ export const INSTALL_COMMAND = 'SVC_TEST_INSTALL=1 npx vitest run e2e/agents';
  * are missing.
  */
 export async function installAgents(): Promise<string | null> {
-  const install = { name: 'agents', from: HERE, timeoutMs: INSTALL_TIMEOUT_MS, scripts: PLACE_PROGRAMS };
+  const install = { name: 'agents', from: HERE, scripts: PLACE_PROGRAMS };
   const folder = await cachedInstall(install);
   return folder === null ? null : join(folder, 'node_modules', '.bin');
 }

@@ -58,7 +58,7 @@ const environment = (): Record<string, string> => ({
 });
 
 const launch = (...args: readonly string[]): Promise<Finished> =>
-  svc.cli(['launch', ...args], { cwd: project, env: environment(), timeoutMs: 240_000 });
+  svc.cli(['launch', ...args], { cwd: project, env: environment() });
 
 const atTerminal = (steps: readonly TerminalStep[], ...args: readonly string[]): Promise<TerminalReport> =>
   runAtTerminal(steps, [SVC, 'launch', ...args], { cwd: project, env: { ...environment(), SVC_HOME: svc.home } });

@@ -42,7 +42,7 @@ describe.skipIf(!HERE)('a user who may use the engine of root', () => {
     const [program, ...words] = ownCommand(someone);
     const sealed = ['launch', '--egress=sealed', '--no-default-mount', '--image', bench.images.debian];
     const all = [...words, ...sealed, ...flags, '--', ...command];
-    return run(program, all, { env: someone.env, cwd: '/', timeoutMs: 150_000 });
+    return run(program, all, { env: someone.env, cwd: '/' });
   };
   const untilNothingIsLeft = (): Promise<unknown> =>
     waitFor('the containers to be gone', async () => (await bench.containersOf(svc)).length === 0);
@@ -77,7 +77,7 @@ describe.skipIf(!HERE)('a user who may use the engine of root', () => {
     upstream.reset();
     const again = `until ${ask('after')} -f; do sleep 0.2; done`;
     const done = launch([], ['sh', '-c', `${ask('before')} && while ${ask('alive')} -f; do sleep 0.2; done; ${again}`]);
-    await waitFor('the first requests', () => upstream.requests.some(({ target }) => target === '/alive'), 60_000);
+    await waitFor('the first requests', () => upstream.requests.some(({ target }) => target === '/alive'));
     expect(await bench.containersOf(svc)).toHaveLength(2);
     kill(svc.runFile.sidecar_pid, 'SIGKILL');
     await svc.comesBack();

@@ -49,7 +49,6 @@ export async function openBench(): Promise<Bench> {
     launch: (svc, flags, command, options = {}) =>
       svc.cli(['launch', ...withImage(flags, images.debian), '--', ...command], {
         cwd: workspace,
-        timeoutMs: 150_000,
         ...options,
         env: { ...engine.environment, ...options.env },
       }),

@@ -42,7 +42,7 @@ async function launchRunning(flags: readonly string[] = []): Promise<Running> {
   let said = '';
   for (const stream of [cli.stdout, cli.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise<number | null>((resolve) => cli.on('exit', (code) => resolve(code)));
-  await waitFor(`the agent to ask; it said ${said}`, () => existsSync(join(workspace, 'asked')), 90_000);
+  await waitFor(`the agent to ask; it said ${said}`, () => existsSync(join(workspace, 'asked')));
   const [container = ''] = await world.bench.containersOf(world.svc);
   const variables = await world.bench.engine.docker('inspect', '--format', '{{json .Config.Env}}', container);
   const [, session = '', token = ''] = /HTTPS_PROXY=http:\/\/([^:]+):([^@]+)@/.exec(variables) ?? [];

@@ -265,7 +265,6 @@ describeContainers('the proxy of a launch', () => {
     const tag = `svc-e2e-built:${process.pid}`;
     await world.svc.ok(['image', 'build', '--base', images.debianBase, '--tag', tag], {
       env: engine.environment,
-      timeoutMs: 120_000,
     });
     const done = await world.launch(['--image', tag], ['curl', '-sS', `https://${HOST}/built`]);
     expect(done).toMatchObject({ code: 0, stdout: 'ok' });

@@ -143,7 +143,7 @@ describeContainers('svc plan', () => {
     let said = '';
     child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()));
     const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
-    await waitFor('the steps to be over', () => said.includes('the container is kept until Ctrl-C'), 120_000);
+    await waitFor('the steps to be over', () => said.includes('the container is kept until Ctrl-C'));
     const [id = ''] = await world.bench.containersOf(world.svc);
     const { engine } = world.bench;
     const inspected = await engine.docker('inspect', id);

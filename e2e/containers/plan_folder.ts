@@ -56,7 +56,7 @@ export class PlanFolder {
 
   svc(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
     const env = { ...this.#world.bench.engine.environment, ...options.env };
-    return this.#world.svc.cli(args, { timeoutMs: 200_000, ...options, cwd: this.path, env });
+    return this.#world.svc.cli(args, { ...options, cwd: this.path, env });
   }
 
   /** Writes the plan and freezes it. */

@@ -70,7 +70,7 @@ describe.skipIf(!HERE).each([
 
   const svcThere = (...args: string[]): Promise<Finished> => {
     const [program, ...words] = place.svc;
-    return run(program, [...words, ...args], { env: place.env, cwd: '/', timeoutMs: 150_000 });
+    return run(program, [...words, ...args], { env: place.env, cwd: '/' });
   };
   const launch = (flags: readonly string[], command: readonly string[]): Promise<Finished> =>
     svcThere('launch', '--egress=sealed', '--no-default-mount', '--image', 'agent', ...flags, '--', ...command);

@@ -39,7 +39,7 @@ export async function podmanOfRoot(): Promise<PodmanPlace> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-podman-'));
   mkdirSync(join(folder, 'run'));
   const env = { ...shellEnvironment(), ...settingsIn(folder, 'overlay'), SVC_HOME: join(folder, 'home') };
-  const podman = (...args: string[]): Promise<Finished> => run('podman', args, { env, cwd: '/', timeoutMs: 240_000 });
+  const podman = (...args: string[]): Promise<Finished> => run('podman', args, { env, cwd: '/' });
   return { folder, env, callers: env, svc: [SVC], podman, remove: () => removePlace(folder, podman) };
 }
 
@@ -50,7 +50,7 @@ export async function podmanOfUser(): Promise<PodmanPlace> {
   const env: Record<string, string> = { ...own, ...settingsIn(person.folder, 'vfs'), HOME: person.folder };
   const podman = (...args: string[]): Promise<Finished> => {
     const [program, ...words] = withCheckout(person, ['podman', ...args]);
-    return run(program, words, { env, cwd: '/', timeoutMs: 240_000 });
+    return run(program, words, { env, cwd: '/' });
   };
   const callers = { ...env, PATH: `${writeCaller(person)}:${env['PATH'] ?? ''}` };
   const remove = (): Promise<void> => removePlace(person.folder, podman);

@@ -57,7 +57,7 @@ describe.skipIf(!HERE)('a rootless engine', () => {
     bench = await openBench();
     someone = await makePerson(join(bench.engine.folder, 'bin'), (folder) => `unix://${join(folder, 'docker.sock')}`);
     engine = startEngine(someone);
-    await waitFor('the rootless engine', async () => (await docker('info')).code === 0, 180_000);
+    await waitFor('the rootless engine', async () => (await docker('info')).code === 0);
     const archive = join(someone.folder, 'image.tar');
     await bench.engine.docker('save', '--output', archive, bench.images.busybox);
     await runOk('chmod', ['644', archive]);

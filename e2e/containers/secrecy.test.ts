@@ -28,7 +28,7 @@ describeContainers('a secret of the vault', () => {
     workspace = world.bench.folder('agent');
     launched = world.launch([], ['sh', '-c', LOOP], { cwd: workspace });
     launched.catch(() => undefined);
-    await waitFor('the agent to have its answer', () => readdirSync(workspace).includes('started'), 120_000);
+    await waitFor('the agent to have its answer', () => readdirSync(workspace).includes('started'));
     [container = ''] = await world.bench.containersOf(world.svc);
     const [{ Config }] = oneContainer.parse(JSON.parse(await world.bench.engine.docker('inspect', container)));
     token = Config.Env.find((line) => line.startsWith('SVC_TOKEN='))?.slice('SVC_TOKEN='.length) ?? '';

@@ -33,8 +33,7 @@ afterAll(async () => {
 
 /** Sends so many messages, each of which comes back in order; the status of the call and the number of those that came. */
 async function echo(messages: number): Promise<unknown> {
-  const options = { timeoutMs: 290_000 };
-  const said = await svc.ok(['run', '--', process.execPath, CLIENT, `${HOST}:443`, String(messages), '0'], options);
+  const said = await svc.ok(['run', '--', process.execPath, CLIENT, `${HOST}:443`, String(messages), '0']);
   const { both }: { both: unknown } = JSON.parse(said);
   return both;
 }

@@ -48,7 +48,7 @@ function pythonClient(module: string, name: string, variable: string, packages: 
 async function buildGo(world: MatrixWorld, url = ITEMS): Promise<Command> {
   const binary = join(world.folder('go'), 'items');
   const env = { ...goEnvironment(world), GOPROXY: 'off', GOFLAGS: '-mod=mod' };
-  await world.run(['go', 'build', '-o', binary, script('items.go')], { env, timeoutMs: 240_000 });
+  await world.run(['go', 'build', '-o', binary, script('items.go')], { env });
   return [binary, url];
 }
 

@@ -48,7 +48,7 @@ async function buildGrpc(world: MatrixWorld): Promise<readonly string[]> {
     GOTOOLCHAIN: 'local',
   };
   const build = ['go', 'build', '-o', binary, join(PROGRAMS, 'grpc_calls.go')];
-  await world.run(build, { env, timeoutMs: 240_000 });
+  await world.run(build, { env });
   return [binary];
 }
 

@@ -16,7 +16,6 @@ import { zipOf } from './python_index.ts';
 
 // What docs/mcp.md says about packages that svc does not install: its commands, as they are there.
 
-const HANGS_MS = 300_000;
 const EVERYTHING = join(ROOT, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
 
 /** A server without any library. */
@@ -58,7 +57,6 @@ const shell = (line: string, more: Readonly<Record<string, string>> = {}) =>
   runOk('sh', ['-c', line.replace('./bin/svc', SVC)], {
     cwd: person,
     env: { HOME: person, SVC_HOME: svc.home, ...more },
-    timeoutMs: HANGS_MS,
   });
 
 const toolNames = async () => {
@@ -69,7 +67,7 @@ const toolNames = async () => {
   return names;
 };
 
-it('a bundle is unpacked and added as the documents say', { timeout: HANGS_MS }, async () => {
+it('a bundle is unpacked and added as the documents say', async () => {
   const manifest = { server: { type: 'node', entry_point: 'server/index.js', mcp_config: { command: 'node' } } };
   const bundle = zipOf({ 'manifest.json': JSON.stringify(manifest), 'server/index.js': PROGRAM });
   const server = createServer((_, response) => response.end(bundle));
@@ -90,7 +88,7 @@ it('a bundle is unpacked and added as the documents say', { timeout: HANGS_MS },
   }
 });
 
-it('a server that listens is added by its address', { timeout: HANGS_MS }, async () => {
+it('a server that listens is added by its address', async () => {
   const port = await freePort();
   listening = spawn(process.execPath, [EVERYTHING, 'streamableHttp'], {
     env: { PATH: process.env['PATH'] ?? '', PORT: String(port) },

@@ -19,7 +19,6 @@ import { releasesInstalled, startTestRegistry, type TestRegistry } from './npm_r
 
 const DOCS_PACKAGE = '@modelcontextprotocol/server-filesystem';
 /** Only ends what hangs; npm starts several programs on a busy machine. */
-const HANGS_MS = 600_000;
 const SECRET = plantSecret();
 const status = z.object({
   items: z.array(
@@ -54,7 +53,7 @@ async function endMachine(): Promise<void> {
   rmSync(person, { recursive: true, force: true });
 }
 
-const cli = (...args: string[]) => svc.ok(args, { env: environment(), timeoutMs: HANGS_MS });
+const cli = (...args: string[]) => svc.ok(args, { env: environment() });
 
 async function client(make = earlierClient, ...options: string[]): Promise<TestClient> {
   const variables = Object.entries(environment()).map(([name, value]) => `${name}=${value}`);
@@ -91,7 +90,7 @@ function documentedCommand(): string {
   return line;
 }
 
-describe('the example of the documents, from an empty cache', { timeout: HANGS_MS }, () => {
+describe('the example of the documents, from an empty cache', () => {
   beforeAll(async () => {
     registry = await startTestRegistry(releasesInstalled(ROOT, DOCS_PACKAGE));
   });
@@ -100,7 +99,7 @@ describe('the example of the documents, from an empty cache', { timeout: HANGS_M
   afterEach(endMachine);
 
   it.each(Array.from({ length: countOf(20, 1) }, (_, index) => index + 1))('works at the first try (%i)', async () => {
-    const shell = { cwd: dirname(dirname(SVC)), env: environment(), timeoutMs: HANGS_MS };
+    const shell = { cwd: dirname(dirname(SVC)), env: environment() };
     const added = await runOk('sh', ['-c', documentedCommand()], shell);
     expect(added.stderr).toMatch(
       /installs @modelcontextprotocol\/server-filesystem@[\d.]+, \d+ packages, [\d.]+ MB to download/,
@@ -116,7 +115,6 @@ describe('the example of the documents, from an empty cache', { timeout: HANGS_M
     const claude = {
       env: { ...environment(), PATH: `${agents}:${shellEnvironment()['PATH']}` },
       cwd: person,
-      timeoutMs: HANGS_MS,
     };
     await runOk('claude', ['mcp', 'add', 'svc', '--', SVC, 'mcp', 'gateway'], claude);
     const listed = await runOk('claude', ['mcp', 'list'], claude);
@@ -135,7 +133,7 @@ const greeted = async () => {
 };
 
 const statusText = async () => {
-  const done = await svc.cli(['mcp', 'status', 'newer'], { env: environment(), timeoutMs: HANGS_MS });
+  const done = await svc.cli(['mcp', 'status', 'newer'], { env: environment() });
   return done.stdout + done.stderr;
 };
 
@@ -145,7 +143,7 @@ const publishNewer = (version: string, content: string) =>
     entries: [{ path: 'package/cli.js', content }],
   });
 
-describe('a server from a package', { timeout: HANGS_MS }, () => {
+describe('a server from a package', () => {
   let folder: string;
   /** How long an install of it takes here: the moments to kill one at are within this time. */
   let installMs = 0;
@@ -186,7 +184,7 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
     registry.beforeAnswer = () => Promise.reject(new Error('gone'));
     const env = { ...environment(), npm_config_registry: 'http://127.0.0.1:9/' };
     const command = ['mcp', 'add', 'slow', '--', 'npx', '-y', '@acme/slow@1.0.0', folder];
-    const added = await svc.cli(command, { env, timeoutMs: HANGS_MS });
+    const added = await svc.cli(command, { env });
     expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(/not installed: .*ECONNREFUSED/)]);
     expect(readdirSync(packagesFolder())).toEqual([]);
     registry.beforeAnswer = () => Promise.resolve();
@@ -358,7 +356,7 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
     const entries = [{ path: 'package/cli.js', content: `#!/usr/bin/env node\n${answers}\n` }];
     registry.publish({ manifest, entries });
     const command = ['mcp', 'add', 'faced', '--', 'npx', '-y', '@acme/two-faced@1.0.0', folder];
-    const added = await svc.cli(command, { env: environment(), timeoutMs: HANGS_MS });
+    const added = await svc.cli(command, { env: environment() });
     expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('faced lists one tool in a sandbox')]);
     expect(await cli('mcp', 'tools', 'faced')).toMatch(/ {2}read: allow\n {4}[0-9a-f]{12} Reads a note\.\n/);
     const over = await client(earlierClient, '--server', 'faced');
@@ -377,7 +375,7 @@ describe('a server from a package', { timeout: HANGS_MS }, () => {
     const inSmallSpace =
       'mount -t tmpfs -o size=300k,mode=0700 none "$1" && shift && "$@" && ls -A "$SVC_HOME/mcp/packages"';
     const words = ['-rm', 'sh', '-c', inSmallSpace, 'sh', packagesFolder(), SVC, 'mcp', 'consent', 'slow', '--yes'];
-    const done = await run('unshare', words, { env: environment(), timeoutMs: HANGS_MS });
+    const done = await run('unshare', words, { env: environment() });
     expect([done.code, done.stderr]).toEqual([0, expect.stringMatching(/not installed: .*ENOSPC/)]);
     expect(done.stdout).toBe('');
     const startedAt = performance.now();

@@ -36,7 +36,7 @@ const clients: Client[] = [];
 let said: string;
 
 async function build(base: string, tag: string) {
-  const options = { env: world.bench.engine.environment, timeoutMs: 180_000 };
+  const options = { env: world.bench.engine.environment };
   const done = await world.svc.cli(['image', 'build', '--base', base, '--tag', tag, '--json'], options);
   expect({ code: done.code, stderr: done.code === 0 ? '' : done.stderr }).toEqual({ code: 0, stderr: '' });
   return { ...built.parse(JSON.parse(done.stdout)), stderr: done.stderr };

@@ -56,7 +56,7 @@ const FRONTS = [
 
 describe.each(FRONTS)('MCP Inspector over %s', (_front, target) => {
   const inspect = async (...request: string[]): Promise<unknown> => {
-    const done = await run(INSPECTOR, ['--cli', ...target(), ...request], { timeoutMs: 150_000 });
+    const done = await run(INSPECTOR, ['--cli', ...target(), ...request]);
     expect(done.code === 0 ? '' : `exit code ${done.code}: ${done.stderr}${done.stdout}`).toBe('');
     expect(foundIn(done.stdout + done.stderr, SECRET)).toEqual([]);
     return JSON.parse(done.stdout);

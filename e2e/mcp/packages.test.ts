@@ -10,7 +10,6 @@ import { PackageStore } from '../../gateway/packages/package_store.ts';
 // The installs of npm packages for MCP servers, with the real npm and a registry on this machine.
 
 /** npm starts several times in a test, and the machine may be busy: only ends a test that hangs. */
-const HANGS_MS = 300_000;
 const SPEC = { kind: 'npm' as const, name: '@acme/server', version: '1.0.0', isExact: true };
 const never = new AbortController().signal;
 
@@ -67,7 +66,7 @@ async function installed(store = open()): Promise<{ readonly program: string; re
   return { program: done.value.start.command[0] ?? '', folder: join(packagesFolder(), folders()[0] ?? '') };
 }
 
-describe('an install', { timeout: HANGS_MS }, () => {
+describe('an install', () => {
   test('has the package and its dependencies, is found again, and needs no registry then', async () => {
     expect(open().find(SPEC)).toBeNull();
     const { program } = await installed();
@@ -120,7 +119,7 @@ const withScripts = () => {
   registry.publish(greeting('1.0.0', { scripts: { install: script('greeting') } }));
 };
 
-describe('install scripts that a person agreed to', { timeout: HANGS_MS }, () => {
+describe('install scripts that a person agreed to', () => {
   test('run, no other does, and they get no credential of a registry', async () => {
     withScripts();
     const token = plantSecret();
@@ -154,7 +153,7 @@ describe('install scripts that a person agreed to', { timeout: HANGS_MS }, () =>
   });
 });
 
-describe('an install that fails leaves nothing behind', { timeout: HANGS_MS }, () => {
+describe('an install that fails leaves nothing behind', () => {
   test.each<readonly [string, () => void, string]>([
     ['the registry is gone', () => void registry.stop(), 'ECONNREFUSED'],
     ['the release does not exist', () => registry.publish({ ...serverRelease({ version: '2.0.0' }) }), ''],
@@ -239,7 +238,7 @@ describe('an install that fails leaves nothing behind', { timeout: HANGS_MS }, (
   });
 });
 
-describe('a damaged package', { timeout: HANGS_MS }, () => {
+describe('a damaged package', () => {
   test('is installed again as it was, also if its registry has another archive under the same version', async () => {
     const store = open();
     const { folder } = await installed(store);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { HANGS_MS } from '../support/hangs.ts';
 import { countOf } from '../support/full_counts.ts';
 import { Svc } from '../support/svc.ts';
 import { SVC } from '../support/program.ts';
@@ -14,8 +15,6 @@ import { readPackageCommand } from '../../shared/mcp/package_command.ts';
 
 // The installs of Python packages for MCP servers, with the real pip and an index on this machine.
 
-/** pip starts several times in a test, and the machine may be busy: only ends a test that hangs. */
-const HANGS_MS = 300_000;
 const never = new AbortController().signal;
 
 let home: string;
@@ -95,7 +94,7 @@ function outputOf({ start: { command } }: InstalledPackage): string {
   return `${stdout}${stderr}`;
 }
 
-describe('an install of a Python package', { timeout: HANGS_MS }, () => {
+describe('an install of a Python package', () => {
   test('has the package and its dependencies, is found again, and needs no index then', async () => {
     expect(open().find(SPEC)).toBeNull();
     const done = await installed();
@@ -142,7 +141,7 @@ function sourceFolder(): string {
   return folder;
 }
 
-describe('an install that fails leaves nothing behind, and runs no code of a package', { timeout: HANGS_MS }, () => {
+describe('an install that fails leaves nothing behind, and runs no code of a package', () => {
   test.each<readonly [string, () => void, RegExp]>([
     ['the index is gone', () => void index.stop(), /could not be resolved/],
     [
@@ -233,7 +232,7 @@ describe('an install that fails leaves nothing behind, and runs no code of a pac
   });
 });
 
-describe('a damaged Python package', { timeout: HANGS_MS }, () => {
+describe('a damaged Python package', () => {
   test('is installed again as it was, and never from another wheel under the same version', async () => {
     const store = open();
     const { folder } = await installed(store);
@@ -278,7 +277,7 @@ process.exit(done.ok ? 0 : 1);
 
 test(
   'an install that is killed at any moment leaves no half package',
-  { timeout: HANGS_MS * countOf(6, 1) },
+  { timeout: countOf(3_600_000, HANGS_MS) },
   async () => {
     const script = join(home, 'install.ts');
     writeFileSync(script, KILLED);
@@ -331,13 +330,13 @@ def main():
             print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 `;
 
-test('svc mcp add installs a Python server, and a gateway only starts it', { timeout: HANGS_MS }, async () => {
+test('svc mcp add installs a Python server, and a gateway only starts it', async () => {
   index.publish(serverWheel({ files: { 'acme_server/__init__.py': MCP_PROGRAM } }));
   const svc = await Svc.up();
   try {
     const env = { ...environment(), SVC_HOME: svc.home };
     const command = ['mcp', 'add', 'acme', '--isolation', 'process', '--', 'uvx', 'acme-server@1.0.0'];
-    const added = await svc.cli(command, { env, timeoutMs: HANGS_MS });
+    const added = await svc.cli(command, { env });
     expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('installed acme-server@1.0.0 (2 packages')]);
     expect(added.stderr).toContain('installs acme-server@1.0.0, 2 packages');
     await index.stop();

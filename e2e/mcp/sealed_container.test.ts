@@ -22,7 +22,6 @@ const SECRET = plantSecret();
 const OWN = plantSecret();
 const PLACEHOLDER = 'box-placeholder-0123456789abcdef';
 const ATTACK = readFileSync(join(import.meta.dirname, '..', 'containers', 'programs', 'attack.py'), 'utf8');
-const HANGS_MS = 300_000;
 const status = z.object({
   items: z.array(
     z.looseObject({
@@ -46,7 +45,7 @@ const environment = () => ({
   npm_config_fetch_retries: '0',
   SVC_HOME: world.svc.home,
 });
-const cli = (...args: string[]) => world.svc.cli(args, { env: environment(), timeoutMs: HANGS_MS });
+const cli = (...args: string[]) => world.svc.cli(args, { env: environment() });
 
 async function done(...args: string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
   const finished = await cli(...args);
@@ -76,7 +75,7 @@ async function statusOf(name: string) {
 
 const running = () => world.bench.engine.docker('ps', '--quiet', '--no-trunc', '--filter', 'label=svc.mcp.gateway');
 
-describeContainers('a new server', { timeout: HANGS_MS }, () => {
+describeContainers('a new server', () => {
   beforeAll(async () => {
     world = await startContainerWorld(HOSTS);
     await world.bench.engine.docker('tag', world.bench.images.debianBase, 'node:24-slim');
@@ -96,7 +95,7 @@ describeContainers('a new server', { timeout: HANGS_MS }, () => {
     await world.svc.binding({ ...bound, host: API, emit_mechanism: 'sentinel-swap', sentinel });
     await world.svc.binding({ ...bound, host: BOUND });
     await world.svc.binding({ ...bound, host: FREE });
-  }, HANGS_MS);
+  });
   afterAll(async () => {
     for (const open of clients.splice(0)) await open.close().catch(() => undefined);
     await registry.stop();

@@ -9,7 +9,6 @@ interface LockedInstall {
   readonly name: string;
   /** The folder with `package.json` and `package-lock.json`. */
   readonly from: string;
-  readonly timeoutMs: number;
   /** Package scripts to run, as paths in `node_modules`: npm runs none. */
   readonly scripts?: readonly string[];
 }
@@ -19,7 +18,7 @@ interface LockedInstall {
  * missing and the tests may not install.
  */
 export async function cachedInstall(install: LockedInstall): Promise<string | null> {
-  const { name, from, timeoutMs, scripts = [] } = install;
+  const { name, from, scripts = [] } = install;
   const folder = folderOfInstall(install);
   if (existsSync(folder)) return folder;
   if (process.env['CI'] !== 'true' && process.env['SVC_TEST_INSTALL'] !== '1') return null;
@@ -28,7 +27,7 @@ export async function cachedInstall(install: LockedInstall): Promise<string | nu
   try {
     for (const file of ['package.json', 'package-lock.json']) cpSync(join(from, file), join(fresh, file));
     const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-    await runOk('npm', args, { cwd: fresh, env: { PATH: systemPath() }, timeoutMs });
+    await runOk('npm', args, { cwd: fresh, env: { PATH: systemPath() } });
     for (const script of scripts) await runOk('node', [join(fresh, 'node_modules', script)], { cwd: fresh });
     if (!existsSync(folder)) renameSync(fresh, folder);
     removeOthers(folder, name);

@@ -24,7 +24,7 @@ export async function cachedRoot(name: string, build: (root: string) => Promise<
   mkdirSync(root, { mode: 0o755 });
   await build(root);
   const path = join(folder, 'root.tar');
-  await runOk('tar', ['--numeric-owner', '-C', root, '-cf', path, '.'], { timeoutMs: 120_000 });
+  await runOk('tar', ['--numeric-owner', '-C', root, '-cf', path, '.']);
   const release = (): void => rmSync(folder, { recursive: true, force: true });
   if (kept === null || !keep(path, kept)) return { path, release };
   release();

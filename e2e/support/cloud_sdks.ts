@@ -8,8 +8,7 @@ import { reply, type TlsUpstream } from './tls_upstream.ts';
 // The SDKs of clouds with nothing but what svc puts into their environment: no key, no file, an empty home.
 
 const FROM = join(ROOT, 'e2e', 'matrix', 'cloud_clients');
-const HANGS_MS = 120_000;
-const INSTALL = { name: 'cloud-clients', from: FROM, timeoutMs: HANGS_MS };
+const INSTALL = { name: 'cloud-clients', from: FROM };
 export const CLOUD_PROGRAMS = join(ROOT, 'e2e', 'matrix', 'programs');
 export const CLOUD_HOSTS = {
   aws: 's3.eu-north-1.amazonaws.com',

@@ -35,13 +35,13 @@ export async function buildDebianRoot(root: string): Promise<void> {
   const clients = mkdtempSync(join(tmpdir(), 'svc-e2e-clients-'));
   // Concurrently: one waits for packages, the other compiles.
   await Promise.all([installDebian(root), buildClients(clients)]);
-  await runOk('cp', ['-a', `${clients}/.`, root], { timeoutMs: 120_000 });
+  await runOk('cp', ['-a', `${clients}/.`, root]);
   rmSync(clients, { recursive: true });
 }
 
 async function installDebian(root: string): Promise<void> {
   const include = `--include=${INSTALLED.join(',')}`;
-  const settings = { env: await proxies(), timeoutMs: 900_000 };
+  const settings = { env: await proxies() };
   await runOk('debootstrap', ['--variant=minbase', include, await suite(), root, await mirror()], settings);
   for (const left of ['var/cache/apt/archives', 'var/lib/apt/lists']) {
     await runOk('find', [join(root, left), '-type', 'f', '-delete']);
@@ -96,6 +96,6 @@ async function buildClients(root: string): Promise<void> {
 /** A static program, which runs in any root. */
 async function buildGoProgram(to: string): Promise<void> {
   const env = { CGO_ENABLED: '0', GOCACHE: `${to}-cache`, GOFLAGS: '-buildvcs=false' };
-  await runOk('go', ['build', '-o', to, join(PROGRAMS, 'items.go')], { env, timeoutMs: 300_000 });
+  await runOk('go', ['build', '-o', to, join(PROGRAMS, 'items.go')], { env });
   await runOk('rm', ['-rf', `${to}-cache`]);
 }

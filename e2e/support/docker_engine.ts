@@ -88,7 +88,7 @@ export async function openEngine(folder: string, watchedPid: number): Promise<Do
   const runClient: DockerEngine['run'] = (args, options = {}) =>
     run(files.client, args, { ...options, env: { ...environment, ...options.env } });
   const docker: DockerEngine['docker'] = async (...args) => {
-    const done = await runClient(args, { timeoutMs: 240_000 });
+    const done = await runClient(args);
     if (done.code !== 0) throw new Error(`docker ${args.join(' ')}: exit ${done.code}: ${done.stdout}${done.stderr}`);
     return done.stdout.replace(/\n$/, '');
   };
@@ -152,5 +152,5 @@ export async function closeEngine(folder: string): Promise<void> {
   const { keeperPid } = readState(state);
   if (keeperPid === null) return;
   kill(keeperPid, 'SIGTERM');
-  await waitFor('the engine to be gone', () => !isRunning(keeperPid), 120_000);
+  await waitFor('the engine to be gone', () => !isRunning(keeperPid));
 }

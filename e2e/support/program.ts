@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { withSystemFolders } from '../../tools/system_parts.mjs';
+import { HANGS_MS } from './hangs.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The folder that svc runs from: the package that package_setup.ts built, or the checkout. */
@@ -26,7 +27,6 @@ export interface RunOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string | Buffer;
-  readonly timeoutMs?: number;
 }
 
 const NOT_A_SHELLS = /^(svc_|npm_|vitest|node_|(https?|no|all)_proxy$)|_CA_BUNDLE$/i;
@@ -60,23 +60,22 @@ export function start(command: string, args: readonly string[], options: RunOpti
   });
 }
 
-/** Runs a program until it ends and returns its output; a program that takes too long is killed and fails the test. */
+/** Runs a program until it ends and returns its output; a program that hangs is killed and fails the test. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const child = start(command, args, options);
     const out: Buffer[] = [];
     const errors: Buffer[] = [];
-    const timeoutMs = options.timeoutMs ?? 150_000;
     const timer = setTimeout(() => {
       // SIGTERM first, so that it can end its own programs.
       child.kill('SIGTERM');
       setTimeout(() => child.kill('SIGKILL'), 6_000).unref();
       reject(
         new Error(
-          `${command} ${args.join(' ')} did not end within ${timeoutMs} ms; it said: ${text([...out, ...errors])}`,
+          `${command} ${args.join(' ')} did not end within ${HANGS_MS} ms; it said: ${text([...out, ...errors])}`,
         ),
       );
-    }, timeoutMs);
+    }, HANGS_MS);
     child.stdout?.on('data', (chunk: Buffer) => out.push(chunk));
     child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
     child.stdin?.on('error', () => undefined);

@@ -4,8 +4,6 @@ import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { runOk, type RunOptions } from './program.ts';
 
 const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
-/** Longer than the program itself waits, so that it can say what was missed. */
-const TIMEOUT_MS = 280_000;
 
 /** What a person at a terminal does, or waits for; a signal is sent to the command. */
 export type TerminalStep = { expect: string } | { type: string } | { resize: [number, number] } | { signal: string };
@@ -22,10 +20,6 @@ export async function runAtTerminal(
 ): Promise<TerminalReport> {
   const python = pythonWith(STANDARD_MODULES) ?? 'python3';
   const env = { TERM: 'xterm', ...options.env };
-  const done = await runOk(python, [IN_TERMINAL, JSON.stringify(steps), ...command], {
-    ...options,
-    env,
-    timeoutMs: TIMEOUT_MS,
-  });
+  const done = await runOk(python, [IN_TERMINAL, JSON.stringify(steps), ...command], { ...options, env });
   return terminalReport.parse(JSON.parse(done.stdout));
 }

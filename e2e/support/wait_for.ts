@@ -1,3 +1,5 @@
+import { HANGS_MS } from './hangs.ts';
+
 /** The first pause between two looks, and the longest. */
 const PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 200;
@@ -9,7 +11,7 @@ const LONGEST_PAUSE_MS = 200;
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | null | false | Promise<T | undefined | null | false>,
-  timeoutMs = 120_000,
+  timeoutMs = HANGS_MS,
 ): Promise<T> {
   const began = Date.now();
   for (;;) {

@@ -71,7 +71,7 @@ async function sendUntilClosed(bytes: Buffer, reads = true): Promise<Buffer> {
   socket.on('error', () => undefined);
   if (reads) socket.on('data', (data: Buffer) => got.push(data));
   socket.write(Buffer.concat([START, bytes]));
-  await expect.poll(() => plane.openTunnels(), { timeout: 60_000 }).toBe(0);
+  await expect.poll(() => plane.openTunnels()).toBe(0);
   socket.destroy();
   return Buffer.concat(got);
 }
@@ -166,10 +166,10 @@ test('a credentialed reply ends upstream when its binding is removed, also for a
   const window = frame(WINDOW_UPDATE, 0, 0, Buffer.of(0x7f, 0, 0, 0));
   const request = frame(HEADERS, END_STREAM | END_HEADERS, 1, REQUEST);
   socket.write(Buffer.concat([PREFACE, settings, window, request]));
-  await expect.poll(() => upstream?.writableNeedDrain, { timeout: 60_000 }).toBe(true);
-  await expect.poll(() => stillAfter(200, () => upstream?.writableLength), { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => upstream?.writableNeedDrain).toBe(true);
+  await expect.poll(() => stillAfter(200, () => upstream?.writableLength)).toBe(true);
   plane.policy.use([]);
-  await expect.poll(() => upstream?.closed, { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => upstream?.closed).toBe(true);
   socket.destroy();
 });
 
@@ -201,7 +201,7 @@ test('a body of single bytes keeps little more than its size, and stays in order
   await expect.poll(() => socket.writableLength).toBe(0);
   await expect.poll(() => countHeldBytes() - before).toBeLessThan(16_000_000);
   await new Promise<void>((resolve) => session?.settings({ initialWindowSize: 65_535 }, () => resolve()));
-  await expect.poll(() => Buffer.concat(got).length, { timeout: 60_000 }).toBe(4000);
+  await expect.poll(() => Buffer.concat(got).length).toBe(4000);
   expect(Buffer.concat(got).every((byte, at) => byte === at % 251)).toBe(true);
   socket.destroy();
 });
@@ -230,7 +230,7 @@ test.each([
   if (reads) socket.resume();
   socket.write(Buffer.concat([START, frame(HEADERS, END_STREAM | END_HEADERS, 1, REQUEST)]));
   await expect.poll(() => plane.audit.events.length).toBe(1);
-  await expect.poll(() => [ended, plane.openTunnels()], { timeout: 60_000 }).toEqual([true, 0]);
+  await expect.poll(() => [ended, plane.openTunnels()]).toEqual([true, 0]);
   socket.destroy();
 });
 
@@ -275,7 +275,7 @@ test('a client cannot open more streams at once than it is told', async () => {
   await expect.poll(() => got.length).toBeGreaterThan(0);
   socket.write(frame(SETTINGS, 1, 0));
   socket.write(Buffer.concat(numbers(150).map((at) => frame(HEADERS, END_STREAM | END_HEADERS, 2 * at + 1, REQUEST))));
-  await expect.poll(() => requests, { timeout: 60_000 }).toBe(100);
+  await expect.poll(() => requests).toBe(100);
   await expectOthersServed();
   expect(requests).toBe(101);
   socket.destroy();
@@ -387,7 +387,7 @@ test('any conversation is answered, and one with a wrong frame ends no more than
         return isPinged && whole.every((stream) => ends.some((end) => end.stream === stream));
       };
       const isRefused = (): boolean => readFrames(got).some(({ type }) => type === RST_STREAM || type === GOAWAY);
-      await expect.poll(() => hasEnded || isAnswered() || (!isRight && isRefused()), { timeout: 60_000 }).toBe(true);
+      await expect.poll(() => hasEnded || isAnswered() || (!isRight && isRefused())).toBe(true);
       expect(!isRight || (!hasEnded && isAnswered())).toBe(true);
       expect(got.includes(SECRET)).toBe(false);
       socket.destroy();

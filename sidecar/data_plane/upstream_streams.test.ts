@@ -208,7 +208,7 @@ test('a head that waits for an upstream that does not read is not sent once its 
   more();
   // What the proxy takes from the client shrinks this window, and what it has passed on opens it again.
   const isStill = (): Promise<boolean> => stillAfter(1_000, () => session.state.remoteWindowSize);
-  await expect.poll(isStill, { timeout: 60_000 }).toBe(true);
+  await expect.poll(isStill).toBe(true);
   const second = ask(session, '/second');
   await expectWaiting();
   plane.policy.use([]);
@@ -216,7 +216,7 @@ test('a head that waits for an upstream that does not read is not sent once its 
   plane.policy.use([binding]);
   void ask(session, '/third');
   dials.readAgain();
-  await expect.poll(() => paths, { timeout: 60_000 }).toContain('/third');
+  await expect.poll(() => paths).toContain('/third');
   expect(paths).not.toContain('/second');
 });
 

@@ -59,7 +59,7 @@ describe('clients without a profile', () => {
         const args = ['mcp', 'export', '--home', svc.home, '--client', plain.client ?? '', '--write'];
         const added = plain.client === null ? join(home, path) : (await svc.cli(args, { env })).stdout.trim();
         expect(hasGateway(added)).toBe(true);
-        const client = run(join(programs, plain.program), plain.args, { env, cwd: folder, timeoutMs: 240_000 });
+        const client = run(join(programs, plain.program), plain.args, { env, cwd: folder });
         await converse({ svc, model, client }, plain);
         const done = await client;
         expect({ code: done.code, said: done.stdout }).toEqual({ code: 0, said: expect.stringContaining(FAREWELL) });
@@ -77,7 +77,7 @@ describe('clients without a profile', () => {
     const { folder, env } = plainHome(scratch, MCPORTER.program);
     const program = join(programs, MCPORTER.program);
     const mcporter = async (...args: string[]): Promise<string> =>
-      (await runOk(program, args, { env, cwd: folder, timeoutMs: 240_000 })).stdout;
+      (await runOk(program, args, { env, cwd: folder })).stdout;
     await svc.ok(['mcp', 'tools', SERVER, ...BEFORE]);
     const args = ['mcp', 'export', '--home', svc.home, '--client', MCPORTER.client, '--write'];
     const file = (await svc.cli(args, { env })).stdout.trim();

@@ -104,7 +104,7 @@ export function versionOf(npm: string): string {
 
 /** The folder with the programs of these clients; null if they are not installed. */
 export async function installMoreClients(): Promise<string | null> {
-  const folder = await cachedInstall({ name: 'mcp-clients', from: import.meta.dirname, timeoutMs: 300_000 });
+  const folder = await cachedInstall({ name: 'mcp-clients', from: import.meta.dirname });
   return folder === null ? null : join(folder, 'node_modules', '.bin');
 }
 

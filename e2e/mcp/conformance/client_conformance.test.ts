@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { cachedInstall } from '../../support/cached_install.ts';
+import { HANGS_MS } from '../../support/hangs.ts';
 import { run } from '../../support/program.ts';
 import { Svc } from '../../support/svc.ts';
 import { listen } from '../../support/tls_upstream.ts';
@@ -18,7 +19,6 @@ import { type Scenario, ScenarioPlayer } from './played_scenario.ts';
 const HERE = import.meta.dirname;
 const SUITE = 'node_modules/conformance-of-clients/dist/index.js';
 const REVISIONS = ['2025-11-25', '2026-07-28'] as const;
-const HANGS_MS = 600_000;
 /** What no revision requires (the suite calls it an extension). It is not played. */
 const EXTENSIONS: Readonly<Record<string, string>> = {
   'auth/client-credentials-jwt': 'a person signs in, never a program',
@@ -29,7 +29,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   'auth/wif-jwt-bearer': 'a person signs in, never a program',
 };
 
-const installed = await cachedInstall({ name: 'conformance', from: HERE, timeoutMs: HANGS_MS });
+const installed = await cachedInstall({ name: 'conformance', from: HERE });
 const scenario = z.object({
   scenario: z.string(),
   serverUrl: z.string(),
@@ -88,7 +88,7 @@ const cellOf = (name: string, isThere: boolean): string => {
   return name in EXTENSIONS ? `not played: ${EXTENSIONS[name]}` : 'passed';
 };
 
-test.skipIf(installed === null)('what each revision requires of a client passes', { timeout: HANGS_MS }, async () => {
+test.skipIf(installed === null)('what each revision requires of a client passes', async () => {
   const all = new Map<string, Map<string, readonly string[]>>();
   for (const revision of REVISIONS) {
     const place = join(folder, revision);
@@ -96,7 +96,6 @@ test.skipIf(installed === null)('what each revision requires of a client passes'
     const args = [join(installed ?? '', SUITE), 'client', '--command', command, '--requirements', revision];
     await run(process.execPath, [...args, '-o', place, '--timeout', String(HANGS_MS)], {
       cwd: folder,
-      timeoutMs: HANGS_MS,
     });
     for (const [name, failed] of readResults(place)) {
       const row = all.get(name) ?? new Map<string, readonly string[]>();

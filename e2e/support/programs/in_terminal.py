@@ -31,7 +31,7 @@ def read(seconds):
         return None
 
 
-shown, at, missed, deadline = b"", 0, None, time.time() + 220
+shown, at, missed, deadline = b"", 0, None, time.time() + 540
 resize(24, 80)
 for step in steps:
     if "resize" in step:
