@@ -1,13 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import {
+  isExactObjectOf,
   isFiniteNumber,
   isFlag,
+  isListOf,
+  isObjectOf,
+  isOneOf,
+  isRecordOf,
   isText,
   isTextList,
   isWholeNumber,
+  orMissing,
   orNull,
   readExactFields,
   readFields,
+  replyOf,
 } from './read_fields.ts';
 
 const CHECKS = { name: isText, pid: orNull(isWholeNumber), isOn: isFlag };
@@ -48,4 +55,59 @@ test('numbers are finite, and lists have only texts', () => {
   expect([1, -0.5, Number.NaN, Number.POSITIVE_INFINITY, '1', null].filter(isFiniteNumber)).toEqual([1, -0.5]);
   expect([1, 2 ** 53, 0.5, '1', null].filter(isWholeNumber)).toEqual([1]);
   expect([[], ['a'], ['a', 1], 'a', null].filter(isTextList)).toEqual([[], ['a']]);
+});
+
+describe('a field that may be missing', () => {
+  const checks = { name: isText, note: orMissing(isText) };
+
+  test('is left out if it is', () => {
+    expect(readFields({ name: 'a' }, checks)).toStrictEqual({ name: 'a' });
+    expect(readFields({ name: 'a', note: 'b' }, checks)).toStrictEqual({ name: 'a', note: 'b' });
+  });
+
+  test('is checked if it is there', () => {
+    expect(readFields({ name: 'a', note: 1 }, checks)).toBeNull();
+    expect(readFields({ name: 'a', note: null }, checks)).toBeNull();
+  });
+});
+
+describe('what is within a field', () => {
+  const isPoint = isObjectOf({ x: isFiniteNumber });
+
+  test('is one of some values', () => {
+    expect(['a', 'b', 'c', 1, null].filter(isOneOf(['a', 1]))).toEqual(['a', 1]);
+  });
+
+  test('is an object, with or without others beside its fields', () => {
+    expect([{ x: 1 }, { x: 1, y: 2 }, { x: '1' }, {}, null].filter(isPoint)).toEqual([{ x: 1 }, { x: 1, y: 2 }]);
+    expect([{ x: 1 }, { x: 1, y: 2 }].filter(isExactObjectOf({ x: isFiniteNumber }))).toEqual([{ x: 1 }]);
+  });
+
+  test('is a list', () => {
+    expect([[], [{ x: 1 }], [{ x: 1 }, {}], { x: 1 }].filter(isListOf(isPoint))).toEqual([[], [{ x: 1 }]]);
+  });
+
+  test('is an object of any fields', () => {
+    const isByPath = isRecordOf(isPoint, (name) => name.startsWith('/'));
+    expect([{}, { '/a': { x: 1 } }, { a: { x: 1 } }, { '/a': 1 }, [], null].filter(isByPath)).toEqual([
+      {},
+      { '/a': { x: 1 } },
+    ]);
+  });
+});
+
+describe('a reply', () => {
+  const reply = replyOf(CHECKS);
+
+  test('is read as fields are', () => {
+    expect(reply.safeParse({ ...GOOD, more: 1 })).toEqual({ success: true, data: GOOD });
+  });
+
+  test.each([
+    [{ ...GOOD, pid: 'x' }, [{ path: ['pid'], message: 'not as expected' }]],
+    [{ name: 'a', pid: 41 }, [{ path: ['isOn'], message: 'missing' }]],
+    ['text', [{ path: [], message: 'not as expected' }]],
+  ])('says where %j is wrong', (value, issues) => {
+    expect(reply.safeParse(value)).toEqual({ success: false, error: { issues } });
+  });
 });

@@ -1,6 +1,4 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { errorCode } from '../shared/model/error_code.ts';
@@ -31,6 +29,11 @@ export function readPrivateFile(path: string): Result<string | null, Problem<Sta
  * synced and renamed over it. Rejects with the file system's error.
  */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
+  // Loaded on use, because most commands only read, and both take a tenth of the start of Node.
+  const [{ randomBytes }, { mkdir, rename, rm }] = await Promise.all([
+    import('node:crypto'),
+    import('node:fs/promises'),
+  ]);
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -43,6 +46,7 @@ export async function writePrivateFile(path: string, text: string): Promise<void
 }
 
 async function writeSynced(path: string, text: string): Promise<void> {
+  const { open } = await import('node:fs/promises');
   const file = await open(path, 'wx', 0o600);
   try {
     await file.chmod(0o600);

@@ -12,7 +12,7 @@ import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_
 import { isPlainPath } from '../../shared/net/http/plain_path.ts';
 import { MAX_CHOSEN_SECRETS } from '../../shared/model/account_choice.ts';
 import { checkedText } from '../../shared/wire/checked_text.ts';
-import { parseSecretName } from '../launch/folder_secrets.ts';
+import { parseSecretName } from '../launch/secret_name.ts';
 import { AGENT_NAME } from './agent_names.ts';
 import { LOGIN_FORMAT_NAMES } from './login_formats.ts';
 import { randomCharacters, shapeProblem } from './placeholder_shape.ts';

@@ -20,7 +20,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { unreadableFile } from '../terminal/unreadable_file.ts';
 import { pinnedKey, publicKey } from './control_plane_key.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { type SidecarHealth, sidecarHealth } from '../up/status_command.ts';
+import { fetchSidecarHealth, type SidecarHealth } from '../up/status_command.ts';
 
 /** `svc audit heads` and `svc audit accept`. */
 export function addHeadsCommands(line: CommandLine, audit: Command): void {
@@ -168,7 +168,7 @@ type Mismatch = NonNullable<SidecarHealth['audit_log']>['mismatches'][number];
 async function acceptMismatches(call: Call<AcceptOptions>): Promise<number> {
   const { context, options, print } = call;
   const client = sidecarClient(context, options);
-  const health = await client.call('GET', '/v1/health', sidecarHealth);
+  const health = await fetchSidecarHealth(call);
   const mismatches = health.audit_log?.mismatches ?? [];
   if (mismatches.length === 0) {
     print.line({ accepted: [] }, "this machine's sidecar has not seen the audit log roll back");

@@ -5,9 +5,10 @@ import { valueOrUsageError } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { realFolder } from './hosts/allowed_hosts.ts';
-import { findFolderSecrets, FOLDER_FILE, parseSecretName, readTrustedFolders } from './folder_secrets.ts';
+import { findFolderSecrets, FOLDER_FILE, readTrustedFolders } from './folder_secrets.ts';
 import { findLauncherAbove } from './launcher_processes.ts';
-import { listSessions, type SessionRecord } from './session_list.ts';
+import { parseSecretName } from './secret_name.ts';
+import type { SessionRecord } from './session_list.ts';
 
 export interface UseOptions {
   readonly use?: readonly string[];
@@ -39,6 +40,8 @@ async function withinSession(call: Call, own: readonly ChosenSecret[]): Promise<
   const id = context.env['SVC_SESSION_ID'];
   const launcher = findLauncherAbove(homeOf(context, options));
   if (id === undefined && launcher === null) return own;
+  // Loaded on use, so that a run outside of a session starts faster.
+  const { listSessions } = await import('./session_list.ts');
   const sessions = await listSessions(call);
   const outer =
     (launcher !== null && sessions.find(({ owner }) => owner?.pid === launcher.pid)) ||
@@ -60,8 +63,8 @@ function toChosen({ reference, by, from }: SessionRecord['used_secrets'][number]
 }
 
 /** Warns that the file of this folder has no effect on what is started. */
-export function warnOfFolderFile({ context, options, print }: Call, why: string): void {
-  const { state, unconfirmed } = findFolderSecrets(
+export async function warnOfFolderFile({ context, options, print }: Call, why: string): Promise<void> {
+  const { state, unconfirmed } = await findFolderSecrets(
     readTrustedFolders(homeOf(context, options)),
     realFolder(context.workingDirectory),
   );
@@ -72,7 +75,7 @@ export function warnOfFolderFile({ context, options, print }: Call, why: string)
 async function folderSecrets(call: Call): Promise<readonly ChosenSecret[]> {
   const { context, options, print } = call;
   const folder = realFolder(context.workingDirectory);
-  const { state, unconfirmed } = findFolderSecrets(readTrustedFolders(homeOf(context, options)), folder);
+  const { state, unconfirmed } = await findFolderSecrets(readTrustedFolders(homeOf(context, options)), folder);
   for (const each of unconfirmed) {
     print.warn(`${shownFile(each)} has no effect, because nobody confirmed it here: svc trust ${shownArgument(each)}`);
   }

@@ -1,16 +1,10 @@
-import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
-import { parse, TomlError } from 'smol-toml';
-import { z } from 'zod';
 import { readRegularFile } from '../../machine/regular_file.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
-import { MAX_CHOSEN_SECRETS } from '../../shared/model/account_choice.ts';
-import { mayBeCredential } from '../../shared/model/credential_shapes.ts';
 import { parseJson } from '../../shared/model/json.ts';
-import { didYouMean } from '../../shared/model/near_match.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { parseOwnVaultPath, VAULT_SCHEME } from '../../shared/model/vault_path.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { isExactObjectOf, isOneOf, isRecordOf, isText, isTextList, readExactFields } from '../read_fields.ts';
 import { changeUnderLock } from './hosts/allowed_hosts.ts';
 
 /** The file of a project's folder that names the secrets which sessions there use (decision 0064). */
@@ -18,36 +12,31 @@ export const FOLDER_FILE = '.svc.toml';
 /** Larger than any honest list; a larger file is not read. */
 const MAX_FOLDER_FILE_BYTES = 16 * 1024;
 
-const KEYS = ['secrets'];
-const EXAMPLE = 'secrets = ["user/github-work"]';
-
 /**
  * In the state directory, which no container reaches: the folders whose `.svc.toml` a person confirmed on this machine, with the
  * hash of what the person saw. The file itself comes with a repository, and an agent can write it (decision 0064).
  */
 const TRUST_FILE = 'trusted_folders.json';
 
-const content = z.strictObject({
-  version: z.literal(1),
-  folders: z.record(z.string().startsWith('/'), z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) })),
-});
-
 /** The confirmed hash by the real path of the folder. */
 type TrustedFolders = Readonly<Record<string, { readonly sha256: string }>>;
 
+const isSha256 = (value: unknown): value is string => isText(value) && /^[0-9a-f]{64}$/.test(value);
+const isTrustedFolders = isRecordOf(isExactObjectOf({ sha256: isSha256 }), (folder) => folder.startsWith('/'));
+const isConfirmed = isRecordOf(isTextList);
+
 /** Beside it: the vault paths that were confirmed, to show what has changed since. Nothing is decided by it. */
 const CONFIRMED_FILE = 'trusted_secrets.json';
-const confirmed = z.record(z.string(), z.array(z.string()));
 
 /** The vault paths that a person confirmed last for a folder (a real path); null if that is not known. */
 export function findConfirmedSecrets(home: string, folder: string): readonly string[] | null {
   return readConfirmed(home)[folder] ?? null;
 }
 
-function readConfirmed(home: string): z.output<typeof confirmed> {
+function readConfirmed(home: string): Readonly<Record<string, readonly string[]>> {
   const text = readPrivateFile(join(home, CONFIRMED_FILE));
-  const parsed = confirmed.safeParse(text.ok && text.value !== null ? parseJson(text.value) : null);
-  return parsed.success ? parsed.data : {};
+  const value = text.ok && text.value !== null ? parseJson(text.value) : null;
+  return isConfirmed(value) ? value : {};
 }
 
 export function readTrustedFolders(home: string): TrustedFolders {
@@ -55,8 +44,11 @@ export function readTrustedFolders(home: string): TrustedFolders {
   const text = readPrivateFile(path);
   if (!text.ok) throw new CliError(EXIT.failed, text.error.message);
   if (text.value === null) return {};
-  const parsed = content.safeParse(parseJson(text.value));
-  if (parsed.success) return parsed.data.folders;
+  const read = readExactFields<{ readonly version: 1; readonly folders: TrustedFolders }>(parseJson(text.value), {
+    version: isOneOf([1]),
+    folders: isTrustedFolders,
+  });
+  if (read !== null) return read.folders;
   throw new CliError(EXIT.failed, `${path} is damaged`, ['Move it away, then confirm the folders again: svc trust']);
 }
 
@@ -88,9 +80,11 @@ interface FolderFile {
 }
 
 /** Reads the file of a folder (a real path) once; null if there is none. What is hashed is what is read. */
-export function readFolderFile(folder: string): Result<FolderFile | null, string> {
+export async function readFolderFile(folder: string): Promise<Result<FolderFile | null, string>> {
   const bytes = readRegular(join(folder, FOLDER_FILE));
   if (!bytes.ok || bytes.value === null) return bytes.ok ? ok(null) : bytes;
+  // Loaded on use, because few folders have one.
+  const [{ createHash }, { parseFolderFile }] = await Promise.all([import('node:crypto'), import('./folder_file.ts')]);
   const sha256 = createHash('sha256').update(bytes.value).digest('hex');
   let text: string;
   try {
@@ -126,17 +120,17 @@ interface FolderSecrets {
 }
 
 /** Looks in a folder (a real path) and its parents. A file that nobody confirmed neither counts nor hides one that does. */
-export function findFolderSecrets(trusted: TrustedFolders, folder: string): FolderSecrets {
+export async function findFolderSecrets(trusted: TrustedFolders, folder: string): Promise<FolderSecrets> {
   const unconfirmed: string[] = [];
   for (let at = folder; ; at = dirname(at)) {
-    const found = readFolderFile(at);
+    const found = await readFolderFile(at);
     if (Object.hasOwn(trusted, at)) return { state: stateOf(at, trusted[at]?.sha256 ?? '', found), unconfirmed };
     if (!found.ok || found.value !== null) unconfirmed.push(at);
     if (dirname(at) === at) return { state: { kind: 'none' }, unconfirmed };
   }
 }
 
-function stateOf(folder: string, sha256: string, found: ReturnType<typeof readFolderFile>): FolderState {
+function stateOf(folder: string, sha256: string, found: Awaited<ReturnType<typeof readFolderFile>>): FolderState {
   if (!found.ok) return { kind: 'changed', folder, problem: found.error };
   if (found.value === null) return { kind: 'changed', folder, problem: 'it is gone' };
   if (found.value.sha256 !== sha256) return { kind: 'changed', folder, problem: 'it was changed' };
@@ -144,52 +138,4 @@ function stateOf(folder: string, sha256: string, found: ReturnType<typeof readFo
   return secrets.ok
     ? { kind: 'trusted', folder, secrets: secrets.value }
     : { kind: 'changed', folder, problem: secrets.error };
-}
-
-/**
- * Reads the vault paths of a `.svc.toml`: `secrets = ["user/github-work"]`. Any other setting is refused, because it may mean
- * something to a person who reads it. Messages never quote the file's text: people paste the secret itself in place of its path.
- */
-export function parseFolderFile(text: string): Result<readonly string[], string> {
-  const parsed = parseToml(text);
-  if (!parsed.ok) return parsed;
-  const unknown = Object.keys(parsed.value).find((key) => !KEYS.includes(key));
-  if (unknown !== undefined) return err(`it has a setting that svc does not know${nearKey(unknown)}`);
-  const { secrets = [] } = parsed.value;
-  if (!Array.isArray(secrets)) return err(`"secrets" must be a list of paths in quotes: ${EXAMPLE}`);
-  if (secrets.length === 0) return err(`it names no secret: ${EXAMPLE}`);
-  if (secrets.length > MAX_CHOSEN_SECRETS) return err(`it names more than ${MAX_CHOSEN_SECRETS} secrets`);
-  const paths = new Set<string>();
-  for (const [index, entry] of secrets.entries()) {
-    if (typeof entry !== 'string') return err(`entry ${index + 1} of "secrets" must be a path in quotes: ${EXAMPLE}`);
-    const path = parseSecretName(entry);
-    if (!path.ok) return err(`entry ${index + 1} of "secrets" cannot be used: ${path.error}`);
-    paths.add(path.value);
-  }
-  return ok([...paths]);
-}
-
-function parseToml(text: string): Result<Record<string, unknown>, string> {
-  try {
-    return ok(parse(text));
-  } catch (error) {
-    if (!(error instanceof TomlError)) throw error;
-    return err(`line ${error.line} is not TOML`);
-  }
-}
-
-function nearKey(key: string): string {
-  return mayBeCredential(key) ? '' : didYouMean(key, KEYS);
-}
-
-/** The vault path of an entry. A value in place of a path is refused without being shown. */
-export function parseSecretName(text: string): Result<string, string> {
-  const name = text.startsWith(VAULT_SCHEME) ? text.slice(VAULT_SCHEME.length) : text;
-  if (name.split('/').some(mayBeCredential)) {
-    return err(
-      'looks like a credential, or has a part of more than 32 characters, so it is not shown: name the path of a stored secret, such as user/github-work',
-    );
-  }
-  const path = parseOwnVaultPath(name);
-  return path.ok ? path : err(path.error.message);
 }

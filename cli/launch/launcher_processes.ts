@@ -1,18 +1,21 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { parseJson } from '../../shared/model/json.ts';
 import { bootId, identify, isRunning, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { pause } from '../../machine/pause.ts';
+import { isObjectOf, isText, isWholeNumber, orMissing, orNull, readFields } from '../read_fields.ts';
 import { listSessionFolders, readSessionText } from '../up/session_folders.ts';
 
 /** The part of a saved session's signed text that names its launcher and the proxy. Who may restore it is the sidecar's to check. */
-const launcher = z.object({
-  proxyPort: z.number().int().min(1).max(65_535).optional(),
-  bootId: z.string().nullable(),
-  owner: z.object({ pid: z.number().int().min(2), started: z.string() }).nullable(),
-});
+interface SavedLauncher {
+  readonly proxyPort?: number | undefined;
+  readonly bootId: string | null;
+  readonly owner: { readonly pid: number; readonly started: string } | null;
+}
+
+const isPort = (value: unknown): value is number => isWholeNumber(value) && value >= 1 && value <= 65_535;
+const isOrdinaryPid = (value: unknown): value is number => isWholeNumber(value) && value >= 2;
 
 const KILL_MS = 5_000;
 const LOOK_AGAIN_MS = 50;
@@ -32,7 +35,7 @@ export function findSavedPort(home: string): number | null {
   return findSaved(home).find(({ proxyPort }) => proxyPort !== undefined)?.proxyPort ?? null;
 }
 
-function findSaved(home: string): readonly z.infer<typeof launcher>[] {
+function findSaved(home: string): readonly SavedLauncher[] {
   const boot = bootId();
   const saved = listSessionFolders(home).map(({ path }) => readLauncher(join(path, 'session.jws')));
   return saved.flatMap((each) => {
@@ -52,9 +55,13 @@ export function namesLauncher(folder: string): boolean {
   return readLauncher(join(folder, 'session.jws')) !== null;
 }
 
-function readLauncher(path: string): z.infer<typeof launcher> | null {
+function readLauncher(path: string): SavedLauncher | null {
   const payload = Buffer.from(readSessionText(path)?.split('.')[1] ?? '', 'base64url').toString('utf8');
-  return launcher.safeParse(parseJson(payload)).data ?? null;
+  return readFields<SavedLauncher>(parseJson(payload), {
+    proxyPort: orMissing(isPort),
+    bootId: orNull(isText),
+    owner: orNull(isObjectOf({ pid: isOrdinaryPid, started: isText })),
+  });
 }
 
 /** What became of processes that should end. */

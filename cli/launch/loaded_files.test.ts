@@ -15,11 +15,29 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Prints the files that a process loads. */
 const LISTED = `data:text/javascript,import { registerHooks } from 'node:module'; registerHooks({ load(url, context, next) { if (url.startsWith('file:')) console.log(url); return next(url, context); } });`;
 
+/** Prints which parts of Node itself a process has loaded. */
+const PARTS = `data:text/javascript,process.on('exit', () => console.log(process.moduleLoadList.join('\\n')));`;
+/** Parts that come with an import of `node:crypto` and `node:fs/promises`. */
+const UNUSED_PARTS = ['NativeModule internal/crypto/webcrypto', 'NativeModule fs/promises'];
+
+const END = 'DELETE /v1/sandbox-proxy/sessions/ses_1?reasons=true';
+/** Of both programs. */
+const HEALTH = {
+  status: 'ok',
+  version: '4.0.0',
+  time: '2026-01-01T12:00:00.000Z',
+  mode: 'local',
+  snapshot: null,
+  spool: { bytes: 0, events: 0 },
+  channel: { state: 'up', last_error: null },
+  sessions: 0,
+};
 const ANSWERS: Readonly<Record<string, object>> = {
   'GET /v1/me': ME,
   'POST /v1/secrets/check': { matches: [] },
   'POST /v1/sandbox-proxy/sessions': SESSION,
-  'DELETE /v1/sandbox-proxy/sessions/ses_1?reasons=true': { reasons: [] },
+  [END]: { reasons: [] },
+  'GET /v1/health': HEALTH,
 };
 
 let home: TestHome;
@@ -44,16 +62,23 @@ afterEach(() => {
   home.remove();
 });
 
-/** The files that a command loads, below the checkout. */
-async function listFiles(...args: readonly string[]): Promise<readonly string[]> {
+/** What a command prints, with a module that is loaded before it. */
+async function runSvc(preload: string, args: readonly string[]): Promise<string> {
   const env = { SVC_HOME: home.path, HOME: home.path, PATH: '/bin:/usr/bin' };
   const start = join(ROOT, 'cli', 'start.mjs');
   const options = { env, cwd: home.path };
-  const { stdout } = await promisify(execFile)(process.execPath, ['--import', LISTED, start, ...args], options);
-  return stdout
-    .trim()
-    .split('\n')
-    .map((url) => fileURLToPath(url).slice(ROOT.length));
+  return (await promisify(execFile)(process.execPath, ['--import', preload, start, ...args], options)).stdout;
+}
+
+/** The files that a command loads, below the checkout. */
+async function listFiles(...args: readonly string[]): Promise<readonly string[]> {
+  const lines = (await runSvc(LISTED, args)).split('\n').filter((line) => line.startsWith('file:'));
+  return lines.map((url) => fileURLToPath(url).slice(ROOT.length));
+}
+
+function listPackages(files: readonly string[]): readonly string[] {
+  const packages = files.flatMap((file) => /^node_modules\/([^/]+)\//.exec(file)?.[1] ?? []);
+  return [...new Set(packages)].toSorted();
 }
 
 const bytesOf = (files: readonly string[]): number =>
@@ -65,23 +90,34 @@ test('the end of a run loads at most 40 files of 140 KB, and no package', async 
   const more = { home: home.path, control: null, json: false, quiet: false };
   const path = home.write(join('runs', '41'), JSON.stringify({ ...record, ...more }));
   const files = await listFiles(`--ended=41:${path}`);
-  expect(seen).toEqual(['DELETE /v1/sandbox-proxy/sessions/ses_1?reasons=true']);
-  expect(files.filter((file) => file.startsWith('node_modules/'))).toEqual([]);
+  expect(seen).toEqual([END]);
+  expect(listPackages(files)).toEqual([]);
   expect(files.length).toBeLessThanOrEqual(40);
   expect(bytesOf(files)).toBeLessThanOrEqual(140_000);
 });
 
-test('a plain run loads no schemas of what it does not ask for, and few packages', async () => {
+test('a plain run loads commander alone of all packages, and no schemas', async () => {
   const files = await listFiles('run', '--', 'true');
-  expect(seen).toEqual(Object.keys(ANSWERS).filter((call) => seen.includes(call)));
-  expect(seen.at(-1)).toBe('DELETE /v1/sandbox-proxy/sessions/ses_1?reasons=true');
-  expect(files.filter((file) => file.startsWith('shared/wire/')).toSorted()).toEqual([
-    'shared/wire/account.ts',
-    'shared/wire/ids.ts',
-    'shared/wire/members.ts',
-    'shared/wire/primitives.ts',
-    'shared/wire/secrets.ts',
-  ]);
-  const packages = files.flatMap((file) => /^node_modules\/([^/]+)\//.exec(file)?.[1] ?? []);
-  expect([...new Set(packages)].toSorted()).toEqual(['commander', 'smol-toml', 'zod']);
+  expect(Object.keys(ANSWERS)).toEqual(expect.arrayContaining(seen));
+  expect(seen.slice(-2)).toEqual(['POST /v1/sandbox-proxy/sessions', END]);
+  expect(listPackages(files)).toEqual(['commander']);
+  expect(files.filter((file) => file.startsWith('shared/wire/'))).toEqual([]);
 });
+
+test.each([
+  ['--version', []],
+  ['status', ['GET /v1/health', 'GET /v1/health']],
+])('svc %s loads commander alone of all packages', async (command, calls) => {
+  const files = await listFiles(command);
+  expect(seen).toEqual(calls);
+  expect(listPackages(files)).toEqual(['commander']);
+});
+
+test.each([['run -- true'], ['status']])(
+  'svc %s loads neither all of crypto nor asynchronous files, which take a tenth of the start of Node',
+  async (command) => {
+    const parts = (await runSvc(PARTS, command.split(' '))).split('\n');
+    expect(parts).toContain('NativeModule http');
+    expect(parts.filter((part) => UNUSED_PARTS.includes(part))).toEqual([]);
+  },
+);

@@ -27,7 +27,7 @@ import {
 import { warnOfServersOutside } from './servers_outside.ts';
 import { readScopes, type ScopeOptions } from './scope_option.ts';
 import type { MetadataEndpoint } from './metadata_endpoint.ts';
-import { openSession, type OpenSession } from './session_access.ts';
+import { openSession, type OpenSession, policyVersion } from './session_access.ts';
 import { becomeCommand, canBecome } from './waiter.ts';
 import { type CommandEnd, recordOf, writeRecord } from './run_record.ts';
 import { AGENT_TITLES } from '../agents/agent_names.ts';
@@ -94,6 +94,7 @@ export async function runInSession(
   signals: SignalSource,
   wanted: RunInSession,
 ): Promise<{ readonly status: number; readonly sessionId: string | null }> {
+  const typed = typedOf(call);
   const egress = egressOf(call, wanted);
   const reach = { egress, allowList: allowListOf(call, egress, wanted.expectedHosts) };
   const plainHttp = plainHttpOf(call);
@@ -101,10 +102,24 @@ export async function runInSession(
   // First, because it starts while everything else is asked for.
   const box = await openBox(call, wanted, egress);
   try {
-    const screened = await screen(call);
     const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
+    // Side by side, and last, so that what was stored while a person was asked is included.
+    const [screened, minPolicyVersion] = await Promise.all([
+      screen(call),
+      policyVersion(call).catch(rethrowNotStarted),
+    ]);
     const exempt = await exemptHosts(call, wanted, { ...reach, isBoxed: box !== null }).catch(rethrowNotStarted);
-    const ready = { screened, allowList: reach.allowList, plainHttp, otherPorts, secrets, exempt, box };
+    const ready = {
+      typed,
+      screened,
+      minPolicyVersion,
+      allowList: reach.allowList,
+      plainHttp,
+      otherPorts,
+      secrets,
+      exempt,
+      box,
+    };
     return await runReady(call, signals, wanted, ready);
   } finally {
     await box?.close();
@@ -112,7 +127,9 @@ export async function runInSession(
 }
 
 interface ReadyRun {
+  readonly typed: TypedOptions;
   readonly screened: ScreenedEnvironment;
+  readonly minPolicyVersion: number | null;
   readonly allowList: AllowList | undefined;
   readonly plainHttp: AllowList | undefined;
   readonly otherPorts: AllowList | undefined;
@@ -261,6 +278,8 @@ function egressOf(call: Call<RunOptions>, wanted: RunInSession): Egress {
 }
 
 interface NewRun {
+  readonly typed: TypedOptions;
+  readonly minPolicyVersion: number | null;
   readonly kept: readonly CredentialVariable[];
   readonly byDefault: string | undefined;
   readonly allowList: AllowList | undefined;
@@ -352,22 +371,48 @@ function parseTyped(option: string, texts: readonly string[], parse = parseAllow
   });
 }
 
+/** Options that are read before anything is asked for. */
+interface TypedOptions {
+  readonly ttlSeconds: number | null;
+  readonly servers: readonly string[];
+}
+
+function typedOf({ context, options }: Call<RunOptions>): TypedOptions {
+  const ttl = options.ttl === undefined ? null : parseSessionLength(options.ttl);
+  if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
+  const unset = options.keepEnv?.find((name) => context.env[name] === undefined);
+  if (unset !== undefined) {
+    throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
+  }
+  return { ttlSeconds: ttl?.value ?? null, servers: (options.mcp ?? []).map(parseServer) };
+}
+
 /** Opens the session; failures before the command starts have their own exit code. */
 async function open(
   call: Call<RunOptions>,
-  { kept, byDefault, allowList, plainHttp, otherPorts, secrets, login, hasGateway, box }: NewRun,
+  {
+    typed,
+    minPolicyVersion,
+    kept,
+    byDefault,
+    allowList,
+    plainHttp,
+    otherPorts,
+    secrets,
+    login,
+    hasGateway,
+    box,
+  }: NewRun,
 ): Promise<OpenSession> {
-  const ttl = call.options.ttl === undefined ? null : parseSessionLength(call.options.ttl);
-  if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
-  const named = (call.options.mcp ?? []).map(parseServer);
   // Those that are named for this run are all that it may use.
-  const mcpServers = hasGateway && named.length === 0 ? null : named;
+  const mcpServers = hasGateway && typed.servers.length === 0 ? null : typed.servers;
   if (box !== null) warnOfServersOutside(call, { egress: box.field.egress, mcpServers }, 'sandbox');
   const name = call.options.name ?? byDefault;
   try {
     return await openSession(call, {
+      minPolicyVersion,
       ...(name !== undefined && { name }),
-      ...(ttl !== null && { ttlSeconds: ttl.value }),
+      ...(typed.ttlSeconds !== null && { ttlSeconds: typed.ttlSeconds }),
       ...(mcpServers?.length !== 0 && { mcpServers }),
       ...(kept.length > 0 && { keptEnv: kept }),
       ...(allowList !== undefined && { allowList }),
@@ -385,13 +430,8 @@ async function open(
 
 /** The person's environment without credentials, apart from those of `--keep-env`. */
 async function screen(call: Call<RunOptions>): Promise<ScreenedEnvironment> {
-  const keep = call.options.keepEnv ?? [];
-  const unset = keep.find((name) => call.context.env[name] === undefined);
-  if (unset !== undefined) {
-    throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
-  }
   try {
-    return await screenEnvironment(call, keep);
+    return await screenEnvironment(call, call.options.keepEnv ?? []);
   } catch (error) {
     throw notStarted(error);
   }

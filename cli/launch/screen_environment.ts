@@ -1,9 +1,10 @@
 import { credentialWithin } from '../../shared/model/credential_shapes.ts';
-import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES, secretCheckReply } from '../../shared/wire/secrets.ts';
+import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES } from '../../shared/model/secret.ts';
 import { isStripped, type Environment } from '../../sandbox/launch/session_environment.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { isListOf, isObjectOf, isText, isWholeNumber, replyOf } from '../read_fields.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** A variable whose value is a credential. */
@@ -22,6 +23,17 @@ export interface ScreenedEnvironment {
   /** Those that a person told us to pass on. */
   readonly kept: readonly CredentialVariable[];
 }
+
+/** A value that equals a stored secret: its place in what was asked, and the secret's path. */
+interface StoredValue {
+  readonly index: number;
+  readonly path: string;
+}
+
+/** What a run needs of `SecretCheckReply`. */
+const checkReply = replyOf<{ readonly matches: readonly StoredValue[] }>({
+  matches: isListOf(isObjectOf<StoredValue>({ index: isWholeNumber, path: isText })),
+});
 
 /** Shorter values would match by chance, and are not masked either. */
 const SHORTEST_CREDENTIAL = 8;
@@ -109,13 +121,10 @@ function batchesOf<T extends { readonly value: string }>(candidates: readonly T[
   return batches;
 }
 
-function checkStored(
-  call: Call,
-  values: readonly string[],
-): Promise<readonly { readonly index: number; readonly path: string }[]> {
+function checkStored(call: Call, values: readonly string[]): Promise<readonly StoredValue[]> {
   return listIfReachable(async () => {
     const client = controlClient(call.context, call.options);
-    return (await client.call('POST', '/v1/secrets/check', secretCheckReply, { body: { values } })).matches;
+    return (await client.call('POST', '/v1/secrets/check', checkReply, { body: { values } })).matches;
   });
 }
 

@@ -1,11 +1,11 @@
-import { z } from 'zod';
 import { SDK_ENDPOINTS } from '../../shared/net/sdk_endpoints.ts';
-import { meReply } from '../../shared/wire/account.ts';
+import type { MeReply } from '../../shared/wire/account.ts';
 import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
 import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
+import { isListOf, isObjectOf, isText, isTextList, isWholeNumber, orMissing, replyOf } from '../read_fields.ts';
 import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
 import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
@@ -17,15 +17,27 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { HostSandboxField } from '../sandbox/host_sandbox.ts';
 
 /** Reply of `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
-const sessionReply = z.object({
-  session_id: z.string(),
-  token: z.string(),
-  proxy_url: z.string(),
-  ca_bundle_path: z.string(),
-  sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
+interface SessionReply {
+  readonly session_id: string;
+  readonly token: string;
+  readonly proxy_url: string;
+  readonly ca_bundle_path: string;
+  readonly sentinels: readonly { readonly env: string; readonly value: string }[];
   /** An earlier sidecar has none, and a later one may have more. */
-  sdk_endpoints: z.array(z.string()).default([]),
+  readonly sdk_endpoints?: readonly string[] | undefined;
+}
+
+const sessionReply = replyOf<SessionReply>({
+  session_id: isText,
+  token: isText,
+  proxy_url: isText,
+  ca_bundle_path: isText,
+  sentinels: isListOf(isObjectOf({ env: isText, value: isText })),
+  sdk_endpoints: orMissing(isTextList),
 });
+
+/** What a run needs of `GET /v1/me`. */
+const meReply = replyOf<Pick<MeReply, 'policy_version'>>({ policy_version: isWholeNumber });
 
 /** Creating a session waits for the newest policy. */
 const SESSION_TIMEOUT_MS = 40_000;
@@ -38,6 +50,8 @@ export interface OpenSession {
 }
 
 interface WantedSession {
+  /** What {@link policyVersion} gave, if it was asked before. */
+  readonly minPolicyVersion?: number | null;
   readonly name?: string;
   readonly ttlSeconds?: number;
   /** Those that its token may use; null: every one. */
@@ -62,10 +76,10 @@ interface WantedSession {
   readonly keptEnv?: readonly { readonly name: string; readonly reference: string | null }[];
 }
 
-/** Opens a session whose policy includes every binding stored so far. */
+/** Opens a session whose policy includes every binding stored so far, or when the version of the policy was asked. */
 export async function openSession(call: Call, wanted: WantedSession): Promise<OpenSession> {
   const sidecar = sidecarClient(call.context, call.options);
-  const version = await policyVersion(call);
+  const version = wanted.minPolicyVersion === undefined ? await policyVersion(call) : wanted.minPolicyVersion;
   const body = {
     ...(wanted.name !== undefined && { name: wanted.name }),
     folder: call.context.workingDirectory,
@@ -92,7 +106,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     proxyUrl: proxyUrlFor(reply.proxy_url, reply.session_id, reply.token),
     caBundlePath: reply.ca_bundle_path,
     sentinels: reply.sentinels,
-    sdkEndpoints: SDK_ENDPOINTS.filter((sdk) => reply.sdk_endpoints.includes(sdk)),
+    sdkEndpoints: SDK_ENDPOINTS.filter((sdk) => reply.sdk_endpoints?.includes(sdk) === true),
   };
   return { session, end: () => endSession(call, session.sessionId) };
 }

@@ -61,7 +61,7 @@ export async function confirmFolder(call: Call, folder: string, isSure: boolean)
   const home = homeOf(context, options);
   requireOutside(call, home, 'which may not change what it uses');
   const shown = toPrintable(`${folder}/${FOLDER_FILE}`);
-  const file = readFolderFile(folder);
+  const file = await readFolderFile(folder);
   if (!file.ok) throw new CliError(EXIT.failed, `${shown} cannot be used: ${file.error}`);
   if (file.value === null) {
     throw new CliError(EXIT.failed, `${shown} does not exist`, [
@@ -136,14 +136,16 @@ async function bindingsIfReachable(call: Call): Promise<readonly ReturnType<type
   }
 }
 
-function listFolders(call: Call): undefined {
+async function listFolders(call: Call): Promise<undefined> {
   const trusted = readTrustedFolders(homeOf(call.context, call.options));
-  const items = Object.entries(trusted).map(([folder, { sha256 }]) => {
-    const file = readFolderFile(folder);
-    const isSame = file.ok && file.value?.sha256 === sha256;
-    const paths = isSame && file.value?.secrets.ok ? file.value.secrets.value : [];
-    return { folder, state: isSame ? 'confirmed' : 'changed', secrets: paths.map(formatVaultReference) };
-  });
+  const items = await Promise.all(
+    Object.entries(trusted).map(async ([folder, { sha256 }]) => {
+      const file = await readFolderFile(folder);
+      const isSame = file.ok && file.value?.sha256 === sha256;
+      const paths = isSame && file.value?.secrets.ok ? file.value.secrets.value : [];
+      return { folder, state: isSame ? 'confirmed' : 'changed', secrets: paths.map(formatVaultReference) };
+    }),
+  );
   call.print.rows(
     { items },
     items,

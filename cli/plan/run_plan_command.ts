@@ -41,7 +41,7 @@ const MAX_SESSION_SECONDS = 30 * 24 * 3600;
 export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number> {
   const { lock, jws } = await verifyLock(call);
   const steps = selectSteps(call.options.step ?? [], lock.steps);
-  warnOfFolderFile(call, 'a step of a plan uses the account of its "credential"');
+  await warnOfFolderFile(call, 'a step of a plan uses the account of its "credential"');
   const runtime = await engineOf(call);
   const { check } = await imageCheck(runtime, lock);
   if (!check.holds) throw changedPlanError(call, verificationText([check], call.print));

@@ -2,7 +2,7 @@ import { isStandIn, serviceOfShape } from '../../shared/model/credential_shapes.
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
-import { MAX_SECRET_BYTES } from '../../shared/wire/secrets.ts';
+import { MAX_SECRET_BYTES } from '../../shared/model/secret.ts';
 import type { SealedService } from '../../shared/wire/sealed_service.ts';
 import { listAllBindings } from '../bindings/find_binding.ts';
 import { loadTemplates } from '../bindings/binding_templates.ts';

@@ -1,8 +1,8 @@
 import { callsAsCommands } from './calls_as_commands.ts';
-import type { z } from 'zod';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import type { ReplySchema } from '../read_fields.ts';
 
 /** A raw reply. */
 export interface RawReply {
@@ -49,7 +49,7 @@ export interface HttpClient {
     options: CallOptions & { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<StreamedReply>;
   /** Returns the reply's validated JSON; throws `CliError` if it is an error or does not match the schema. */
-  call<T>(method: string, path: string, schema: z.ZodType<T>, options?: CallOptions): Promise<T>;
+  call<T>(method: string, path: string, schema: ReplySchema<T>, options?: CallOptions): Promise<T>;
   /** Expects a success without a body. */
   callEmpty(method: string, path: string, options?: CallOptions): Promise<RawReply>;
 }
@@ -148,7 +148,7 @@ function unreachableError(server: Server, error: unknown): CliError {
   ]);
 }
 
-function parseReply<T>(name: string, schema: z.ZodType<T>, text: string): T {
+function parseReply<T>(name: string, schema: ReplySchema<T>, text: string): T {
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { MAX_SECRET_BYTES } from '../../shared/wire/secrets.ts';
+import { MAX_SECRET_BYTES } from '../../shared/model/secret.ts';
 import type { CliContext, InputStream } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { unreadableFile } from './unreadable_file.ts';

@@ -1,41 +1,91 @@
-import { z } from 'zod';
-import { healthReply } from '../../shared/wire/account.ts';
+import type { z } from 'zod';
+import type { healthReply } from '../../shared/wire/account.ts';
 import { controlClient, sidecarClient, findRunning } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import {
+  isFiniteNumber,
+  isFlag,
+  isListOf,
+  isObjectOf,
+  isOneOf,
+  isText,
+  orMissing,
+  orNull,
+  readFields,
+  replyOf,
+} from '../read_fields.ts';
 import { homeOf } from './home.ts';
 import { formatRows } from '../terminal/output.ts';
 
 /** Reply of `GET /v1/health` of the sidecar's local API to the host's user. */
-export const sidecarHealth = z.object({
-  status: z.enum(['ok', 'starting', 'degraded']),
-  version: z.string(),
-  snapshot: z.object({ version: z.number(), age_seconds: z.number(), usable: z.boolean().optional() }).nullable(),
-  spool: z.object({ bytes: z.number(), events: z.number(), accepting: z.boolean().optional() }),
-  channel: z.object({
-    state: z.string(),
-    last_error: z.object({ reason: z.string(), message: z.string() }).nullable().catch(null),
-  }),
-  audit_log: z
-    .object({
-      remembers: z.boolean(),
-      mismatches: z.array(
-        z.object({
-          writer: z.string(),
-          standing: z.string(),
-          remembered: z.object({ sequence: z.number(), hash: z.string() }),
-          found: z.object({ sequence: z.number(), hash: z.string() }).nullable(),
-          noticed_at: z.string(),
-        }),
-      ),
-    })
-    .optional(),
+export interface SidecarHealth {
+  readonly status: 'ok' | 'starting' | 'degraded';
+  readonly version: string;
+  readonly snapshot: {
+    readonly version: number;
+    readonly age_seconds: number;
+    readonly usable?: boolean | undefined;
+  } | null;
+  readonly spool: { readonly bytes: number; readonly events: number; readonly accepting?: boolean | undefined };
+  readonly channel: { readonly state: string; readonly last_error: ChannelError | null };
+  readonly audit_log?: AuditLogHealth | undefined;
   /** The origin of the upstream proxy; null without one, absent from an older sidecar. */
-  upstream_proxy: z.string().nullable().optional(),
-  sessions: z.number(),
-});
-export type SidecarHealth = z.infer<typeof sidecarHealth>;
+  readonly upstream_proxy?: string | null | undefined;
+  readonly sessions: number;
+}
+
+interface ChannelError {
+  readonly reason: string;
+  readonly message: string;
+}
+
+interface AuditLogHealth {
+  readonly remembers: boolean;
+  readonly mismatches: readonly {
+    readonly writer: string;
+    readonly standing: string;
+    readonly remembered: AuditHead;
+    readonly found: AuditHead | null;
+    readonly noticed_at: string;
+  }[];
+}
+
+interface AuditHead {
+  readonly sequence: number;
+  readonly hash: string;
+}
+
 export type ControlHealth = z.infer<typeof healthReply>;
+
+const controlHealth = replyOf<ControlHealth>({
+  status: isOneOf(['ok', 'unavailable']),
+  version: isText,
+  time: isText,
+  mode: isOneOf(['local', 'hosted']),
+});
+
+const isHead = isObjectOf<AuditHead>({ sequence: isFiniteNumber, hash: isText });
+/** Its last error may have another form in another version. */
+const isChannel = isObjectOf({ state: isText, last_error: (_value: unknown): _value is unknown => true });
+
+const sidecarHealth = replyOf<Omit<SidecarHealth, 'channel'> & { channel: { state: string; last_error: unknown } }>({
+  status: isOneOf(['ok', 'starting', 'degraded']),
+  version: isText,
+  snapshot: orNull(isObjectOf({ version: isFiniteNumber, age_seconds: isFiniteNumber, usable: orMissing(isFlag) })),
+  spool: isObjectOf({ bytes: isFiniteNumber, events: isFiniteNumber, accepting: orMissing(isFlag) }),
+  channel: isChannel,
+  audit_log: orMissing(
+    isObjectOf<AuditLogHealth>({
+      remembers: isFlag,
+      mismatches: isListOf(
+        isObjectOf({ writer: isText, standing: isText, remembered: isHead, found: orNull(isHead), noticed_at: isText }),
+      ),
+    }),
+  ),
+  upstream_proxy: orMissing(orNull(isText)),
+  sessions: isFiniteNumber,
+});
 
 /** The answer of a program, or why there is none. */
 export type Asked<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
@@ -51,12 +101,23 @@ export function addStatusCommand(line: CommandLine): void {
 
 /** Asks the control plane for its health. */
 export function askControl(call: Call): Promise<Asked<ControlHealth>> {
-  return askFor(() => controlClient(call.context, call.options).call('GET', '/v1/health', healthReply));
+  return askFor(() => controlClient(call.context, call.options).call('GET', '/v1/health', controlHealth));
 }
 
 /** Asks the sidecar for its health. */
 export function askSidecar(call: Call): Promise<Asked<SidecarHealth>> {
-  return askFor(() => sidecarClient(call.context, call.options).call('GET', '/v1/health', sidecarHealth));
+  return askFor(() => fetchSidecarHealth(call));
+}
+
+/** As {@link askSidecar}; throws a CliError if there is no answer. */
+export async function fetchSidecarHealth(call: Call): Promise<SidecarHealth> {
+  const { channel, ...health } = await sidecarClient(call.context, call.options).call(
+    'GET',
+    '/v1/health',
+    sidecarHealth,
+  );
+  const lastError = readFields<ChannelError>(channel.last_error, { reason: isText, message: isText });
+  return { ...health, channel: { state: channel.state, last_error: lastError } };
 }
 
 async function askFor<T>(ask: () => Promise<T>): Promise<Asked<T>> {

@@ -1,14 +1,17 @@
 import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { identify, isRunning, isSurelyRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import { isListOf, isObjectOf, isText, isWholeNumber, orNull, readFields } from '../read_fields.ts';
 import { readStateText } from './home.ts';
 
-const identity = z.object({ pid: z.number().int(), started: z.string().nullable() });
-const lockFile = z.object({ supervisor: identity, programs: z.array(identity) });
-type UpLockContent = z.infer<typeof lockFile>;
+interface UpLockContent {
+  readonly supervisor: ProcessIdentity;
+  readonly programs: readonly ProcessIdentity[];
+}
+
+const isIdentity = isObjectOf<ProcessIdentity>({ pid: isWholeNumber, started: orNull(isText) });
 
 /** What prevents a start. */
 type LockOutcome =
@@ -96,6 +99,5 @@ function lookAt(path: string, pid: number): LockOutcome {
 }
 
 function parse(text: string | null): UpLockContent | null {
-  const parsed = lockFile.safeParse(parseJson(text ?? ''));
-  return parsed.success ? parsed.data : null;
+  return readFields<UpLockContent>(parseJson(text ?? ''), { supervisor: isIdentity, programs: isListOf(isIdentity) });
 }

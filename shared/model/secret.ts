@@ -1,3 +1,9 @@
+/** The largest secret, in bytes of UTF-8: no upstream accepts a larger header. */
+export const MAX_SECRET_BYTES = 64 * 1024;
+
+/** The most values in one check whether they are stored. */
+export const MAX_CHECKED_VALUES = 64;
+
 const REDACTED = '[secret]';
 
 /**

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_SECRET_BYTES, secretInput } from './secrets.ts';
+import { MAX_SECRET_BYTES } from '../model/secret.ts';
+import { secretInput } from './secrets.ts';
 
 const base = { path: 'user/demo', value: 's3cret' };
 

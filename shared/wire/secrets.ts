@@ -1,9 +1,7 @@
 import { z } from 'zod';
+import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES } from '../model/secret.ts';
 import { MAX_VAULT_PATH_LENGTH, parseOwnVaultPath } from '../model/vault_path.ts';
 import { id, line, owner, page, pageQuery, time } from './primitives.ts';
-
-/** The largest secret, in bytes of UTF-8: no upstream accepts a larger header. */
-export const MAX_SECRET_BYTES = 64 * 1024;
 
 /** A vault path without `vault://` at which a person may store a secret. */
 export const vaultPath = z.string().superRefine((path, context) => {
@@ -61,9 +59,6 @@ export const secretRecord = z
   })
   .meta({ id: 'Secret' });
 export type SecretRecord = z.infer<typeof secretRecord>;
-
-/** The most values in one check. */
-export const MAX_CHECKED_VALUES = 64;
 
 /** `POST /v1/secrets/check`: values that must not equal a secret of the caller, such as those of an environment. */
 export const secretCheckInput = z

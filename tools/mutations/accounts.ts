@@ -12,8 +12,8 @@ const STEPS_TEST = 'sidecar/local_api/plan_routes.test.ts';
 const FOLDER = 'cli/launch/folder_secrets.ts';
 const TRUST = 'cli/launch/trust_command.ts';
 const TRUST_TEST = 'cli/launch/trust_command.test.ts';
-const PARSER = 'cli/launch/folder_secrets.ts';
-const PARSER_TEST = 'cli/launch/folder_secrets.test.ts';
+const PARSER = 'cli/launch/secret_name.ts';
+const PARSER_TEST = 'cli/launch/folder_file.test.ts';
 
 /** Checks of the choice between two accounts of one host (decision 0064). */
 export const ACCOUNT_MUTATIONS: readonly Mutation[] = [

@@ -190,8 +190,8 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: agents',
     holds: 'an agent has the MCP servers only where a person gave it the gateway',
     file: 'cli/launch/run_in_session.ts',
-    text: 'const mcpServers = hasGateway && named.length === 0 ? null : named;',
-    replacement: 'const mcpServers = named.length === 0 ? null : named;',
+    text: 'const mcpServers = hasGateway && typed.servers.length === 0 ? null : typed.servers;',
+    replacement: 'const mcpServers = typed.servers.length === 0 ? null : typed.servers;',
     tests: ['cli/launch/run_command.test.ts'],
   },
   {

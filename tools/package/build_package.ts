@@ -16,6 +16,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type InputOptions, type OutputChunk, type Plugin, rolldown } from 'rolldown';
 import { PROGRAMS } from '../../machine/program_file.ts';
+import { checkStartChunks, startChunks } from './start_chunks.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
@@ -85,10 +86,12 @@ export async function bundle(): Promise<readonly OutputChunk[]> {
   const { output } = await build.generate({
     format: 'esm',
     chunkFileNames: 'lib/[hash].js',
+    codeSplitting: { groups: startChunks(ROOT) },
     comments: { legal: false },
   });
   await build.close();
   const chunks = output.filter((file) => file.type === 'chunk');
+  checkStartChunks(chunks);
   chunks.push(...(await bundleSessionModule()));
   const unbundled = chunks.flatMap(({ code }) => code.match(/\brequire\((['"])\.[^)]*\)/g) ?? []);
   if (unbundled.length > 0) throw new Error(`the package lacks what is required by ${unbundled.join(', ')}`);

@@ -1,12 +1,13 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { z } from 'zod';
 import { readPrivateFile, writePrivateFile } from '../../../machine/state_file.ts';
 import { MAX_ALLOWED_HOSTS, type AllowList } from '../../../shared/model/egress.ts';
 import { parseJson } from '../../../shared/model/json.ts';
 import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
 import { parseAllowedHost, parsePlainHost } from '../../../shared/resolve/admitted_host.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { CliError, EXIT } from '../../exit_codes.ts';
+import { isListOf, isOneOf, isRecordOf, isText, readExactFields } from '../../read_fields.ts';
 import { UpLock } from '../../up/up_lock.ts';
 
 /**
@@ -14,11 +15,6 @@ import { UpLock } from '../../up/up_lock.ts';
  * everything below it. It is never in the project's own folder, because an agent writes there (decision 0062).
  */
 const FILE = 'allowed_hosts.json';
-
-const content = z.strictObject({
-  version: z.literal(1),
-  folders: z.record(z.string().startsWith('/'), z.array(z.string().refine((text) => isEntry(text), 'is not a host'))),
-});
 
 /** What an entry for plain HTTP begins with. */
 const PLAIN = 'http://';
@@ -44,12 +40,26 @@ export function readFolderHosts(home: string): FolderHosts {
   const text = readPrivateFile(path);
   if (!text.ok) throw new CliError(EXIT.failed, text.error.message);
   if (text.value === null) return {};
-  const parsed = content.safeParse(parseJson(text.value));
-  if (parsed.success) return parsed.data.folders;
-  const [issue] = parsed.error.issues;
-  throw new CliError(EXIT.failed, `${path} is damaged: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`, [
+  const parsed = parseFolderHosts(parseJson(text.value));
+  if (parsed.ok) return parsed.value;
+  throw new CliError(EXIT.failed, `${path} is damaged: ${parsed.error}`, [
     'Move it away, then allow the hosts again with: svc allow HOST',
   ]);
+}
+
+/** The content of the file, or what is wrong with it. */
+function parseFolderHosts(value: unknown): Result<FolderHosts, string> {
+  const read = readExactFields<{ readonly version: 1; readonly folders: FolderHosts }>(value, {
+    version: isOneOf([1]),
+    folders: isRecordOf(isListOf(isText)),
+  });
+  if (read === null) return err('it is not what svc writes');
+  for (const [folder, entries] of Object.entries(read.folders)) {
+    if (!folder.startsWith('/')) return err(`folders has ${JSON.stringify(folder)}, which is not an absolute path`);
+    const wrong = entries.find((entry) => !isEntry(entry));
+    if (wrong !== undefined) return err(`folders.${folder} has ${JSON.stringify(wrong)}, which is not a host`);
+  }
+  return ok(read.folders);
 }
 
 /** Changes the list under a lock. */

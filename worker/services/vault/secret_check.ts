@@ -1,7 +1,7 @@
 import { ok, type Result } from '../../../shared/model/result.ts';
-import { Secret } from '../../../shared/model/secret.ts';
+import { MAX_SECRET_BYTES, Secret } from '../../../shared/model/secret.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
-import { MAX_SECRET_BYTES, type SecretCheckReply } from '../../../shared/wire/secrets.ts';
+import type { SecretCheckReply } from '../../../shared/wire/secrets.ts';
 import {
   type SecretRow,
   secretsWithFingerprint,

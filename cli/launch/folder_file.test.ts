@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseFolderFile, parseSecretName } from './folder_secrets.ts';
+import { parseFolderFile } from './folder_file.ts';
+import { parseSecretName } from './secret_name.ts';
 
 describe('.svc.toml', () => {
   test.each([
