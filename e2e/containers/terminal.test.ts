@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sampleOf } from '../support/full_counts.ts';
 import { runOk, shellEnvironment, SVC } from '../support/program.ts';
 import { runAtTerminal, type TerminalReport, type TerminalStep } from '../support/terminal.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -24,7 +25,7 @@ describeContainers('svc launch', () => {
   afterAll(() => world.stop());
 
   describe('without a terminal', () => {
-    it.each([0, 42, 125, 255])('exits with the exit code %i of the command', async (code) => {
+    it.each(sampleOf([42, 0, 125, 255], 1))('exits with the exit code %i of the command', async (code) => {
       expect((await world.launch([], ['sh', '-c', `exit ${code}`])).code).toBe(code);
     });
 
@@ -62,7 +63,7 @@ describeContainers('svc launch', () => {
       expect(done.stdout.endsWith('\n299999\n300000\n')).toBe(true);
     });
 
-    it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('passes %s to the command', async (signal) => {
+    it.each(sampleOf(['SIGTERM', 'SIGINT', 'SIGHUP'] as const, 1))('passes %s to the command', async (signal) => {
       const script = `trap 'echo caught; exit 9' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`;
       const launched = spawn(SVC, ['launch', '--image', world.bench.images.debian, '--', 'sh', '-c', script], {
         cwd: world.bench.folder('signals'),
