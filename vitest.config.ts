@@ -36,6 +36,7 @@ const LONG = [
   'e2e/runtimes/deploy.test.ts',
   'e2e/runtimes/runtimes.test.ts',
   'e2e/runtimes/vault_rotation.test.ts',
+  'e2e/team/team_story.test.ts',
   'sidecar/data_plane/malformed_replies.test.ts',
   'sidecar/data_plane/malformed_requests.test.ts',
   'sidecar/data_plane/over_http2.test.ts',

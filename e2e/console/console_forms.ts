@@ -306,7 +306,7 @@ export async function submitForm(
   { fill, press }: ConsoleForm,
   subjects: FormSubjects,
 ): Promise<{ readonly path: string; readonly text: string }> {
-  for (const [label, value] of Object.entries(fill?.(subjects) ?? {})) await enter(page, label, value);
+  for (const [label, value] of Object.entries(fill?.(subjects) ?? {})) await enterField(page, label, value);
   const button = page.getByRole('button', { name: press, exact: true }).filter({ visible: true }).first();
   const [sent] = await Promise.all([page.waitForRequest(isSubmission), page.waitForEvent('load'), button.click()]);
   return { path: new URL(sent.url()).pathname, text: await page.locator('main').innerText() };
@@ -316,7 +316,8 @@ function isSubmission(request: Request): boolean {
   return request.method() === 'POST' && request.isNavigationRequest();
 }
 
-async function enter(page: Page, label: string, value: string): Promise<void> {
+/** Types, chooses or ticks a value, as the field has it. */
+export async function enterField(page: Page, label: string, value: string): Promise<void> {
   const field = page.getByLabel(label, { exact: true });
   const kind = await field.getAttribute('type');
   const isChoice = (await field.and(page.locator('select')).count()) > 0;

@@ -103,8 +103,15 @@ export const answering = (url: string) => async () => {
   return reply?.ok === true ? url : null;
 };
 
+interface LibsqlServer {
+  readonly url: string;
+  /** Where it keeps the database. */
+  readonly directory: string;
+  stop(): Promise<void>;
+}
+
 /** A libSQL server with an empty database. */
-export async function startLibsqlServer(): Promise<{ readonly url: string; stop(): Promise<void> }> {
+export async function startLibsqlServer(): Promise<LibsqlServer> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-sqld-'));
   const port = await freePort();
   const program = run(
@@ -116,6 +123,7 @@ export async function startLibsqlServer(): Promise<{ readonly url: string; stop(
   await until(program, answering(`${url}/health`));
   return {
     url,
+    directory,
     async stop() {
       await program.stop();
       await rm(directory, { recursive: true, force: true });

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request as httpRequest, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
+import { buffer } from 'node:stream/consumers';
 import { listen } from './tls_upstream.ts';
 import type { Certificate } from './test_ca.ts';
 
@@ -14,12 +15,16 @@ export interface TlsFront {
   stop(): Promise<void>;
 }
 
-export async function startTlsFront(certificate: Certificate): Promise<TlsFront> {
+/** `onReply` is given the bytes of each reply of a server, which is then asked for none that are compressed. */
+export async function startTlsFront(
+  certificate: Certificate,
+  onReply: ((bytes: Buffer) => void) | null = null,
+): Promise<TlsFront> {
   const routes = new Map<string, FrontRoute>();
   const server = createServer(certificate, (request, response) => {
     const to = routes.get(request.headers.host?.toLowerCase() ?? '');
     if (to === undefined) response.writeHead(502).end('there is no such host');
-    else if (typeof to === 'string') forward(to, request, response);
+    else if (typeof to === 'string') forward(to, request, { response, onReply });
     else to(request, response);
   });
   const port = await listen(server);
@@ -33,10 +38,16 @@ export async function startTlsFront(certificate: Certificate): Promise<TlsFront>
   };
 }
 
-function forward(to: string, request: IncomingMessage, response: ServerResponse): void {
+interface Answer {
+  readonly response: ServerResponse;
+  readonly onReply: ((bytes: Buffer) => void) | null;
+}
+
+function forward(to: string, request: IncomingMessage, { response, onReply }: Answer): void {
   const { host = '' } = request.headers;
   const headers = {
     ...request.headers,
+    ...(onReply !== null && { 'accept-encoding': 'identity' }),
     'x-forwarded-host': host,
     'x-forwarded-proto': 'https',
     'x-forwarded-for': request.socket.remoteAddress ?? '',
@@ -47,6 +58,7 @@ function forward(to: string, request: IncomingMessage, response: ServerResponse)
     (reply) => {
       response.writeHead(reply.statusCode ?? 502, reply.rawHeaders);
       reply.pipe(response);
+      if (onReply !== null) void buffer(reply).then(onReply, () => undefined);
     },
   );
   passed.on('error', () => response.destroy());
