@@ -4,6 +4,7 @@ import type { ConsoleMessage, Page, Request } from 'playwright-core';
 import { vi } from 'vitest';
 import { z } from 'zod';
 import { IS_FULL } from '../support/full_counts.ts';
+import { htmlProblems } from './html_problems.ts';
 
 const PROBE = join(import.meta.dirname, 'page_probe.js');
 const HEIGHT = 900;
@@ -54,18 +55,16 @@ export class PageWalk {
 
   /** Opens a page and looks at it in every way. The status is that of its reply. */
   async open(path: string, options: WalkOptions = {}): Promise<{ status: number; problems: readonly string[] }> {
-    this.#problems.length = 0;
-    const reply = await this.#page.goto(path);
-    return { status: reply?.status() ?? 0, problems: await this.look(options) };
+    const status = await this.#goto(path);
+    return { status, problems: await this.look(options) };
   }
 
   /** Opens a page and checks what depends on the runtime: status, markup, scripts, requests and content policy. */
   async visit(path: string): Promise<{ status: number; problems: readonly string[] }> {
-    this.#problems.length = 0;
-    const reply = await this.#page.goto(path);
+    const status = await this.#goto(path);
     await this.#waitForStart();
     await this.#checkMarkup();
-    return { status: reply?.status() ?? 0, problems: await this.#takeProblems() };
+    return { status, problems: await this.#takeProblems() };
   }
 
   /** Looks at the page that it is at, for what no address leads to; what is wrong since the last time. */
@@ -78,6 +77,14 @@ export class PageWalk {
     if (options.isLong !== true) await this.#checkKeyboard(1440, 'main');
     await this.#checkAxe(options);
     return this.#takeProblems();
+  }
+
+  /** Opens a page, whose source has to conform to the standard; the status of its reply. */
+  async #goto(path: string): Promise<number> {
+    this.#problems.length = 0;
+    const reply = await this.#page.goto(path);
+    this.#problems.push(...(await htmlProblems((await reply?.text()) ?? '')));
+    return reply?.status() ?? 0;
   }
 
   /** The page's policy forbids what `waitForFunction` does if it has to look a second time. */
