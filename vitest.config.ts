@@ -62,8 +62,8 @@ const END_TO_END = {
   isolate: false,
   setupFiles: ['e2e/support/file_setup.ts'],
   // Several programs, each of which may take as long as HANGS_MS says: only what hangs is ended.
-  testTimeout: 1_200_000,
-  hookTimeout: 1_200_000,
+  testTimeout: 2 * HANGS_MS,
+  hookTimeout: 2 * HANGS_MS,
   expect: { poll: { timeout: HANGS_MS } },
   globalSetup: [PACKAGE],
 };

@@ -149,9 +149,9 @@ const SYSTEM_PARTS = [
   },
   // Parts of the images of the container tests, with Go and Java.
   {
-    name: 'debootstrap',
-    probe: found('debootstrap', 'apt-get', 'setpriv', 'tar'),
-    packages: ['debootstrap', 'util-linux', 'tar'],
+    name: 'mmdebstrap',
+    probe: found('mmdebstrap', 'apt-get', 'setpriv', 'tar'),
+    packages: ['mmdebstrap', 'util-linux', 'tar'],
     containers: true,
   },
   {

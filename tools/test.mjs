@@ -21,6 +21,8 @@ const CI = process.env.CI === 'true';
  */
 const PROCESSORS = availableParallelism();
 const WORKERS = { unit: PROCESSORS + 1, containers: PROCESSORS + 1, 'e2e*': PROCESSORS + 2 };
+/** The tests of a project that have not ended by then hang. */
+const LONGEST_SECONDS = 7_200;
 /** Of each failure, at the end of a run. */
 const FAILURE_LINES = 12;
 /** Files that are named after each project. */
@@ -170,6 +172,16 @@ function slowestFiles(file) {
     .join('\n');
 }
 
+/** Removes what a run has left. What cannot be removed is a failure, after which the run continues. */
+function removeFolder(folder) {
+  try {
+    // A program that is still ending may write to it.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 });
+  } catch (error) {
+    report('what the tests left', { ok: false, seconds: '0', output: `${folder} cannot be removed: ${error.message}` });
+  }
+}
+
 /**
  * Runs one vitest project, or all that match the pattern, in its own temporary folder, which is removed afterwards. A run that
  * crashes or has an unhandled error is a failure, even if every test passed.
@@ -191,8 +203,7 @@ async function runTests(project, timeoutSeconds, ...options) {
   const failed = failedTests(file);
   const passed = result.ok ? passedFiles(file) : new Set();
   const slowest = slowestFiles(file);
-  // A program that is still ending may write to it.
-  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 });
+  removeFolder(folder);
   if (!result.ok && found.failed === 0) found.failed = 1;
   if (found.failed > 0 && failed.length === 0) failed.push(`${project} tests: ${lastLines(result.output)}`);
   failures.push(...failed);
@@ -219,7 +230,7 @@ async function runUnitTests() {
   const left = keys.size - ran.size;
   if (left > 0)
     say(`\n${left} unit test files passed as they are now, and are not run again (npm run ok -- --all runs them)`);
-  const passed = ran.size === 0 ? new Set() : await runTests('unit', 2_700, ...(left > 0 ? ran : []));
+  const passed = ran.size === 0 ? new Set() : await runTests('unit', LONGEST_SECONDS, ...(left > 0 ? ran : []));
   before.keep(keys, ran, passed);
 }
 
@@ -277,10 +288,10 @@ function useLockedNode() {
 async function main() {
   emptyFullCache();
   const parts = QUICK ? null : provideSystemParts();
-  const containers = parts?.then(() => runTests('containers', 3_600));
+  const containers = parts?.then(() => runTests('containers', LONGEST_SECONDS));
   await runChecks();
   await parts;
-  if (!QUICK) await runTests('e2e*', 3_600);
+  if (!QUICK) await runTests('e2e*', LONGEST_SECONDS);
   await containers;
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   for (const failure of failures) say(`\nFAILED ${failure}`);

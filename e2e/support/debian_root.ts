@@ -4,21 +4,8 @@ import { join } from 'node:path';
 import { ROOT, runOk } from './program.ts';
 
 const PROGRAMS = join(ROOT, 'e2e', 'matrix', 'programs');
-/**
- * What debootstrap installs beside the smallest system: what every Debian has, and the clients that play the agent. It does not
- * find out by itself what provides a virtual package, as python3-cffi-backend does for the AWS CLI.
- */
-const INSTALLED = [
-  'ca-certificates',
-  'curl',
-  'iproute2',
-  'procps',
-  'git',
-  'python3',
-  'python3-requests',
-  'python3-cffi-backend',
-  'awscli',
-];
+/** What is installed beside the smallest system: what every Debian has, and the clients that play the agent. */
+const INSTALLED = ['ca-certificates', 'curl', 'iproute2', 'procps', 'git', 'python3', 'python3-requests', 'awscli'];
 const UNREAD = ['doc', 'man', 'locale', 'info', 'lintian'];
 const SCRIPTS = ['items_fetch.mjs', 'items_requests.py', 'items_urllib.py'];
 
@@ -42,7 +29,8 @@ export async function buildDebianRoot(root: string): Promise<void> {
 async function installDebian(root: string): Promise<void> {
   const include = `--include=${INSTALLED.join(',')}`;
   const settings = { env: await proxies() };
-  await runOk('debootstrap', ['--variant=minbase', include, await suite(), root, await mirror()], settings);
+  const folder = ['--format=directory', '--mode=root'];
+  await runOk('mmdebstrap', ['--variant=minbase', ...folder, include, await suite(), root, await mirror()], settings);
   for (const left of ['var/cache/apt/archives', 'var/lib/apt/lists']) {
     await runOk('find', [join(root, left), '-type', 'f', '-delete']);
   }
@@ -65,7 +53,7 @@ async function mirror(): Promise<string> {
   return found;
 }
 
-/** The proxies that apt takes its packages through: debootstrap does not read its settings. */
+/** The proxies that apt takes its packages through: mmdebstrap does not read the machine's settings. */
 async function proxies(): Promise<Record<string, string>> {
   const script =
     'eval "$(apt-config shell HTTP Acquire::http::Proxy HTTPS Acquire::https::Proxy)"; echo "$HTTP"; echo "$HTTPS"';
