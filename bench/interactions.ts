@@ -1,0 +1,125 @@
+/**
+ * `node bench/interactions.ts [ROUNDS]`: how long the console takes to show what a key or a click did (Interaction to Next Paint),
+ * with a processor that is four times slower than this one. Needs Chromium.
+ */
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { z } from 'zod';
+import { chromiumProblem, startChromium } from '../e2e/support/chromium.ts';
+import { buildPackage } from '../tools/package/build_package.ts';
+import { median } from './sample.ts';
+import { figure, table } from './table.ts';
+
+const DEFAULT_ROUNDS = 5;
+const SLOWER = 4;
+const TARGET_MS = 100;
+/** Secrets and bindings: lists have several pages of them. */
+const ITEMS = 250;
+const VIEWPORT = { width: 1440, height: 900 };
+/** After a key or a click: for what answers it, and for its entry in the list of events. */
+const SETTLES_MS = 700;
+
+// Which svc is used is read when this module is loaded.
+const folder = fileURLToPath(new URL('../node_modules/.cache/svc/packages', import.meta.url));
+process.env['SVC_TEST_PACKAGE'] = await buildPackage(folder);
+const { Svc } = await import('../e2e/support/svc.ts');
+type Control = Awaited<ReturnType<typeof Svc.up>>;
+
+/** Collects each interaction: the longest of its events, and how long the page's scripts took for all of them. */
+const OBSERVE = `
+  globalThis.interactions = {};
+  new PerformanceObserver((list) => {
+    for (const { interactionId: id, duration, processingStart, processingEnd } of list.getEntries()) {
+      if (id === 0) continue;
+      const { longest, scripts } = interactions[id] ?? { longest: 0, scripts: 0 };
+      interactions[id] = { longest: Math.max(longest, duration), scripts: scripts + processingEnd - processingStart };
+    }
+  }).observe({ type: 'event', durationThreshold: 16, buffered: true });`;
+
+const interactions = z.record(z.string(), z.object({ longest: z.number(), scripts: z.number() }));
+/** In milliseconds. The browser does not report interactions of less than 16 ms. */
+type Interaction = z.infer<typeof interactions>[string];
+
+interface Visit {
+  readonly name: string;
+  readonly path: string;
+  /** What a person does there, each of which is an interaction or more. */
+  readonly steps: readonly ((page: Page) => Promise<void>)[];
+}
+
+const press = (key: string) => (page: Page) => page.keyboard.press(key);
+const click = (selector: string) => (page: Page) => page.locator(`${selector} >> visible=true`).first().click();
+const SEARCH = ['/', 'i', 't', 'e', 'm', 'ArrowDown', 'ArrowDown', 'Escape'].map(press);
+const PALETTE = ['Control+k', 's', 'e', 'c', 'ArrowDown', 'ArrowDown', 'Escape'].map(press);
+
+const VISITS: readonly Visit[] = [
+  { name: 'the palette, on the overview', path: '/', steps: PALETTE },
+  { name: 'the palette, on a long list', path: '/secrets', steps: PALETTE },
+  { name: 'a search in the secrets', path: '/secrets', steps: SEARCH },
+  { name: 'a search in the bindings', path: '/bindings', steps: SEARCH },
+  { name: 'the audit log', path: '/audit', steps: [click('summary'), press('Tab'), press('Tab'), ...PALETTE] },
+  { name: 'a search for a service', path: '/services', steps: SEARCH },
+];
+
+async function fill(svc: Control): Promise<void> {
+  for (let index = 0; index < ITEMS; index += 1) {
+    const name = `item-${String(index).padStart(3, '0')}`;
+    await svc.secret(`user/${name}`, `value-${index}-of-no-account`);
+    await svc.binding({ host: `${name}.example.test`, scheme: 'bearer', credential_ref: `vault://user/${name}` });
+  }
+}
+
+async function measureVisit(page: Page, { path, steps }: Visit): Promise<readonly Interaction[]> {
+  await page.goto(path, { waitUntil: 'networkidle' });
+  for (const step of steps) {
+    await step(page);
+    await page.waitForTimeout(SETTLES_MS);
+  }
+  return Object.values(interactions.parse(await page.evaluate('interactions')));
+}
+
+async function openTab(svc: Control, browser: Awaited<ReturnType<typeof startChromium>>) {
+  const { url } = z.object({ url: z.url() }).parse((await svc.api('POST', '/v1/sign-in-links')).body);
+  const context = await browser.newContext({ viewport: VIEWPORT, baseURL: new URL(url).origin });
+  const page = await context.newPage();
+  await page.addInitScript(OBSERVE);
+  await page.goto(url);
+  const devTools = await context.newCDPSession(page);
+  await devTools.send('Emulation.setCPUThrottlingRate', { rate: SLOWER });
+  return page;
+}
+
+/** The longest interaction of a visit counts. Scripts: the most that those of the page took of one. */
+function rowOf(name: string, visits: readonly (readonly Interaction[])[]): readonly string[] {
+  const longest = visits.map((seen) => Math.max(0, ...seen.map((each) => each.longest)));
+  const scripts = visits.map((seen) => Math.max(0, ...seen.map((each) => each.scripts)));
+  const middle = median(longest);
+  const verdict = middle <= TARGET_MS ? '' : 'missed';
+  return [name, figure(middle), figure(Math.max(...longest)), figure(median(scripts)), verdict];
+}
+
+async function main(rounds: number): Promise<void> {
+  const problem = chromiumProblem();
+  if (problem !== null) throw new Error(problem);
+  const svc = await Svc.up();
+  const browser = await startChromium();
+  try {
+    await fill(svc);
+    const page = await openTab(svc, browser);
+    const found = new Map<string, (readonly Interaction[])[]>(VISITS.map(({ name }) => [name, []]));
+    for (let round = 0; round < rounds; round += 1) {
+      for (const visit of VISITS) found.get(visit.name)?.push(await measureVisit(page, visit));
+      process.stderr.write('.');
+    }
+    const rows = [...found].map(([name, visits]) => rowOf(name, visits));
+    process.stdout.write(`\n${table(['Visit', 'longest interaction', 'worst round', 'scripts', ''], rows)}\n`);
+    process.stdout.write(
+      `ms, medians of ${rounds} rounds at ${SLOWER} times less speed; at most ${TARGET_MS} ms is wanted\n`,
+    );
+  } finally {
+    await browser.close();
+    await svc.stop();
+  }
+}
+
+await main(Number(process.argv[2] ?? DEFAULT_ROUNDS));
