@@ -22,7 +22,8 @@ export const BEHIND_A_PROXY: readonly string[] = [
 const INTRODUCTION = `# Clients
 
 This page lists which clients work behind \`svc run\`. In each row, the end-to-end tests run a third-party program by \`svc run\` against an HTTPS service that
-requires a credential. The program has no credential, and the service receives the right one with every request. The tests write this page:
+requires a credential. The program has no credential, and the service receives the right one with every request. \`npm test\` runs most of them, and
+\`npm run test:full\` all. The tests write this page:
 \`${REFRESH_COMMAND}\`.
 
 \`svc run\` sets the variables below, and every other variable from which a known client reads its root certificates. \`HTTPS_PROXY\` stands for
