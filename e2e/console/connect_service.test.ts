@@ -2,6 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { approvalsPage } from '../../shared/wire/approvals.ts';
 import { chromiumProblem, startChromium } from '../support/chromium.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
 import { reply } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -36,7 +37,7 @@ async function signIn(options: { readonly javaScriptEnabled?: boolean; readonly 
   const { width = 1440, ...others } = options;
   const context = await browser.newContext({ viewport: { width, height: 900 }, reducedMotion: 'reduce', ...others });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(HANGS_MS);
   await page.goto((await world.svc.ok(['console'])).trim());
   return page;
 }
@@ -45,7 +46,7 @@ it('GitHub is found, its token pasted and a test call made, without a terminal',
   await waitFor('the link', () => /\/auth\/link\/\S+/.test(world.svc.output));
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
   const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(HANGS_MS);
   const began = Date.now();
   await page.goto(/http:\S+\/auth\/link\/[\w-]+/.exec(world.svc.output)?.[0] ?? '');
   await page.getByRole('navigation').getByRole('link', { name: 'Services', exact: true }).first().click();
@@ -81,7 +82,7 @@ it('a held request is seen and approved from another window, in time for the age
   // A request is held for a minute, and the approval covers the next one too: a slow machine does not fail.
   const merge = 'curl -sS --fail -X PUT https://api.github.com/repos/acme/app/pulls/7/merge';
   const agent = world.svc.ok(['run', '--', 'sh', '-c', `until ${merge}; do sleep 1; done`]);
-  await vi.waitUntil(async () => (await page.title()).startsWith('(1)'), { timeout: 60_000 });
+  await vi.waitUntil(async () => (await page.title()).startsWith('(1)'), { timeout: HANGS_MS });
   await page.getByRole('navigation').getByRole('link', { name: 'Approvals' }).first().click();
   await page.getByRole('button', { name: 'Approve' }).click();
   expect(await agent).toContain('octocat');

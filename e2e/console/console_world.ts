@@ -16,6 +16,7 @@ import { TestSidecar } from '../runtimes/sidecar_client.ts';
 import { startChromium } from '../support/chromium.ts';
 import { fetchAs, type SentAs } from '../support/fetch_as.ts';
 import { axeProblems } from './page_walk.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 /** A value in the vault that must appear on no page. */
 export const PLANTED_SECRET = 'planted-a7f3c1e95d2b4086';
@@ -101,7 +102,7 @@ export class ConsoleWorld {
       reducedMotion: 'reduce',
       ...options,
     });
-    context.setDefaultTimeout(60_000);
+    context.setDefaultTimeout(HANGS_MS);
     return context.newPage();
   }
 

@@ -2,6 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
 import { chromiumProblem, startChromium } from '../support/chromium.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -30,7 +31,7 @@ beforeAll(async () => {
   world = await startWorld([HOST], { flags: ['--registry-url', registry.url] });
   browser = await startChromium();
   page = await browser.newPage({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(HANGS_MS);
   page.on('request', (request) => {
     origins.add(new URL(request.url()).origin);
     if (request.isNavigationRequest() && request.method() === 'GET') visited.add(request.url());

@@ -8,6 +8,7 @@ import { OPENID_CLIENT_ID, OPENID_CLIENT_SECRET } from '../sign_in/openid_provid
 import { chromiumProblem } from '../support/chromium.ts';
 import { expectAccessible, expectFits, LOOKS, type Look } from './console_world.ts';
 import { type ProvenDomain, startProvenDomain } from './proven_domain.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 // The enterprise of a hosted control plane as seen by its owner, an admin and a member, each signed in at a real provider.
 
@@ -42,7 +43,7 @@ afterEach(async () => {
 
 async function open(options: BrowserContextOptions): Promise<Page> {
   const context = await world.chromium.newContext({ baseURL: world.origin, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(HANGS_MS);
   const page = await context.newPage();
   pages.push(page);
   return page;

@@ -5,6 +5,7 @@ import { mcpClientRegistered, mcpTokens } from '../../shared/wire/mcp/mcp_client
 import { pkce } from '../mcp/remote_world.ts';
 import { type BrowserWorld, startBrowserWorld } from '../sign_in/browser_world.ts';
 import { chromiumProblem } from '../support/chromium.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 import { listen } from '../support/tls_upstream.ts';
 import { expectAccessible, expectFits, LOOKS } from './console_world.ts';
 
@@ -53,7 +54,7 @@ async function open(options: BrowserContextOptions = {}): Promise<Page> {
     ignoreHTTPSErrors: true,
     ...options,
   });
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(HANGS_MS);
   const page = await context.newPage();
   pages.push(page);
   return page;

@@ -5,6 +5,7 @@ import { vi } from 'vitest';
 import { z } from 'zod';
 import { IS_FULL } from '../support/full_counts.ts';
 import { htmlProblems } from './html_problems.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 const PROBE = join(import.meta.dirname, 'page_probe.js');
 const HEIGHT = 900;
@@ -89,7 +90,7 @@ export class PageWalk {
 
   /** The page's policy forbids what `waitForFunction` does if it has to look a second time. */
   async #waitForStart(): Promise<void> {
-    await vi.waitUntil(() => this.#page.evaluate('probe.isStarted()'), { timeout: 60_000 });
+    await vi.waitUntil(() => this.#page.evaluate('probe.isStarted()'), { timeout: HANGS_MS });
   }
 
   async #takeProblems(): Promise<string[]> {

@@ -5,6 +5,7 @@ import { chromiumProblem } from '../support/chromium.ts';
 import { takes } from './console_forms.ts';
 import { SIGN_IN_FORMS } from './hosted_forms.ts';
 import { PageWalk } from './page_walk.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 const MISSING = chromiumProblem();
 const PASSWORD = 'correct horse battery';
@@ -20,7 +21,7 @@ beforeEach(({ skip }) => {
 
 async function open(options: BrowserContextOptions = {}): Promise<Page> {
   const context = await world.chromium.newContext({ baseURL: world.origin, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(HANGS_MS);
   return context.newPage();
 }
 

@@ -1,6 +1,6 @@
 import type { TLSSocket } from 'node:tls';
 
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 600_000;
 
 /** One side of a raw TLS connection: the exact bytes it received, and whether its peer has finished. */
 export class WireSide {

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type ContainerWorld, describeContainers, startContainerWorld } from '../containers/container_world.ts';
 import { variantOf } from '../support/container_images.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { shellEnvironment, SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -51,7 +52,7 @@ async function agent(flags: readonly string[], own = image, mode: 'auto' | 'lega
   // It first asks its own container, which takes time to start.
   const versionNegotiation = { mode, probe: { timeoutMs: 60_000 } };
   const client = new Client({ name: 'agent', version: '1' }, { versionNegotiation });
-  await client.connect(transport, { timeout: 60_000 });
+  await client.connect(transport, { timeout: HANGS_MS });
   clients.push(client);
   return client;
 }
@@ -113,7 +114,7 @@ describeContainers('svc-mcp in a container', () => {
   it('waits for a person if an operation needs approval', async () => {
     world.upstream.reset();
     const client = await agent([]);
-    const calling = client.callTool({ name: RUN_CLOSE, arguments: { id: '7' } }, { timeout: 60_000 });
+    const calling = client.callTool({ name: RUN_CLOSE, arguments: { id: '7' } }, { timeout: HANGS_MS });
     const id = await waitFor('the approval', async () => {
       const { items } = pending.parse((await world.svc.api('GET', '/v1/approvals?state=pending')).body);
       return items[0]?.id;

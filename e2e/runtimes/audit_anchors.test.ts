@@ -13,6 +13,7 @@ import {
   startNodeAt,
   startOnWorkerd,
 } from './programs.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 /** A webhook like an operator's: it keeps each body that it answers with 204. */
 class Receiver {
@@ -72,7 +73,7 @@ async function store(control: ControlPlaneUnderTest, path: string): Promise<void
 
 const waitForHeads = () =>
   vi.waitFor(() => (receiver.taken[0] === undefined ? Promise.reject(new Error('nothing came')) : receiver.taken[0]), {
-    timeout: 60_000,
+    timeout: HANGS_MS,
   });
 
 /** Runs `svc audit verify --against` with what the receiver kept. */

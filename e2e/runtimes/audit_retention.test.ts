@@ -18,6 +18,7 @@ import {
   startNodeAt,
   startOnWorkerd,
 } from './programs.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 const OLD_SECRETS = 25;
 
@@ -84,7 +85,7 @@ describe.each([
   test('removes old events automatically, and the rest verifies', async () => {
     await recordOld(fileUrl());
     const control = await keepRunning(startAt(home, { SVC_AUDIT_RETENTION_DAYS: '30' }));
-    await vi.waitFor(async () => expect((await verifyLog(control)).removed).toBe(OLD_SECRETS), { timeout: 60_000 });
+    await vi.waitFor(async () => expect((await verifyLog(control)).removed).toBe(OLD_SECRETS), { timeout: HANGS_MS });
     expect(await verifyLog(control)).toMatchObject({ ok: true, events: 1 });
     expect((await call(control, 'POST', '/v1/secrets', { path: 'user/new', value: 'v' })).status).toBe(201);
     expect(await verifyLog(control)).toMatchObject({ ok: true, events: 2, removed: OLD_SECRETS });

@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { refusalOfNode, startNodeAt } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 let home = '';
 beforeEach(async () => {
@@ -141,7 +142,10 @@ describe('the control worker on Node', () => {
     expect((await open(AbortSignal.timeout(60_000))).status).toBe(429);
     gone.abort();
     const last = new AbortController();
-    await vi.waitFor(async () => expect((await open(last.signal)).status).toBe(200), { timeout: 60_000, interval: 50 });
+    await vi.waitFor(async () => expect((await open(last.signal)).status).toBe(200), {
+      timeout: HANGS_MS,
+      interval: 50,
+    });
     last.abort();
     await control.stop();
   });

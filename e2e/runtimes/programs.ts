@@ -6,14 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { HANGS_MS } from '../support/hangs.ts';
 import { freePort } from '../support/free_port.ts';
 import { isRunning, kill } from '../support/process.ts';
 import { CONTROL_PLANE, SVC } from '../support/program.ts';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BIN = join(ROOT, 'node_modules/.bin');
-/** They only end what hangs. */
-const START_MS = 180_000;
 const STOP_MS = 120_000;
 const STOP_STEP_MS = 20;
 
@@ -86,7 +85,7 @@ export function runSvc(home: string, args: readonly string[], settings: Record<s
 
 /** Waits until a running program meets a condition. Throws with its output if it exits or takes too long. */
 export async function until<T>(program: Running, look: () => Promise<T | null>): Promise<T> {
-  const deadline = Date.now() + START_MS;
+  const deadline = Date.now() + HANGS_MS;
   while (Date.now() < deadline && program.child.exitCode === null) {
     const seen = await look();
     if (seen !== null) return seen;

@@ -6,6 +6,7 @@ import { secretsPage } from '../../shared/wire/secrets.ts';
 import { sidecarsPage } from '../../shared/wire/sidecars.ts';
 import { type ControlPlaneUnderTest, startDenoAt, startNodeAt } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 let home = '';
 let control: ControlPlaneUnderTest;
@@ -55,7 +56,7 @@ describe.each([
     const poll = sidecar.call('GET', '/v1/sidecar/snapshot?wait=25', { headers: held });
     const reader = stream.body?.getReader();
     await reader?.read();
-    await vi.waitFor(() => expect(sent).toContain('/v1/sidecar/snapshot?wait=25'), { timeout: 60_000 });
+    await vi.waitFor(() => expect(sent).toContain('/v1/sidecar/snapshot?wait=25'), { timeout: HANGS_MS });
     // The poll was sent before, so it is accepted once this call is answered.
     await (await asUser('GET', '/v1/me')).arrayBuffer();
     const rest = (async () => {

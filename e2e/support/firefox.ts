@@ -7,7 +7,7 @@ import { WebSocket } from 'undici';
 import { z } from 'zod';
 
 const FIREFOX = 'firefox-esr';
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 600_000;
 
 /** Why Firefox cannot be driven; null if it can. */
 export function firefoxProblem(): string | null {

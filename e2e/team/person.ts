@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { enterField } from '../console/console_forms.ts';
 import { DOMAIN, type TeamWorld } from './team_world.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 
 /** Somebody with a browser of their own and an address at the provider. */
 export class Person {
@@ -18,7 +19,7 @@ export class Person {
 
   static async at(world: TeamWorld, name: string): Promise<Person> {
     const context = await world.chromium.newContext({ baseURL: world.origin, reducedMotion: 'reduce' });
-    context.setDefaultTimeout(60_000);
+    context.setDefaultTimeout(HANGS_MS);
     return new Person(world, name, await context.newPage());
   }
 
