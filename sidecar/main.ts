@@ -294,7 +294,7 @@ function apiParts(
     sessions,
     planLocks: createPlanLocks(control.identity, clock),
     logins: control.channel,
-    releaseUnsealed: (request) => releaseUnsealed(control.channel, request),
+    releaseUnsealed: (request) => releaseUnsealed(control.channel, request, clock),
     clock,
     limits: config.limits,
     metrics,

@@ -32,6 +32,8 @@ export interface ReleasedCredential {
   readonly version: string;
   /** For an access token: it must not be used from this time on. Milliseconds since the epoch. */
   readonly expiresAt?: number;
+  /** Whether that time has come, by each clock of this machine. Absent: it has no end, or only {@link expiresAt} is known. */
+  readonly hasEnded?: () => boolean;
   /** The rest of a key set of AWS, of which `secret` is the secret access key. All three are of one mint. */
   readonly signedAs?: { readonly accessKeyId: string; readonly sessionToken: Secret };
   /** It was minted for the narrowing that was asked for. */

@@ -29,6 +29,7 @@ import { SCIM_MUTATIONS } from './mutations/scim.ts';
 import { SERVICE_ACCOUNT_MUTATIONS } from './mutations/service_accounts.ts';
 import { SERVICE_MUTATIONS } from './mutations/services.ts';
 import { SINK_MUTATIONS } from './mutations/sinks.ts';
+import { END_MUTATIONS } from './mutations/ends.ts';
 import { BORROW_MUTATIONS } from './mutations/borrow.ts';
 import { MASTER_KEY_MUTATIONS } from './mutations/master_key.ts';
 import { SCOPE_MUTATIONS } from './mutations/scopes.ts';
@@ -1270,6 +1271,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...VAULT_MOVE_MUTATIONS,
   ...SOURCE_MUTATIONS,
   ...BORROW_MUTATIONS,
+  ...END_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...MCP_CLIENT_MUTATIONS,

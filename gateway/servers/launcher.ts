@@ -138,6 +138,7 @@ export class Launcher {
       proxy,
       limits,
       now: () => ports.clock.now(),
+      monotonicNow: () => performance.now(),
       onFault: (message) => ended.resolve({ reason: 'output_limit', message }),
       refresh: () => this.#freshBearer(request.server, mask),
     });

@@ -1,5 +1,5 @@
+import { type BearerOptions, type BearerProvider, bearerOf } from './bearer_provider.ts';
 import {
-  type AuthProvider,
   type FetchLike,
   SSEClientTransport,
   StreamableHTTPClientTransport,
@@ -14,19 +14,15 @@ import { createRemoteFetch } from './remote_fetch.ts';
 import { remoteUrlProblem } from './remote_url.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
-import type { FilledBearer } from './current_mask.ts';
 
-interface RemoteLaunchOptions {
+interface RemoteLaunchOptions extends BearerOptions {
   /** The control plane is on this machine. */
   readonly isLocal: boolean;
   readonly extraRoots: readonly string[];
   readonly proxy?: UpstreamProxy | null;
   readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond'>;
-  readonly now: () => number;
   /** Called when the connection can no longer be used. */
   readonly onFault: (message: string) => void;
-  /** Returns a new access token for the server, or null if there is none. */
-  readonly refresh: () => Promise<FilledBearer | null>;
 }
 
 interface OpenedRemote {
@@ -34,9 +30,6 @@ interface OpenedRemote {
   /** Ends its connections. */
   release(): void;
 }
-
-/** An access token is renewed this long before its expiry. */
-const AHEAD_MS = 30_000;
 
 /** The SDK's transport to a remote server, over a restricted fetch. Nothing is sent yet. */
 export function openRemote(
@@ -64,11 +57,6 @@ export function openRemote(
   return ok({ transport, release: () => remote.close() });
 }
 
-interface BearerProvider extends AuthProvider {
-  /** The current token, if it is another one than `used`. */
-  newerThan(used: string): Promise<string | null>;
-}
-
 /** A person may have granted more access since this token was issued, which the token itself cannot have. */
 function withNewerToken(send: FetchLike, bearer: BearerProvider): FetchLike {
   return async (url, init) => {
@@ -81,24 +69,5 @@ function withNewerToken(send: FetchLike, bearer: BearerProvider): FetchLike {
     await reply.body?.cancel();
     headers.set('authorization', `Bearer ${newer}`);
     return send(url, { ...init, headers });
-  };
-}
-
-function bearerOf(first: FilledBearer, { now, refresh }: RemoteLaunchOptions): BearerProvider {
-  let bearer: FilledBearer | null = first;
-  const renew = async (): Promise<void> => {
-    bearer = await refresh();
-  };
-  return {
-    async token() {
-      if (bearer !== null && bearer.expiresAt !== null && bearer.expiresAt - AHEAD_MS <= now()) await renew();
-      return bearer?.text;
-    },
-    // The provider may have revoked the token. If the new one is also refused, the error is returned.
-    onUnauthorized: renew,
-    async newerThan(used) {
-      await renew();
-      return bearer === null || bearer.text === used ? null : bearer.text;
-    },
   };
 }

@@ -30,6 +30,8 @@ export const moveKeyPayload = z.object({
   enterprise_name: z.string(),
   key: moveKey,
   expires_at: time,
+  /** The end of a value may be sent with it. Absent: an earlier version, which refuses one that has it. */
+  takes_ends: z.boolean().optional(),
 });
 export type MoveKeyPayload = z.output<typeof moveKeyPayload>;
 
@@ -41,7 +43,13 @@ export type VaultMove = z.output<typeof vaultMove>;
 
 /** Where a value belongs: at a path, as the key of a source, or with a connector or a server that the user owns. */
 export const moveTarget = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('secret'), path: vaultPath, description: line(500).optional() }),
+  z.strictObject({
+    kind: z.literal('secret'),
+    path: vaultPath,
+    description: line(500).optional(),
+    /** When the value ends, if whoever stored it said so. */
+    expires_at: time.optional(),
+  }),
   z.strictObject({
     kind: z.literal('source'),
     path: vaultPath,

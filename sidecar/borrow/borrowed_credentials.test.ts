@@ -45,6 +45,7 @@ beforeEach(() => {
     clock,
     monotonicNow: () => monotonic,
     credentialCacheSeconds: 300,
+    behindMs: () => 0,
     environment: () => ({ PATH: '/usr/bin' }),
     runsAs: AS,
     record: (event) => `evt_${recorded.push(event)}`,

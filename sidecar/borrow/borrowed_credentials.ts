@@ -19,6 +19,8 @@ export interface BorrowedCredentialsOptions {
   /** Milliseconds by a clock that nobody sets. */
   readonly monotonicNow: () => number;
   readonly credentialCacheSeconds: number;
+  /** How far this machine's clock is known to be behind: the end that a program states is one of its provider's clock. */
+  readonly behindMs: () => number;
   /** The environment of every program. */
   readonly environment: () => Readonly<Record<string, string>>;
   readonly runsAs: RunsAs;
@@ -179,7 +181,9 @@ export class BorrowedCredentials {
     }
     const { value, until } = asked.value;
     const { secret, signedAs, expiresAtMs } = value;
-    const end = expiresAtMs === null ? {} : { expiresAt: expiresAtMs };
+    const untilMonotonic = monotonicStart + (until - start);
+    if (monotonicNow() >= untilMonotonic) return err(endedMeanwhile(ref));
+    const end = expiresAtMs === null ? {} : this.#endOf(expiresAtMs, monotonicStart - start);
     const resolved = ok({ secret, version: `${version}#${this.#runs}`, ...end, ...(signedAs && { signedAs }) });
     this.#failures.delete(keyOf(ref));
     record({
@@ -187,8 +191,14 @@ export class BorrowedCredentials {
       type: 'sandbox.proxy.credential_borrowed',
       data: { ...about, 'svc.borrow.until': new Date(until).toISOString() },
     });
-    this.#keep(ref, { hash: consent.hash, version, resolved }, until, monotonicStart + (until - start));
+    this.#keep(ref, { hash: consent.hash, version, resolved }, until, untilMonotonic);
     return resolved;
+  }
+
+  /** The end that a program stated, by each clock. `apart`: how far the monotonic clock was ahead of the other one before the run. */
+  #endOf(expiresAt: number, apart: number): Pick<ReleasedCredential, 'expiresAt' | 'hasEnded'> {
+    const { clock, monotonicNow } = this.#options;
+    return { expiresAt, hasEnded: () => clock.now() >= expiresAt || monotonicNow() >= expiresAt + apart };
   }
 
   #keep(
@@ -211,7 +221,7 @@ export class BorrowedCredentials {
   async #ask({
     grant,
   }: BorrowConsent): Promise<Result<{ readonly value: BorrowedValue; readonly until: number }, BorrowFailure>> {
-    const { clock, runsAs, environment, run = runProgram, credentialCacheSeconds } = this.#options;
+    const { clock, behindMs, runsAs, environment, run = runProgram, credentialCacheSeconds } = this.#options;
     const name = fileName(grant.program);
     const fail = (message: string, stderr: string | null = null) => err({ message, stderr, at: clock.now() });
     const files = await checkCommand(grant.program, grant.args, runsAs);
@@ -234,9 +244,10 @@ export class BorrowedCredentials {
     const read = text === null ? err('is not UTF-8') : readBorrowed(grant.output, text, startedAt);
     if (!read.ok) return fail(`the output of ${name} ${read.error}`);
     const lifeMs = Math.min(LONGEST_SECONDS, credentialCacheSeconds) * 1000;
-    const until = Math.min(startedAt + lifeMs, read.value.expiresAtMs ?? Number.POSITIVE_INFINITY);
+    const end = read.value.expiresAtMs === null ? null : read.value.expiresAtMs - behindMs();
+    const until = Math.min(startedAt + lifeMs, end ?? Number.POSITIVE_INFINITY);
     if (until <= clock.now()) return fail(`${name} gave a value that has already ended`);
-    return ok({ value: read.value, until });
+    return ok({ value: { ...read.value, expiresAtMs: end }, until });
   }
 }
 
@@ -278,6 +289,11 @@ function changed({ path }: CredentialRef): Refusal {
     'credential_unavailable',
     `${formatVaultReference(path)} was changed while its program ran; send the request again.`,
   );
+}
+
+function endedMeanwhile({ path }: CredentialRef): Refusal {
+  const message = `the value of ${formatVaultReference(path)} ended before its program did; send the request again.`;
+  return refusal('credential_unavailable', message);
 }
 
 /** What an agent may read: nothing that the program wrote is in it. */

@@ -11,6 +11,7 @@ interface BorrowOptions {
   readonly sidecarId: string;
   readonly clock: Clock;
   readonly credentialCacheSeconds: number;
+  readonly behindMs: () => number;
   readonly record: AuditSink['record'];
   readonly warn: (message: string) => void;
 }

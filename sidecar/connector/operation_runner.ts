@@ -22,7 +22,7 @@ import {
 } from '../exchange/client_certificate.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
 import { credentialsFor } from '../exchange/exchange_ports.ts';
-import { connectorInForce, type InForce } from '../exchange/in_force.ts';
+import { connectorInForce, type InForce, untilEnd } from '../exchange/in_force.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
 import { resolveMaterial } from '../exchange/material.ts';
 import { auditUnavailable } from '../exchange/outcome.ts';
@@ -147,7 +147,7 @@ async function attempt(
     parts,
     binding,
     material: material.value,
-    inForce: bothInForce(inForce, certificate),
+    inForce: untilEnd(bothInForce(inForce, certificate), material.value.hasEnded, parts.host),
     certificate,
   };
   const onMasked = (): void => noteMasked(caller.sessionId, binding.id, parts.host, ports);

@@ -112,8 +112,9 @@ async function reportTo<T>(
   call: () => Promise<Result<T, ChannelFailure>>,
   isFault = isFaultOfLink([]),
 ): Promise<Result<T, ChannelFailure>> {
+  const known = link.revocations;
   const result = await call();
-  if (result.ok) link.markUp();
+  if (result.ok) link.markUp(known);
   else if (isFault(result.error)) link.markDown(result.error);
   return result;
 }
@@ -162,9 +163,11 @@ async function credentialsCall(
   const credentials = refs.map(({ owner, path, narrowing }) => ({ owner, path, ...(narrowing && { narrowing }) }));
   const body = JSON.stringify({ request_id: requestId, credentials });
   const timeoutMs = refs.some(mayTakeLong) ? ACCESS_TOKEN_TIMEOUT_MS : undefined;
+  const sentAt = options.clock.now();
   const answer = await post(options, '/v1/sidecar/credentials', body, timeoutMs);
   if (!answer.ok) return answer;
-  const opened = await openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
+  const call = { requestId, sentAt, now: options.clock.now() };
+  const opened = await openCredentials(options.identity, answer.value.reply.body, call);
   if (!opened.ok) return opened;
   const isWide = opened.value.released.some(
     ({ ref, credential }) => isNarrowed(refs, ref) && credential.narrowed !== true,
@@ -186,9 +189,11 @@ async function callForUnsealed(
 ): Promise<Result<CredentialsReply, ChannelFailure>> {
   const requestId = randomBytes(16).toString('base64url');
   const body = { request_id: requestId, reference: { owner: 'personal', path }, host, reason };
+  const sentAt = options.clock.now();
   const answer = await post(options, '/v1/sidecar/unsealed', JSON.stringify(body));
   if (!answer.ok) return answer;
-  return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
+  const call = { requestId, sentAt, now: options.clock.now() };
+  return openCredentials(options.identity, answer.value.reply.body, call);
 }
 
 async function approvalCall(

@@ -97,18 +97,13 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
   const link = new Link();
   const channel = createControlChannel({ identity, http, clock, link });
   const file = createSnapshotFile({ directory, clock, warn });
-  const policy = new SnapshotSource({
-    channel,
-    link,
-    clock,
-    file,
-    maxBackoffMs,
-    snapshotMaxAgeSeconds: limits.snapshotMaxAgeSeconds,
-  });
+  const { snapshotMaxAgeSeconds } = limits;
+  const policy = new SnapshotSource({ channel, link, ...MONOTONIC, clock, file, maxBackoffMs, snapshotMaxAgeSeconds });
   const borrow = openBorrow({
     ...options,
     sidecarId: identity.sidecarId,
     credentialCacheSeconds: limits.credentialCacheSeconds,
+    behindMs: () => policy.behindMs,
     record: (event) => audit.record(event),
   });
   const { credentials, scopes } = openCredentials(limits, { borrowed: borrow.credentials, channel, link, clock });
@@ -151,11 +146,13 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
   return { identity, link, channel, policy, credentials, scopes, borrow, audit, witness, start, stop };
 }
 
+const MONOTONIC = { monotonicNow: (): number => performance.now() };
+
 function openCredentials(
   { credentialCacheSeconds }: Pick<Limits, 'credentialCacheSeconds'>,
   parts: Omit<ConstructorParameters<typeof CredentialCache>[0], 'credentialCacheSeconds'>,
 ): Pick<Control, 'credentials' | 'scopes'> {
-  const timed = { ...parts, monotonicNow: () => performance.now(), credentialCacheSeconds };
+  const timed = { ...parts, ...MONOTONIC, credentialCacheSeconds };
   const credentials = new CredentialCache(timed);
   return { credentials, scopes: new CredentialScopes({ ...timed, shared: credentials }) };
 }

@@ -38,6 +38,8 @@ interface Entry {
 /** A requested reference, and everybody who waits for it. */
 class Asked {
   readonly ref: CredentialRef;
+  /** How many calls have asked for it. */
+  calls = 0;
   readonly answer: Promise<Resolved>;
   #settle: ((resolved: Resolved) => void) | null = null;
 
@@ -61,6 +63,8 @@ interface AskedAt {
 
 /** The most references in one call; a larger number is split into several. */
 const MAX_BATCH = 100;
+/** While the policy changes during each call, so often is asked. */
+const MOST_CALLS = 3;
 /** A missing credential is requested again after this time, or when a new snapshot arrives. */
 const MISSING_MS = 1_000;
 /** While the control plane is down, the shortest time between two requests for one reference. */
@@ -85,6 +89,8 @@ export class CredentialCache implements CredentialSource {
   #minted: Readonly<Record<Owner, Set<string>>> = { personal: new Set(), enterprise: new Set() };
   /** Counts the snapshots, so that a reply can tell whether one arrived in the meantime. */
   #generation = 0;
+  /** Counts the times when everything was dropped. */
+  #drops = 0;
 
   constructor(options: CredentialCacheOptions) {
     this.#options = options;
@@ -130,6 +136,7 @@ export class CredentialCache implements CredentialSource {
 
   /** Drops every credential, also pending ones. */
   dropAll(): void {
+    this.#drops += 1;
     this.useVersions([]);
   }
 
@@ -157,9 +164,13 @@ export class CredentialCache implements CredentialSource {
     if (already !== undefined) return already.answer;
     const asked = new Asked(ref);
     this.#asked[ref.owner].set(ref.path, asked);
+    this.#send(asked);
+    return asked.answer;
+  }
+
+  #send(asked: Asked): void {
     this.#batch.push(asked);
     if (this.#batch.length === 1) setImmediate(() => this.#sendBatch());
-    return asked.answer;
   }
 
   /** A reference that may need a provider gets its own call, so that a slow provider delays nothing else. */
@@ -174,27 +185,45 @@ export class CredentialCache implements CredentialSource {
   }
 
   async #fetch(batch: readonly Asked[]): Promise<void> {
-    const askedAt = this.#options.clock.now();
-    const askedAtMonotonic = this.#monotonicNow();
+    const at = { askedAt: this.#options.clock.now(), askedAtMonotonic: this.#monotonicNow() };
     const generation = this.#generation;
+    const drops = this.#drops;
     const reply = await this.#options.channel.credentials(batch.map((asked) => asked.ref));
     const answers = reply.ok ? answersOf(reply.value) : null;
     for (const asked of batch) {
       const { owner, path } = asked.ref;
+      asked.calls += 1;
       const answered =
         answers?.[owner].get(path) ?? (reply.ok ? missingCredential(asked.ref) : failedCredential(reply.error));
-      const resolved = this.#isOver(answered) ? tokenOver(asked.ref) : answered;
-      this.#asked[owner].delete(path);
-      if (this.#mayKeep(asked.ref, resolved, generation)) {
-        this.#keep(asked.ref, resolved, { askedAt, askedAtMonotonic }, reply.ok ? MISSING_MS : DOWN_MS);
+      const isCurrent = this.#isCurrent(asked.ref, answered, generation);
+      const isDropped = drops !== this.#drops;
+      if (answered.ok && !isCurrent && !isDropped && asked.calls < MOST_CALLS) {
+        this.#send(asked);
+        continue;
       }
+      const isRefused = answered.ok && (!isCurrent || isDropped);
+      const resolved = isRefused ? overtaken(asked.ref, isDropped) : this.#withEnd(asked.ref, answered, at);
+      this.#asked[owner].delete(path);
+      if (isCurrent && !isDropped) this.#keep(asked.ref, resolved, at, reply.ok ? MISSING_MS : DOWN_MS);
       asked.settle(resolved);
     }
   }
 
-  /** A reply that is older than the newest snapshot is cached only if it has the version in that snapshot. */
-  #mayKeep(ref: CredentialRef, resolved: Resolved, generation: number): boolean {
+  /**
+   * Whether the newest snapshot may not contradict a reply: none arrived since the call was sent, or it has this version. Else the
+   * value may have been removed, or its user revoked: it is neither cached nor given to those who wait, but asked for again.
+   */
+  #isCurrent(ref: CredentialRef, resolved: Resolved, generation: number): boolean {
     return generation === this.#generation || this.#isNewest(ref, resolved);
+  }
+
+  /** An answer with its end by each clock; a refusal if that has come. */
+  #withEnd(ref: CredentialRef, answered: Resolved, { askedAt, askedAtMonotonic }: AskedAt): Resolved {
+    const end = answered.ok ? answered.value.expiresAt : undefined;
+    if (!answered.ok || end === undefined) return answered;
+    const endMonotonic = askedAtMonotonic + end - askedAt;
+    const hasEnded = (): boolean => this.#options.clock.now() >= end || this.#monotonicNow() >= endMonotonic;
+    return hasEnded() ? tokenOver(ref) : ok({ ...answered.value, hasEnded });
   }
 
   #keep(ref: CredentialRef, resolved: Resolved, { askedAt, askedAtMonotonic }: AskedAt, refusalMs: number): void {
@@ -227,11 +256,6 @@ export class CredentialCache implements CredentialSource {
   #monotonicNow(): number {
     return this.#options.monotonicNow?.() ?? this.#options.clock.now();
   }
-
-  #isOver(resolved: Resolved): boolean {
-    const end = resolved.ok ? resolved.value.expiresAt : undefined;
-    return end !== undefined && this.#options.clock.now() >= end;
-  }
 }
 
 function answersOf(reply: CredentialsReply): Readonly<Record<Owner, ReadonlyMap<string, Resolved>>> {
@@ -259,6 +283,13 @@ function storeCommand(ref: CredentialRef): string {
 /** An expired token is never sent, even if the control plane considers it valid: the two clocks may differ. */
 function tokenOver({ path }: CredentialRef): Resolved {
   const message = `The access token of vault://${path} that the control plane sent has expired. Compare this machine's clock with the control plane's, and try again.`;
+  return err(refusal('credential_unavailable', message));
+}
+
+function overtaken({ path }: CredentialRef, isDropped: boolean): Resolved {
+  const message = isDropped
+    ? `vault://${path} is not used any more: the session has ended, or this sidecar was revoked or is stopping.`
+    : `vault://${path} was changed several times while this request waited for it; send the request again.`;
   return err(refusal('credential_unavailable', message));
 }
 

@@ -9,6 +9,7 @@ export type LinkState = 'connecting' | 'up' | 'down' | 'revoked';
 export class Link {
   #state: LinkState = 'connecting';
   #lastError: ChannelFailure | null = null;
+  #revocations = 0;
   readonly #onUp = new Set<() => void>();
   readonly #onRevoked = new Set<() => void>();
 
@@ -21,6 +22,11 @@ export class Link {
     return this.#lastError;
   }
 
+  /** How often the control plane has said that this sidecar is no longer enrolled. */
+  get revocations(): number {
+    return this.#revocations;
+  }
+
   /** Calls `listener` each time the control plane is reachable again. */
   onUp(listener: () => void): void {
     this.#onUp.add(listener);
@@ -31,7 +37,9 @@ export class Link {
     this.#onRevoked.add(listener);
   }
 
-  markUp(): void {
+  /** `known`: {@link revocations} when the call was sent. The reply to an earlier call does not end a revocation. */
+  markUp(known = this.#revocations): void {
+    if (known !== this.#revocations) return;
     const returned = this.#state !== 'up';
     this.#state = 'up';
     this.#lastError = null;
@@ -42,6 +50,7 @@ export class Link {
     this.#lastError = error;
     if (error.reason === 'revoked') {
       this.#state = 'revoked';
+      this.#revocations += 1;
       notify(this.#onRevoked);
     } else if (this.#state !== 'revoked') {
       this.#state = 'down';

@@ -118,12 +118,18 @@ export async function verifyAuditHeads(identity: Identity, jws: string, nonce: s
   return ok({ heads, known });
 }
 
-/** Verifies a credential reply's JWS and opens its credentials. `now` is in milliseconds since the epoch. */
+/** A call that a credential reply answers. Times in milliseconds since the epoch. */
+interface AnsweredCall {
+  readonly requestId: string;
+  readonly sentAt: number;
+  readonly now: number;
+}
+
+/** Verifies a credential reply's JWS and opens its credentials. */
 export async function openCredentials(
   identity: Identity,
   jws: string,
-  requestId: string,
-  now: number,
+  { requestId, sentAt, now }: AnsweredCall,
 ): Checked<CredentialsReply> {
   const payload = await openReply(identity, jws, CREDENTIALS_TYP, credentialsPayload);
   if (!payload.ok) return payload;
@@ -135,7 +141,7 @@ export async function openCredentials(
     const released = await Promise.all(
       credentials.map(async (sealed) => ({
         ref: { owner: sealed.owner, path: sealed.path },
-        credential: await openReleased(identity, sealed, payload.value, now),
+        credential: await openReleased(identity, sealed, payload.value, Math.min(sentAt, now)),
       })),
     );
     return ok({
@@ -204,19 +210,20 @@ async function openReply<T extends z.ZodType>(
 }
 
 /**
- * A credential with its expiry by this machine's clock: now plus the lifetime that was left on the control plane's clock,
- * but never later than the stated time.
+ * A credential with its expiry by this machine's clock: `from` plus the lifetime that was left on the control plane's clock,
+ * but never later than the stated time. `from` is when the call was sent: what the answer took on its way is lost, so that an
+ * end is early rather than late.
  */
 async function openReleased(
   identity: Identity,
   { version, sealed, expires_at: end, narrowed }: CredentialsPayload['credentials'][number],
   reply: Pick<CredentialsPayload, 'expires_at'>,
-  now: number,
+  from: number,
 ): Promise<ReleasedCredential> {
   const opened = { ...(await unseal(identity, sealed)), version, ...(narrowed && { narrowed }) };
   if (end === undefined) return opened;
   const answeredAt = Date.parse(reply.expires_at) - CREDENTIALS_REPLY_SECONDS * 1000;
-  return { ...opened, expiresAt: Math.min(Date.parse(end), now + Date.parse(end) - answeredAt) };
+  return { ...opened, expiresAt: Math.min(Date.parse(end), from + Date.parse(end) - answeredAt) };
 }
 
 async function unseal(identity: Identity, sealed: string): Promise<Pick<ReleasedCredential, 'secret' | 'signedAs'>> {

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sampleConnector } from '../../shared/connect/testing/sample_connector.ts';
 import { err, ok } from '../../shared/model/result.ts';
@@ -468,6 +469,96 @@ describe('the MCP servers of a snapshot', () => {
     expect(source.mcpServers()).toEqual([]);
   });
 });
+
+describe('the life of a policy', () => {
+  let monotonic: number;
+
+  beforeEach(() => {
+    monotonic = 0;
+    const monotonicNow = () => monotonic;
+    const snapshotMaxAgeSeconds = 24 * 3600;
+    source = new SnapshotSource({ channel, link, clock, monotonicNow, file, snapshotMaxAgeSeconds, random: () => 0 });
+  });
+
+  it('is not made longer by setting the clock back while the control plane is lost', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(hours(0, 20), hours(-40, 20)), { minLength: 1, maxLength: 6 }),
+        async (steps) => {
+          const lost = new SnapshotSource({
+            channel,
+            link,
+            clock,
+            monotonicNow: () => monotonic,
+            file: { load: async () => null, keep: () => undefined, waitForWrites: async () => undefined },
+            snapshotMaxAgeSeconds: 24 * 3600,
+          });
+          channel.down = null;
+          await lost.waitForVersion(1, 1_000);
+          channel.down = 'unreachable';
+          const [from, fromMonotonic] = [clock.now(), monotonic];
+          for (const [passed, set] of steps) {
+            monotonic += passed;
+            clock.advance(passed + set);
+            const age = Math.max(clock.now() - from, monotonic - fromMonotonic);
+            expect(lost.current().ok).toBe(age < 24 * HOUR_MS);
+          }
+        },
+      ),
+      { numRuns: 50, seed: 23 },
+    );
+  });
+
+  it('goes on from each confirmation after the clock was set back', async () => {
+    await source.start();
+    await settle();
+    clock.advance(-50 * HOUR_MS);
+    for (let hour = 0; hour < 50; hour += 10) {
+      await confirm();
+      await vi.advanceTimersByTimeAsync(2_000);
+      monotonic += 10 * HOUR_MS;
+      clock.advance(10 * HOUR_MS);
+      expect(reasonNow()).toBe('in force');
+    }
+  });
+
+  it('is over for a stored one that is from the future: nobody knows how old it is', async () => {
+    await source.start();
+    await settle();
+    await reopen();
+    channel.down = 'unreachable';
+    clock.advance(-HOUR_MS);
+    await source.start();
+    await settle();
+    expect(reasonNow()).toBe('snapshot_expired');
+  });
+
+  it('tells how far the clock here is behind, as of the last reply', async () => {
+    await source.start();
+    await settle();
+    expect(source.behindMs).toBe(0);
+    const behind = new SnapshotSource({
+      channel,
+      link,
+      clock: { now: () => clock.now() - 40_000 },
+      file,
+      snapshotMaxAgeSeconds: 24 * 3600,
+    });
+    await behind.waitForVersion(1, 1_000);
+    expect(behind.behindMs).toBe(40_000);
+  });
+});
+
+/** Lets the poll that waits be answered that nothing has changed. */
+async function confirm(): Promise<void> {
+  channel.release();
+  channel.hold();
+  await settle();
+}
+
+function hours(min: number, max: number): fc.Arbitrary<number> {
+  return fc.integer({ min, max }).map((count) => count * HOUR_MS);
+}
 
 function bindingFor(region: string): HostBinding {
   return sampleBinding({ injection: { scheme: 'sigv4-resign', accessKeyId: 'AKID', region, service: 's3' } });

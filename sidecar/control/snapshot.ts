@@ -6,7 +6,9 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { PolicySource } from '../ports.ts';
+import { EXPIRED, NONE_YET, REVOKED } from './no_policy.ts';
 import { channelFailure, unavailableRefusal, type ChannelFailure } from './channel_failure.ts';
+import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
 import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ControlChannel, CredentialVersion, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
 import type { Link } from './link.ts';
@@ -18,6 +20,8 @@ interface SnapshotSourceOptions {
   readonly channel: ControlChannel;
   readonly link: Link;
   readonly clock: Clock;
+  /** Milliseconds by a clock that nobody sets. It may stand still while the machine sleeps, as the other one does not. */
+  readonly monotonicNow?: () => number;
   readonly file: SnapshotFile;
   readonly snapshotMaxAgeSeconds: number;
   /** The longest pause between two attempts while the control plane is down. */
@@ -31,6 +35,8 @@ interface Held {
   /** When the control plane last confirmed that this is the newest version; milliseconds since the epoch. */
   readonly confirmedAt: number;
   readonly goodUntil: number;
+  /** The same by the monotonic clock. */
+  readonly goodUntilMonotonic: number;
 }
 
 /** Errors that a waiting caller cannot outwait. */
@@ -39,25 +45,6 @@ const HOPELESS: ReadonlySet<string> = new Set(['revoked', 'clock_skew', 'untrust
 const LONG_POLL_SECONDS = 25;
 const RECHECK_MS = 250;
 const IDLE_POLL_MS = 1_000;
-
-const NONE_YET = err(
-  refusal(
-    'control_plane_unavailable',
-    'No policy has arrived from the control plane yet. Check that it runs and that this machine can reach it.',
-  ),
-);
-const EXPIRED = err(
-  refusal(
-    'snapshot_expired',
-    'The policy is too old to use: the control plane has been unreachable for too long. Check that it runs and that this machine can reach it.',
-  ),
-);
-const REVOKED = err(
-  refusal(
-    'control_plane_unavailable',
-    'The control plane no longer knows this sidecar: it was revoked. Enrol it again and restart it.',
-  ),
-);
 
 /**
  * The current policy, kept up to date by a long poll. A version never goes back. A policy is used for
@@ -73,6 +60,7 @@ export class SnapshotSource implements PolicySource {
   #held: Held | null = null;
   /** The stored snapshot may be from an earlier version, which did not get everything that this one reads: it is fetched again. */
   #isRenewalDue = false;
+  #behindMs = 0;
   #loop: Promise<void> | null = null;
 
   constructor(options: SnapshotSourceOptions) {
@@ -90,7 +78,7 @@ export class SnapshotSource implements PolicySource {
     const held = this.#held;
     if (this.#options.link.state === 'revoked') return REVOKED;
     if (held === null) return NONE_YET;
-    return this.#options.clock.now() < held.goodUntil ? held.policy : EXPIRED;
+    return this.#isGood(held) ? held.policy : EXPIRED;
   }
 
   /** Every binding of the current policy; [] if no policy may be used. */
@@ -106,7 +94,7 @@ export class SnapshotSource implements PolicySource {
     if (this.#options.link.state === 'revoked') return [];
     const held = this.#held;
     if (held === null) return null;
-    return this.#options.clock.now() < held.goodUntil ? held.snapshot.mcpServers : [];
+    return this.#isGood(held) ? held.snapshot.mcpServers : [];
   }
 
   /** The hashes of the tools of a server that may be listed and called; null if the control plane does not keep them. */
@@ -130,6 +118,11 @@ export class SnapshotSource implements PolicySource {
     if (this.#held === null) return null;
     const ageMs = Math.max(0, this.#options.clock.now() - this.#held.confirmedAt);
     return { version: this.#held.snapshot.version, ageSeconds: Math.floor(ageMs / 1000) };
+  }
+
+  /** How far this machine's clock was behind the control plane's at its last reply, at least; 0 if it was not. */
+  get behindMs(): number {
+    return this.#behindMs;
   }
 
   /** Calls `listener` with the references and versions of each new snapshot, and with an empty list when this sidecar is revoked. */
@@ -182,6 +175,15 @@ export class SnapshotSource implements PolicySource {
     await this.#waiters.wait(timeoutMs, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
+  /** Each clock can end it: the wall clock can be set back, and the monotonic one may stand still while the machine sleeps. */
+  #isGood({ goodUntil, goodUntilMonotonic }: Held): boolean {
+    return this.#options.clock.now() < goodUntil && this.#monotonicNow() < goodUntilMonotonic;
+  }
+
+  #monotonicNow(): number {
+    return this.#options.monotonicNow?.() ?? this.#options.clock.now();
+  }
+
   #usableVersion(): number | null {
     return this.current().ok ? (this.#held?.snapshot.version ?? null) : null;
   }
@@ -225,7 +227,8 @@ export class SnapshotSource implements PolicySource {
 
   /** A reply that a faster poll has overtaken is dropped. One that is older than the snapshot held when the poll started is refused. */
   #take(reply: SnapshotReply, askedWith: number): Result<void, ChannelFailure> {
-    const version = reply.kind === 'snapshot' ? reply.snapshot.version : reply.confirmation.version;
+    const { version, issuedAt } = reply.kind === 'snapshot' ? reply.snapshot : reply.confirmation;
+    this.#behindMs = Math.max(0, issuedAt - this.#options.clock.now());
     const held = this.#held?.snapshot.version ?? 0;
     if (version < askedWith) return this.#refuseOlder(version, askedWith);
     if (version < held) return ok(undefined);
@@ -254,15 +257,29 @@ export class SnapshotSource implements PolicySource {
     this.#waiters.wake();
   }
 
+  /** A confirmation that a later one has overtaken changes nothing. If the clock was set back since, no time tells which is later. */
   #confirm(confirmedAt: number): void {
-    if (this.#held === null || confirmedAt <= this.#held.confirmedAt) return;
-    this.#held = this.#toHeld(this.#held.snapshot, this.#held.policy, confirmedAt);
+    const held = this.#held;
+    if (held === null) return;
+    const isClockSetBack = this.#options.clock.now() < held.confirmedAt;
+    if (confirmedAt <= held.confirmedAt && !isClockSetBack) return;
+    this.#held = this.#toHeld(held.snapshot, held.policy, confirmedAt);
   }
 
   #toHeld(snapshot: VerifiedSnapshot, policy: Result<Policy, Refusal>, issuedAt: number): Held {
-    const confirmedAt = Math.min(issuedAt, this.#options.clock.now());
+    const now = this.#options.clock.now();
+    const confirmedAt = Math.min(issuedAt, now);
     const lifetimeMs = Math.min(this.#options.snapshotMaxAgeSeconds * 1000, snapshot.expiresAt - snapshot.issuedAt);
-    return { snapshot, policy, confirmedAt, goodUntil: confirmedAt + lifetimeMs };
+    const goodUntil = confirmedAt + lifetimeMs;
+    return { snapshot, policy, confirmedAt, goodUntil, goodUntilMonotonic: this.#monotonicNow() + goodUntil - now };
+  }
+
+  /** If the clock was set back since, nobody knows how old a stored policy is: it is taken for one that may no longer be used. */
+  #ageOfStored(confirmedAt: number): number {
+    const now = this.#options.clock.now();
+    return confirmedAt <= now + MAX_CALL_SECONDS * 1000
+      ? confirmedAt
+      : now - this.#options.snapshotMaxAgeSeconds * 1000;
   }
 
   #notify(credentials: readonly CredentialVersion[]): void {
@@ -273,7 +290,7 @@ export class SnapshotSource implements PolicySource {
   async #restore(): Promise<void> {
     const stored = await this.#options.file.load(this.#options.channel);
     if (stored === null) return;
-    this.#install(stored.snapshot, stored.confirmedAt);
+    this.#install(stored.snapshot, this.#ageOfStored(stored.confirmedAt));
     const { reviewedTools, reviewedKinds, mcpServers, hostBindings } = stored.snapshot;
     const isKept = REVIEWED_KINDS.every((kind) => reviewedKinds.includes(kind));
     this.#isRenewalDue =

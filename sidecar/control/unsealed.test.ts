@@ -11,6 +11,8 @@ import { releaseUnsealed } from './unsealed.ts';
 
 const WANTED = { path: 'user/demo', host: 'api.example.test', reason: 'it pins its certificate' };
 
+const CLOCK = { now: () => Date.parse('2026-01-02T03:04:05.678Z') };
+
 let plane: FakeControlPlane;
 let channel: ControlChannel;
 let http: HttpClient;
@@ -33,7 +35,7 @@ afterEach(async () => {
 describe('an unsealed credential', () => {
   it('is the requested one of the user, and its host and reason are in the record', async () => {
     plane.secrets = [{ owner: 'personal', path: 'user/demo', value: 's3cret', version: '1' }];
-    const released = await releaseUnsealed(channel, WANTED);
+    const released = await releaseUnsealed(channel, WANTED, CLOCK);
     expect(released.ok && released.value.reveal()).toBe('s3cret');
     const { target, body } = plane.calls[0]!;
     expect([target, JSON.parse(body)]).toEqual([
@@ -49,15 +51,24 @@ describe('an unsealed credential', () => {
 
   it("is refused with the fix if it is not stored, or is the enterprise's", async () => {
     plane.secrets = [{ owner: 'enterprise', path: 'user/demo', value: 's3cret', version: '1' }];
-    expect(await releaseUnsealed(channel, WANTED)).toMatchObject({
+    expect(await releaseUnsealed(channel, WANTED, CLOCK)).toMatchObject({
       ok: false,
       error: { reason: 'credential_unavailable', message: expect.stringContaining('svc secret set user/demo') },
     });
   });
 
+  it('is refused if its value ended on its way', async () => {
+    const expires_at = new Date(CLOCK.now()).toISOString();
+    plane.secrets = [{ owner: 'personal', path: 'user/demo', value: 's3cret', version: '1', expires_at }];
+    expect(await releaseUnsealed(channel, WANTED, CLOCK)).toMatchObject({
+      ok: false,
+      error: { reason: 'credential_unavailable', message: expect.stringContaining('ended on its way') },
+    });
+  });
+
   it('is refused while the control plane is away', async () => {
     await plane.stop();
-    expect(await releaseUnsealed(channel, WANTED)).toMatchObject({
+    expect(await releaseUnsealed(channel, WANTED, CLOCK)).toMatchObject({
       ok: false,
       error: { reason: 'control_plane_unavailable' },
     });
@@ -66,7 +77,7 @@ describe('an unsealed credential', () => {
   it('is refused in the reply to another call', async () => {
     plane.secrets = [{ owner: 'personal', path: 'user/demo', value: 's3cret', version: '1' }];
     plane.tamperPayload = (payload) => (payload['request_id'] = 'another-request-0000');
-    expect(await releaseUnsealed(channel, WANTED)).toMatchObject({ ok: false });
+    expect(await releaseUnsealed(channel, WANTED, CLOCK)).toMatchObject({ ok: false });
   });
 
   it.each([
@@ -77,6 +88,6 @@ describe('an unsealed credential', () => {
     const answering = {
       fetchUnsealed: () => Promise.resolve(ok({ released: [{ ref, credential }], missing: [], unavailable: [] })),
     };
-    expect(await releaseUnsealed(answering, WANTED)).toMatchObject({ ok: false });
+    expect(await releaseUnsealed(answering, WANTED, CLOCK)).toMatchObject({ ok: false });
   });
 });

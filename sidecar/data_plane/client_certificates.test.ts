@@ -169,6 +169,20 @@ describe('a request to a host with a client certificate', () => {
     expect(upstreams).toEqual([]);
   });
 
+  test('is refused, and nothing is sent, if its certificate expires while the upstream is dialled', async () => {
+    const options = { keyType: 'ec', algorithm: 'sha256', ...YEARS, notAfterDate: new Date('2026-06-01') } as const;
+    const { cert, private: key } = await generate([{ name: 'commonName', value: 'own' }], options);
+    plane.credentials.set(REF, cert + key);
+    const dials = await plane.hold(HOST);
+    const answered = ask();
+    await dials.reached;
+    plane.clock.advance(365 * 24 * 3_600_000);
+    dials.letThrough();
+    const got = await answered;
+    expect(got).toMatch(refused('credential_unavailable'));
+    expect(got).toContain('expired while this request was in progress');
+  });
+
   test('is refused before the dial if the secret is no certificate, and nothing of it is told', async () => {
     plane.credentials.set(REF, own.private);
     const got = await ask();

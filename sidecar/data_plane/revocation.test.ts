@@ -257,6 +257,41 @@ describe('while the upstream is dialled', () => {
     expect(seen).toBe('');
   });
 
+  test.each([
+    ['a request', ask],
+    ['an operation', run],
+  ])('the value ends: %s is refused and nothing is sent', async (_what, request) => {
+    let isOver = false;
+    plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET, '1', () => isOver);
+    plane.credentials.set({ owner: 'personal', path: 'connectors/acme/items' }, TOKEN, '1', () => isOver);
+    const { client, dials } = await sendHeld(request);
+    isOver = true;
+    dials.letThrough();
+    expect(await readUntil(client, (got) => got.endsWith('}\n'))).toMatch(GONE);
+    expect(seen).toBe('');
+  });
+
+  test('the value ends: a run sends nothing either', async () => {
+    let isOver = false;
+    plane.credentials.set({ owner: 'personal', path: 'connectors/acme/items' }, TOKEN, '1', () => isOver);
+    const dials = await plane.hold(HOST);
+    const request = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
+    const running = plane.operations.run(request, {
+      source: 'generated_connector_shim',
+      sessionId: 'ses_test',
+      choice: null,
+      signal: new AbortController().signal,
+    });
+    await dials.reached;
+    isOver = true;
+    dials.letThrough();
+    expect(await running).toMatchObject({
+      ok: false,
+      error: { reason: 'credential_unavailable', message: expect.stringContaining('ended while this request was') },
+    });
+    expect(seen).toBe('');
+  });
+
   test('the client is gone: nothing is sent', async () => {
     const { client, dials } = await sendHeld(ask);
     client.destroy();
@@ -295,6 +330,20 @@ describe('while a reply is streamed', () => {
     plane.policy.use([]);
     await Promise.all(ends);
     expect(plane.policy.watched).toBe(0);
+  });
+
+  test('the value ends: the reply to a request that was sent in time continues, also when the policy changes', async () => {
+    let isOver = false;
+    plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET, '1', () => isOver);
+    answer = stream;
+    const client = await plane.open(HOST);
+    client.write(`GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+    await readUntil(client, (got) => got.includes('one'));
+    isOver = true;
+    plane.policy.use([structuredClone(BINDING)], [structuredClone(CONNECTOR)]);
+    upstream?.write('data: two\n\n');
+    expect(await readUntil(client, (got) => got.includes('two'))).toContain('two');
+    client.destroy();
   });
 
   test('stops watching once no exchange waits', async () => {

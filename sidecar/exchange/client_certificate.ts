@@ -89,7 +89,7 @@ function present(
   const now = ports.clock.now();
   if (now >= notAfter) return unusable(`${about} expired on ${dateOf(notAfter)}`, host);
   if (now < notBefore) return unusable(`${about} is not valid before ${dateOf(notBefore)}`, host);
-  const inForce = certificateInForce(ports, policy, certificate, version);
+  const inForce = certificateInForce(ports, policy, { certificate, version, notAfter });
   const lapsed = inForce();
   if (lapsed !== null) return err(lapsed);
   return ok({ id: `${certificate.id} ${version}`, reference, version, chain, key, inForce });
@@ -104,21 +104,31 @@ function dateOf(time: number): string {
   return new Date(time).toISOString();
 }
 
-/** The record is the same, and its secret has the same value. */
+interface Presented {
+  readonly certificate: ClientCertificate;
+  readonly version: string;
+  readonly notAfter: number;
+}
+
+/** The record is the same, its secret has the same value, and the certificate has not expired meanwhile. */
 function certificateInForce(
-  { policy: source, credentials }: Ports,
+  { policy: source, credentials, clock }: Ports,
   decided: Policy,
-  certificate: ClientCertificate,
-  version: string,
+  { certificate, version, notAfter }: Presented,
 ): InForce {
   const { host, credential } = certificate;
+  const expired = `the client certificate of ${host} expired while this request was in progress`;
   const message = `the client certificate of ${host} was changed or removed while this request was in progress; send it again`;
   const holds = (policy: Policy): boolean => isDeepStrictEqual(policy.certificateFor(host), certificate);
   const look = createInForce(source, decided, message, holds);
   const isSame = (): boolean => credentials.findStoredVersion(credential) === version;
-  return Object.assign(() => look() ?? (isSame() ? null : refusal('credential_unavailable', message)), {
-    onChanged: look.onChanged,
-  });
+  const problem = (): string | null => (clock.now() >= notAfter ? expired : isSame() ? null : message);
+  const lookAll = (): Refusal | null => {
+    const lapsed = look();
+    const why = lapsed === null ? problem() : null;
+    return why === null ? lapsed : refusal('credential_unavailable', why);
+  };
+  return Object.assign(lookAll, { onChanged: look.onChanged });
 }
 
 /** Of a request with a certificate and what else it was decided by: both have to be in force. */

@@ -54,6 +54,17 @@ export function hostInForce(source: PolicySource, decided: Policy, host: string)
   );
 }
 
+/**
+ * The same check for a request whose credential may end while it waits. It is for what is still to be sent: the reply to a request
+ * that was sent in time may last longer.
+ */
+export function untilEnd(inForce: InForce, hasEnded: (() => boolean) | null, host: string): InForce {
+  if (hasEnded === null) return inForce;
+  const message = `the credential of ${host} ended while this request was in progress; send it again`;
+  const look = (): Refusal | null => inForce() ?? (hasEnded() ? refusal('credential_unavailable', message) : null);
+  return Object.assign(look, { onChanged: inForce.onChanged });
+}
+
 function changedMessage(host: string): string {
   return `the binding or connector of ${host} was changed or removed while this request was in progress; send it again`;
 }

@@ -20,6 +20,8 @@ export interface CredentialMaterial {
   /** Of a key set; else the binding has it. */
   readonly accessKeyId: string | null;
   readonly scrub: ScrubPatterns;
+  /** Whether the end of one of the values has come; null if none has an end. */
+  readonly hasEnded: (() => boolean) | null;
 }
 
 interface KnownPatterns {
@@ -105,7 +107,15 @@ function materialOf(
   const { secret: credential, signedAs } = released.value;
   const sessionToken = signedAs?.sessionToken ?? token.value?.secret ?? null;
   const scrub = cache.patternsFor(binding, credential, sessionToken);
-  return ok({ credential, sessionToken, accessKeyId: signedAs?.accessKeyId ?? null, scrub });
+  const hasEnded = eitherEnded(released.value.hasEnded, token.value?.hasEnded);
+  return ok({ credential, sessionToken, accessKeyId: signedAs?.accessKeyId ?? null, scrub, hasEnded });
+}
+
+type HasEnded = ReleasedCredential['hasEnded'];
+
+function eitherEnded(one: HasEnded, other: HasEnded): (() => boolean) | null {
+  if (one === undefined || other === undefined) return one ?? other ?? null;
+  return () => one() || other();
 }
 
 /** A key set is used whole, by a binding that says so; a part of it as any other credential would reach a host that may keep it. */

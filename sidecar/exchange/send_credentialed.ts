@@ -21,7 +21,7 @@ import {
 import { type ExchangePorts, type ExchangeTunnel, credentialsFor } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './outgoing.ts';
 import { forward } from './forward.ts';
-import type { InForce } from './in_force.ts';
+import { type InForce, untilEnd } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { mayBindConnection } from './may_bind_connection.ts';
 import type { CredentialMaterial } from './material.ts';
@@ -75,11 +75,11 @@ export async function sendCredentialed(
   const written = injectCredential(admitted, material.value, certificate, ports);
   const outgoing = written instanceof Promise ? await written : written;
   if (!outgoing.ok) return refuse(facts, outgoing.error, incoming, wasRead);
-  const { scrub } = material.value;
+  const { scrub, hasEnded } = material.value;
   const keepCookies = keepsCookies(facts);
   const telling = { scrub, keepCookies, lane: outgoing.value.lane };
   const context = forwardContext(incoming, tunnel, ports, telling);
-  const reply = await forward(outgoing.value, { ...context, inForce });
+  const reply = await forward(outgoing.value, { ...context, inForce: untilEnd(inForce, hasEnded, tunnel.host) });
   if (reply.ok) {
     if (mayBindConnection(incoming.head.fields, reply.value.head)) tunnel.lanes.keepToTunnel(reply.value.lane);
     const shown = { ...reply.value, ...sanitiseHead(reply.value, keepCookies) };

@@ -7,6 +7,7 @@ export function borrowSample(home = '/nonexistent'): Borrow {
     sidecarId: 'sdc_00000000000000000000000000',
     clock: { now: () => Date.now() },
     credentialCacheSeconds: 300,
+    behindMs: () => 0,
     record: () => 'evt_00000000000000000000000000',
     warn: () => undefined,
   });

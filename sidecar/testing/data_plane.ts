@@ -148,6 +148,8 @@ export interface DataPlane {
     versions?: readonly string[],
     settings?: Settings,
   ): Promise<void>;
+  /** The clock of its exchanges. */
+  readonly clock: FakeClock;
   /** Dials a host at a port of this machine. */
   pin(host: string, port: number): void;
   /** Delays the handshake of connections to an existing upstream until they are released. */
@@ -235,6 +237,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   };
   const dialer = createDialer(dialerOptions);
 
+  const clock = new FakeClock();
   const warm = new WarmUpstreams(all.keepUpstreamSeconds);
   fakes.policy.alwaysOnChanged(() => warm.dropAll());
   const plainDialer = createPlainDialer(dialerOptions);
@@ -255,7 +258,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     exchange: {
       ...fakes,
       scopes: { of: (id) => (credentialIds.push(id), fakes.credentials) },
-      clock: new FakeClock(),
+      clock,
       limits: all,
       budget,
       materials: new MaterialCache(),
@@ -286,6 +289,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     caPem: ca.caPem,
     upstreamCaPem: upstreamCa.certificatePem,
     ...fakes,
+    clock,
     refusals,
     warm,
     endSession: () => ends.end(),

@@ -90,8 +90,9 @@ export class FakeCredentialSource implements CredentialSource {
   readonly #values = new Map<string, ReleasedCredential>();
   #refusal: Refusal | null = null;
 
-  set(ref: CredentialRef, value: string, version = '1'): void {
-    this.#values.set(`${ref.owner} ${ref.path}`, { secret: new Secret(value), version });
+  set(ref: CredentialRef, value: string, version = '1', hasEnded?: () => boolean): void {
+    const end = hasEnded === undefined ? {} : { hasEnded };
+    this.#values.set(`${ref.owner} ${ref.path}`, { secret: new Secret(value), version, ...end });
   }
 
   delete(ref: CredentialRef): void {

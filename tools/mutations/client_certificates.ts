@@ -88,8 +88,8 @@ export const CLIENT_CERTIFICATE_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'the secret has the same version when the request is sent',
     file: TAKEN,
-    text: 'look() ?? (isSame() ? null :',
-    replacement: 'look() ?? (isSame() || !isSame() ? null :',
+    text: 'expired : isSame() ? null :',
+    replacement: 'expired : isSame() || !isSame() ? null :',
     tests: [TEST],
   },
   {

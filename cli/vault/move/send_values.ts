@@ -62,7 +62,14 @@ async function sealValues(
 ): Promise<z.infer<typeof sealedAnswer>> {
   const { context, options } = call;
   const places = values.map(({ from, to }) => ({ from, to }));
-  const request = { action, host, user_id: payload.user_id, key: payload.key, values: places };
+  const request = {
+    action,
+    host,
+    user_id: payload.user_id,
+    key: payload.key,
+    with_ends: payload.takes_ends === true,
+    values: places,
+  };
   const ended = await runToEnd({
     file: programFile('worker/entries/vault_move'),
     args: ['--home', homeOf(context, options)],

@@ -54,7 +54,7 @@ function renewalOf(context: ServiceContext, held: HeldCredential, usable: Access
     usable,
     isDue: isRenewalDue(context.clock.now(), lifespanOf(credential)),
     takeLease: (lease) => takeLease(context.database, credential, lease),
-    renew: () => refresh(context, held, usable),
+    renew: () => refresh(context, held),
     notInTime: () => notInTimeError(held),
   };
 }
@@ -68,11 +68,7 @@ function lifespanOf({ expiresAt, updatedAt }: ConnectorCredentialRow): Lifespan 
   return { storedAt: updatedAt, expiresAt };
 }
 
-async function refresh(
-  context: ServiceContext,
-  held: HeldCredential,
-  usable: AccessToken | null,
-): Promise<Token | 'wait'> {
+async function refresh(context: ServiceContext, held: HeldCredential): Promise<Token | 'wait'> {
   const { bundle, subject, credential } = held;
   if (bundle.refreshToken === null) return reauthorise(context, held);
   const renewal = renew(context, held, bundle.refreshToken);
@@ -83,6 +79,8 @@ async function refresh(
   if (renewed.error.reason === 'revoked') return reauthorise(context, held);
   const until = context.clock.now() + BACKOFF_MS;
   await context.database.write(setLease(context.database, credential, { id: BACKOFF, until }));
+  // The provider may have taken longer than the token still had.
+  const usable = usableToken(context, held);
   return usable === null ? err(providerFailed(subject, renewed.error.message)) : ok(usable);
 }
 
@@ -93,9 +91,10 @@ async function renew(
   refreshToken: Secret,
 ): Promise<Result<boolean, Failure<GrantFailureReason>>> {
   const grantee = { outbound: context.outbound, client: held.client, clientSecret: held.bundle.clientSecret };
+  const askedAtMs = context.clock.now();
   const granted = await refreshGrant(grantee, refreshToken);
   if (!granted.ok) return granted;
-  const by = { change: 'refreshed' as const, actor: null, more: [] };
+  const by = { change: 'refreshed' as const, actor: null, askedAtMs, more: [] };
   const isStored = await storeTokens(context, held, granted.value, by);
   if (!isStored) await revokeOrphans(context, held, granted.value);
   return ok(isStored);

@@ -29,10 +29,11 @@ async function redeem(context: ServiceContext, flow: OAuthFlowRow): Promise<void
     return;
   }
   const { held, secret } = resumed.value;
+  const askedAtMs = context.clock.now();
   const granted = await deviceGrant(granteeOf(context, held), secret);
   if (granted.ok) {
     const more = takeFlow(context.database, flow.id);
-    const by = { change: 'stored' as const, actor: flow.userId, more };
+    const by = { change: 'stored' as const, actor: flow.userId, askedAtMs, more };
     const bundle = { ...held.bundle, accessToken: null, refreshToken: null };
     await storeTokens(context, { ...held, bundle }, granted.value, by);
     return;

@@ -43,6 +43,15 @@ export function findHeldProblem({ subject, credential }: HeldCredential): ApiErr
 /** The lifetime that is assumed if the provider issues a refresh token but names no lifetime. */
 const UNTOLD_SECONDS = 3600;
 
+/** Why tokens are stored. */
+interface StoredBy {
+  readonly change: OAuthChange;
+  readonly actor: string | null;
+  /** Before the request for them was sent: their end counts from then, so that it is early rather than late. */
+  readonly askedAtMs: number;
+  readonly more: readonly Statement[];
+}
+
 /**
  * Stores both new tokens in one write, before either is used. False if the credential was replaced meanwhile: then
  * nothing is written.
@@ -51,14 +60,14 @@ export async function storeTokens(
   context: ServiceContext,
   held: HeldCredential,
   tokens: Tokens,
-  by: { readonly change: OAuthChange; readonly actor: string | null; readonly more: readonly Statement[] },
+  by: StoredBy,
 ): Promise<boolean> {
   const { subject, bundle } = held;
   const refreshToken = tokens.refreshToken ?? bundle.refreshToken;
   const expiresIn = tokens.expiresIn ?? (refreshToken === null ? null : UNTOLD_SECONDS);
   const change = {
     state: 'ready' as const,
-    expiresAt: expiresIn === null ? null : new Date(context.clock.now() + expiresIn * 1000).toISOString(),
+    expiresAt: expiresIn === null ? null : new Date(by.askedAtMs + expiresIn * 1000).toISOString(),
     renewable: refreshToken !== null,
     ...releasedLease(context, held),
   };

@@ -76,7 +76,7 @@ async function renewalOf(context: ServiceContext, read: SourcedSecret): Promise<
     usable,
     isDue: storedAt === null || isRenewalDue(context.clock.now(), { storedAt, expiresAt }),
     takeLease: (lease) => takeSourceLease(context.database, read, lease),
-    renew: () => renew(context, read, usable),
+    renew: () => renew(context, read),
     notInTime: () => unavailable(read, read.source.failure ?? 'its provider has not answered yet'),
   };
 }
@@ -92,11 +92,7 @@ async function usableValue(context: ServiceContext, read: SourcedSecret): Promis
   return { secret, ...more, expiresAt };
 }
 
-async function renew(
-  context: ServiceContext,
-  read: SourcedSecret,
-  usable: CurrentValue | null,
-): Promise<Value | 'wait'> {
+async function renew(context: ServiceContext, read: SourcedSecret): Promise<Value | 'wait'> {
   const minting = mint(context, read);
   context.defer('the value that a source mints', () => minting);
   const minted = await minting;
@@ -104,8 +100,13 @@ async function renew(
     ? await store(context, read, minted.value)
     : await recordFailure(context, read, minted.error);
   if (!stored) return 'wait';
-  if (!minted.ok) return usable === null ? err(unavailable(read, minted.error.message)) : ok(usable);
+  if (!minted.ok) {
+    // The provider may have taken longer than the value still had.
+    const usable = await usableValue(context, read);
+    return usable === null ? err(unavailable(read, minted.error.message)) : ok(usable);
+  }
   const { value: secret, expiresAtMs, signedAs } = minted.value;
+  if (context.clock.now() >= expiresAtMs) return err(unavailable(read, 'its value ended before it was stored'));
   return ok({ secret, ...(signedAs && { signedAs }), expiresAt: new Date(expiresAtMs).toISOString() });
 }
 

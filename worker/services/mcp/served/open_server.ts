@@ -40,10 +40,10 @@ export async function openServer(
 ): Promise<Result<OpenServer, string>> {
   const filled = await fillServer(context, served);
   if (!filled.ok) return served.isShared ? err(ASK_COLLEAGUE) : filled;
-  const { url, headers, patterns } = filled.value;
+  const { url, headers, patterns, tokenEndsAtMs } = filled.value;
   const { Client: SdkClient, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const transport = new StreamableHTTPClientTransport(url, {
-    fetch: fetchThrough(context, url.origin),
+    fetch: fetchThrough(context, url.origin, tokenEndsAtMs),
     requestInit: { headers },
   });
   const client = new SdkClient(
@@ -91,6 +91,8 @@ interface FilledServer {
   readonly url: URL;
   readonly headers: Record<string, string>;
   readonly patterns: ScrubPatterns;
+  /** Infinity if no access token is sent, or its provider states no end. */
+  readonly tokenEndsAtMs: number;
 }
 
 /** The server's URL and headers with its stored credentials, and its access token if it has people sign in. */
@@ -111,13 +113,15 @@ async function fillServer(
   if (filled.value.url === null || !URL.canParse(filled.value.url)) return err('it has no URL');
   const bearer = await findBearer(context, server.id);
   if (!bearer.ok) return err(bearer.error.message);
-  const token = bearer.value?.reveal() ?? null;
+  const token = bearer.value?.token.reveal() ?? null;
+  const end = bearer.value?.expiresAt ?? null;
   const headers = toHeaders(filled.value.headers, token);
   if (headers === null) return err(INVALID_HEADER);
   const secrets = [...values.values(), ...(token === null ? [] : [token])];
   const key = crypto.getRandomValues(new Uint32Array(SEARCH_KEY_WORDS));
   const patterns = compileScrubPatterns(secrets, key);
-  return ok({ url: new URL(filled.value.url), headers: Object.fromEntries(headers), patterns });
+  const tokenEndsAtMs = end === null ? Number.POSITIVE_INFINITY : Date.parse(end);
+  return ok({ url: new URL(filled.value.url), headers: Object.fromEntries(headers), patterns, tokenEndsAtMs });
 }
 
 const INVALID_HEADER =
@@ -138,9 +142,12 @@ function toHeaders(fields: Readonly<Record<string, string>>, token: string | nul
 }
 
 /** Null for a server that nobody has signed in to. */
-async function findBearer(context: ServiceContext, serverId: string): Promise<Result<Secret | null, ApiError>> {
+async function findBearer(
+  context: ServiceContext,
+  serverId: string,
+): Promise<Result<{ readonly token: Secret; readonly expiresAt: string | null } | null, ApiError>> {
   const access = await accessToken(context, serverId);
-  if (access.ok) return ok(access.value.token);
+  if (access.ok) return access;
   return access.error.code === 'binding_required' ? ok(null) : access;
 }
 
@@ -153,14 +160,21 @@ const UNCHECKED: jsonSchemaValidator = {
 
 /**
  * The SDK's `fetch` through the outbound port: only to the server's own origin, without redirects, with limits, and if
- * hosted to no private address. Replies arrive as a whole. A stream of the server's own messages is not opened.
+ * hosted to no private address. Replies arrive as a whole. A stream of the server's own messages is not opened. Nothing is sent once
+ * the access token has ended: a slow server may be asked several times.
  */
-function fetchThrough(context: Pick<ServiceContext, 'outbound' | 'limits'>, origin: string): FetchLike {
+function fetchThrough(
+  context: Pick<ServiceContext, 'outbound' | 'limits' | 'clock'>,
+  origin: string,
+  tokenEndsAtMs: number,
+): FetchLike {
   return async (target, init = {}) => {
     const url = new URL(target);
     if (url.origin !== origin) throw new TypeError(`${url.origin} is not the origin of this server`);
     if ((init.method ?? 'GET') === 'GET') return new Response(null, { status: 405 });
     init.signal?.throwIfAborted();
+    if (context.clock.now() >= tokenEndsAtMs)
+      throw new Error('its access token ended before the answer: call it again');
     return callServer(context.outbound, url, init, {
       maxReplyBytes: context.limits.maxRunReplyBytes,
       timeoutMs: context.limits.runTimeoutSeconds * 1000,

@@ -47,7 +47,10 @@ async function atPath(context: ServiceContext, ownerId: string, path: string): P
 async function heldOf(context: ServiceContext, row: SecretRow): Promise<HeldValue> {
   const { path } = row;
   const sourced = await findSourceAt(context.database, row);
-  if (sourced === null) return { target: { kind: 'secret', path }, value: await openRow(context, row) };
+  if (sourced === null) {
+    const end = row.expiresAt === null ? {} : { expires_at: row.expiresAt };
+    return { target: { kind: 'secret', path, ...end }, value: await openRow(context, row) };
+  }
   const target = { kind: 'source' as const, path, source: sourceOf(sourced.source) };
   return { target, value: await openSourceKey(context, sourced) };
 }

@@ -22,6 +22,7 @@ import {
   VAULT_MOVE_TYP,
   vaultMove,
 } from '../../../../shared/wire/vault_moves.ts';
+import { secretsPage } from '../../../../shared/wire/secrets.ts';
 import { sourcesPage } from '../../../../shared/wire/secret_sources.ts';
 import { createdToken } from '../../../../shared/wire/tokens.ts';
 import { ITEMS_SPEC, itemsSpec } from '../../../../e2e/runtimes/connector_samples.ts';
@@ -64,6 +65,7 @@ async function seal(action: 'compare' | 'store', target: MoveTarget, to = target
     host: 'to.example.test',
     user_id,
     key,
+    with_ends: true,
     values,
     ...changes,
   });
@@ -130,6 +132,26 @@ describe('a value that moves', () => {
     expect(await answered(sealed)).toEqual({ state: 'stored', proof });
     const compared = await seal('compare', target);
     expect(await answered(compared.sealed)).toEqual({ state: 'same', proof: compared.proof });
+  });
+
+  test('takes its end with it, as it is stored when it is sealed', async () => {
+    const target = await newSecret();
+    const path = target.kind === 'secret' ? target.path : '';
+    const end = '2027-03-04T05:06:07.000Z';
+    await local.asUser('POST', '/v1/secrets', { path, value: 'another-value', expires_at: end });
+    expect((await answered((await seal('store', target)).sealed)).state).toBe('stored');
+    expect((await parseReply(secretsPage, user.call('GET', '/v1/secrets'))).items).toContainEqual(
+      expect.objectContaining({ path, expires_at: end }),
+    );
+  });
+
+  test('goes without its end to a control plane of an earlier version, which would refuse it', async () => {
+    const target = await newSecret();
+    const path = target.kind === 'secret' ? target.path : '';
+    await local.asUser('POST', '/v1/secrets', { path, value: VALUE, expires_at: '2027-03-04T05:06:07.000Z' });
+    await answered((await seal('store', target, target, { with_ends: false })).sealed);
+    const { items } = await parseReply(secretsPage, user.call('GET', '/v1/secrets'));
+    expect(items.find((secret) => secret.path === path)).not.toHaveProperty('expires_at');
   });
 
   test('is in no text that leaves the vault, and both audit logs have the move', async () => {

@@ -47,6 +47,7 @@ export async function beginMove(context: ServiceContext, caller: Caller): Promis
     enterprise_name: account.enterprise.name,
     key: moveKey.parse({ kty, crv, x, y }),
     expires_at: new Date(until * 1000).toISOString(),
+    takes_ends: true,
   };
   return ok({
     ticket: `${until}.${await context.vault.seal(ticketPlace(caller, until), privateKey)}`,
@@ -107,8 +108,8 @@ async function store(
   const secret = new Secret(value);
   const place = { owner: 'personal' as const, onlyNew: true };
   if (target.kind === 'secret') {
-    const { path, description } = target;
-    return storeSecret(context, caller, { ...place, path, description, value: secret });
+    const { path, description, expires_at } = target;
+    return storeSecret(context, caller, { ...place, path, description, expires_at, value: secret });
   }
   if (target.kind === 'source') return storeSource(context, caller, { ...place, ...target, key: secret });
   if (target.kind === 'mcp_server') {

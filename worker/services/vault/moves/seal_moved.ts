@@ -4,7 +4,13 @@ import type { Secret } from '../../../../shared/model/secret.ts';
 import { ok, type Result } from '../../../../shared/model/result.ts';
 import type { ApiError } from '../../../../shared/wire/errors.ts';
 import { formatVaultReference } from '../../../../shared/model/vault_path.ts';
-import { type MovedValue, moveKey, moveTarget, VAULT_MOVE_TYP } from '../../../../shared/wire/vault_moves.ts';
+import {
+  type MovedValue,
+  moveKey,
+  type MoveTarget,
+  moveTarget,
+  VAULT_MOVE_TYP,
+} from '../../../../shared/wire/vault_moves.ts';
 import type { Caller } from '../../../kernel/caller.ts';
 import { commit } from '../../../kernel/commit.ts';
 import { controlChain } from '../../../kernel/policy_change.ts';
@@ -19,6 +25,8 @@ export const sealRequest = z.strictObject({
   host: z.string(),
   user_id: z.string(),
   key: moveKey,
+  /** The other vault takes the end of a value with it. */
+  with_ends: z.boolean(),
   /** Where each value is here, and where it goes. */
   values: z.array(z.strictObject({ from: moveTarget, to: moveTarget })),
 });
@@ -55,12 +63,19 @@ async function sealOne(
   const held = await findHeldValue(context, caller, from);
   if (held === null || held.target.kind !== from.kind) return null;
   const digestKey = newDigestKey();
-  const target = to.kind === 'source' && held.target.kind === 'source' ? { ...to, source: held.target.source } : to;
+  const target = withHeld(to, held.target, request.with_ends);
   const moved = await movedOf(request.action, target, digestKey, held.value);
   const sealed = await new CompactEncrypt(new TextEncoder().encode(JSON.stringify(moved)))
     .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM', typ: VAULT_MOVE_TYP, user: request.user_id })
     .encrypt(await importJWK(request.key, 'ECDH-ES'));
   return { sealed, proof: await valueDigest(digestKey, 'held', target, held.value) };
+}
+
+/** The target with what belongs to the value as it is stored now, and not as it was listed before. */
+function withHeld(to: MoveTarget, held: MoveTarget, withEnds: boolean): MoveTarget {
+  if (to.kind === 'source' && held.kind === 'source') return { ...to, source: held.source };
+  const end = withEnds && held.kind === 'secret' ? held.expires_at : undefined;
+  return to.kind === 'secret' && end !== undefined ? { ...to, expires_at: end } : to;
 }
 
 async function movedOf(

@@ -1,0 +1,111 @@
+import type { Mutation } from '../mutation.ts';
+
+const ROW = 'Ends of values';
+const CACHE = 'sidecar/control/credentials.ts';
+const ENDS = 'sidecar/control/ends.test.ts';
+const SNAPSHOT = 'sidecar/control/snapshot.ts';
+const SNAPSHOT_TEST = 'sidecar/control/snapshot.test.ts';
+const BORROWED = 'sidecar/borrow/borrowed_credentials.ts';
+const BORROWED_TEST = 'sidecar/borrow/ends.test.ts';
+const WORKER_TEST = 'worker/ends.test.ts';
+
+/** Checks that no value outlives its end, and nothing is given once a revocation is known. */
+export const END_MUTATIONS: readonly Mutation[] = [
+  {
+    row: ROW,
+    holds: 'an end counts from before the call to the control plane',
+    file: 'sidecar/control/reply_verifier.ts',
+    text: 'Math.min(sentAt, now)',
+    replacement: 'now',
+    tests: [ENDS],
+  },
+  {
+    row: ROW,
+    holds: 'a reply that the policy has overtaken is not used',
+    file: CACHE,
+    text: 'const isRefused = answered.ok && (!isCurrent || isDropped);',
+    replacement: 'const isRefused = false;',
+    tests: [ENDS],
+  },
+  {
+    row: ROW,
+    holds: 'a value that a request holds ends by each of two clocks',
+    file: CACHE,
+    text: 'this.#options.clock.now() >= end || this.#monotonicNow() >= endMonotonic;',
+    replacement: 'this.#options.clock.now() >= end;',
+    tests: [ENDS],
+  },
+  {
+    row: ROW,
+    holds: 'a reply that was on its way does not end a revocation',
+    file: 'sidecar/control/link.ts',
+    text: 'if (known !== this.#revocations) return;',
+    replacement: '',
+    tests: [ENDS],
+  },
+  {
+    row: ROW,
+    holds: 'a value that ends while its request waits is not sent',
+    file: 'sidecar/exchange/in_force.ts',
+    text: "(hasEnded() ? refusal('credential_unavailable', message) : null)",
+    replacement: 'null',
+    tests: ['sidecar/data_plane/revocation.test.ts'],
+  },
+  {
+    row: ROW,
+    holds: 'a policy ends by each of two clocks',
+    file: SNAPSHOT,
+    text: 'return this.#options.clock.now() < goodUntil && this.#monotonicNow() < goodUntilMonotonic;',
+    replacement: 'return this.#options.clock.now() < goodUntil;',
+    tests: [SNAPSHOT_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a stored policy from the future is not used',
+    file: SNAPSHOT,
+    text: 'this.#ageOfStored(stored.confirmedAt)',
+    replacement: 'stored.confirmedAt',
+    tests: [SNAPSHOT_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'the end of a borrowed value is corrected by what the clock is known to be behind',
+    file: BORROWED,
+    text: 'read.value.expiresAtMs - behindMs()',
+    replacement: 'read.value.expiresAtMs + 0 * behindMs()',
+    tests: [BORROWED_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'a borrowed value that ended while its program ran is not used',
+    file: BORROWED,
+    text: 'if (monotonicNow() >= untilMonotonic) ',
+    replacement: 'if (Number.isNaN(untilMonotonic)) ',
+    tests: [BORROWED_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'the access token of a remote MCP server is not sent past its end',
+    file: 'gateway/servers/bearer_provider.ts',
+    text: 'held.leftMs() > 0',
+    replacement: 'held.leftMs() > -Infinity',
+    tests: ['gateway/servers/bearer_provider.test.ts'],
+  },
+  {
+    row: ROW,
+    holds: 'the end of an OAuth token counts from before the request',
+    file: 'worker/services/oauth/oauth_tokens.ts',
+    text: 'new Date(by.askedAtMs + expiresIn * 1000)',
+    replacement: 'new Date(context.clock.now() + expiresIn * 1000)',
+    tests: [WORKER_TEST],
+  },
+  {
+    row: ROW,
+    holds: 'what a failed renewal leaves is looked at again',
+    file: 'worker/services/sources/minted_value.ts',
+    text: 'const usable = await usableValue(context, read);\n    return',
+    replacement:
+      'const usable = await usableValue({ ...context, clock: { ...context.clock, now: () => 0 } }, read);\n    return',
+    tests: [WORKER_TEST],
+  },
+];
