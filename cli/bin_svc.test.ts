@@ -71,6 +71,38 @@ describe('bin/svc', () => {
     expect(run('svc', []).stdout).toContain(join(root, 'cli', 'start.mjs'));
   });
 
+  const isThere = (shell: string): boolean => spawnSync(shell, ['-c', ':']).error === undefined;
+  const SHELLS = ['sh', 'dash', 'bash', 'busybox'].filter(isThere);
+  const scriptOf = (shell: string): string[] => (shell === 'busybox' ? ['sh'] : []);
+
+  test.each(SHELLS)('finds its checkout through a folder that is a link: %s', (shell) => {
+    fakeNode(locked, 'v24.1.0');
+    mkdirSync(join(root, 'elsewhere'));
+    symlinkSync(join(root, 'bin'), join(root, 'elsewhere', 'bin'));
+    const { stdout } = run(shell, [...scriptOf(shell), join(root, 'elsewhere', 'bin', 'svc')]);
+    expect(stdout).toContain(join(root, 'cli', 'start.mjs'));
+  });
+
+  test.each(SHELLS)('finds its checkout by its bare name in its own folder: %s', (shell) => {
+    fakeNode(locked, 'v24.1.0');
+    for (const path of ['/bin:/usr/bin', ':/bin:/usr/bin', '.:/bin:/usr/bin']) {
+      const options = { encoding: 'utf8', cwd: join(root, 'bin'), env: { PATH: path } } as const;
+      const { stdout } = spawnSync(shell, [...scriptOf(shell), 'svc'], options);
+      expect(stdout).toContain(join(root, 'cli', 'start.mjs'));
+    }
+  });
+
+  test.each(SHELLS)('finds its checkout whatever its folder is called, and whatever CDPATH is: %s', (shell) => {
+    fakeNode(locked, 'v24.1.0');
+    const folder = join(root, '- $HOME *');
+    mkdirSync(join(folder, 'bin'), { recursive: true });
+    copyFileSync(BIN, join(folder, 'bin', 'svc'));
+    for (const part of ['node_modules', 'cli']) symlinkSync(join(root, part), join(folder, part));
+    const options = { encoding: 'utf8', cwd: root, env: { PATH: '/bin:/usr/bin', CDPATH: '/' } } as const;
+    const { stdout } = spawnSync(shell, [...scriptOf(shell), '--', '- $HOME */bin/svc'], options);
+    expect(stdout).toContain(join(folder, 'cli', 'start.mjs'));
+  });
+
   test('says what to do if nothing is installed', () => {
     rmSync(join(root, 'node_modules'), { recursive: true });
     const { status, stderr } = run(join(root, 'bin', 'svc'), []);
