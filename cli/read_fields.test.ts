@@ -12,6 +12,7 @@ import {
   isWholeNumber,
   orMissing,
   orNull,
+  parseExactFields,
   readExactFields,
   readFields,
   replyOf,
@@ -38,6 +39,7 @@ describe('the fields of an object', () => {
     'text',
     7,
     [],
+    Object.assign([], GOOD),
     {},
     { ...GOOD, name: 1 },
     { ...GOOD, pid: 1.5 },
@@ -87,6 +89,29 @@ describe('what is within a field', () => {
     expect([[], [{ x: 1 }], [{ x: 1 }, {}], { x: 1 }].filter(isListOf(isPoint))).toEqual([[], [{ x: 1 }]]);
   });
 
+  test('is read without what has no check', () => {
+    const checks = {
+      point: orMissing(isPoint),
+      points: isListOf(orNull(isPoint)),
+      byName: isRecordOf(isListOf(isPoint)),
+    };
+    const [given, read] = [{ x: 1, y: 2 }, { x: 1 }];
+    expect(readFields({ point: given, points: [given, null], byName: { a: [given] } }, checks)).toStrictEqual({
+      point: read,
+      points: [read, null],
+      byName: { a: [read] },
+    });
+  });
+
+  test('has its names from the value alone, whatever they are', () => {
+    const names = '{"__proto__":{"x":1},"constructor":{"x":2},"toString":{"x":3}}';
+    const read = readFields(JSON.parse(`{"byName":${names}}`), { byName: isRecordOf(isPoint) });
+    expect(JSON.stringify(read?.byName)).toBe(names);
+    expect(read?.byName['x']).toBeUndefined();
+    expect(readFields(JSON.parse('{"__proto__":{"x":1}}'), { x: isFiniteNumber })).toBeNull();
+    expect(isPoint(JSON.parse('{"__proto__":{"x":1}}'))).toBe(false);
+  });
+
   test('is an object of any fields', () => {
     const isByPath = isRecordOf(isPoint, (name) => name.startsWith('/'));
     expect([{}, { '/a': { x: 1 } }, { a: { x: 1 } }, { '/a': 1 }, [], null].filter(isByPath)).toEqual([
@@ -96,8 +121,21 @@ describe('what is within a field', () => {
   });
 });
 
+test.each([
+  [{ folders: {} }, 'version is missing'],
+  [{ version: 2, folders: {} }, 'version is not as expected'],
+  [{ version: 1, folders: {}, more: 1 }, 'more is not known'],
+  [{ version: 1, folders: { '/a': ['b', 7] } }, 'folders./a.1 is not as expected'],
+  [{ version: 1, folders: { a: [] } }, 'folders.a is not known'],
+  [{ version: 1, folders: { '/\u001b[2J\n': 7 } }, 'folders./\\x1b[2J\\x0a is not as expected'],
+  [[], 'its content is not as expected'],
+])('a file says what is wrong with %j', (value, problem) => {
+  const folders = isRecordOf(isTextList, (name) => name.startsWith('/'));
+  expect(parseExactFields(value, { version: isOneOf([1]), folders })).toEqual({ ok: false, error: problem });
+});
+
 describe('a reply', () => {
-  const reply = replyOf(CHECKS);
+  const reply = replyOf({ ...CHECKS, points: orMissing(isListOf(isObjectOf({ x: orNull(isFiniteNumber) }))) });
 
   test('is read as fields are', () => {
     expect(reply.safeParse({ ...GOOD, more: 1 })).toEqual({ success: true, data: GOOD });
@@ -107,6 +145,10 @@ describe('a reply', () => {
     [{ ...GOOD, pid: 'x' }, [{ path: ['pid'], message: 'not as expected' }]],
     [{ name: 'a', pid: 41 }, [{ path: ['isOn'], message: 'missing' }]],
     ['text', [{ path: [], message: 'not as expected' }]],
+    [[], [{ path: [], message: 'not as expected' }]],
+    [{ ...GOOD, points: [{ x: 1 }, { x: 'a' }] }, [{ path: ['points', 1, 'x'], message: 'not as expected' }]],
+    [{ ...GOOD, points: [{ x: 1 }, {}] }, [{ path: ['points', 1, 'x'], message: 'missing' }]],
+    [{ ...GOOD, points: {} }, [{ path: ['points'], message: 'not as expected' }]],
   ])('says where %j is wrong', (value, issues) => {
     expect(reply.safeParse(value)).toEqual({ success: false, error: { issues } });
   });

@@ -120,6 +120,16 @@ describe('svc audit accept', () => {
     expect(z.unknown().parse(accepted?.body)).toEqual(head(9));
   });
 
+  test('accepts nothing but what it shows of a reply with more fields', async () => {
+    const more = { ...mismatch, remembered: { ...mismatch.remembered, writer: 'another', more: 1 }, noticed_at: AT };
+    const run = await runCli(home, ['audit', 'accept', '--json'], {
+      answer: ({ method }) => (method === 'GET' ? { status: 200, body: health([more]) } : { status: 204 }),
+      stdin: 'y\n',
+    });
+    expect(run.calls.find(({ method }) => method === 'POST')?.body).toEqual(head(9));
+    expect(JSON.parse(run.stdout)).toEqual({ accepted: [{ ...mismatch, noticed_at: AT }] });
+  });
+
   test.each(['n\n', ''])('does not take %j for a confirmation', async (stdin) => {
     const run = await runCli(home, ['audit', 'accept'], { answer, stdin });
     expect(run.code).toBe(1);

@@ -176,9 +176,10 @@ async function acceptMismatches(call: Call<AcceptOptions>): Promise<number> {
   }
   const accepted: Mismatch[] = [];
   for (const mismatch of mismatches) {
+    const { writer, remembered } = mismatch;
     print.warn(mismatchText(mismatch));
     if (options.yes !== true && !(await askYes(context, 'Was this rollback intended?'))) continue;
-    const body = { writer: mismatch.writer, ...mismatch.remembered };
+    const body = { writer, sequence: remembered.sequence, hash: remembered.hash };
     await client.callEmpty('POST', '/v1/audit-log/accept', { body });
     accepted.push(mismatch);
   }

@@ -4,7 +4,7 @@ import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { isExactObjectOf, isOneOf, isRecordOf, isText, isTextList, readExactFields } from '../read_fields.ts';
+import { isExactObjectOf, isOneOf, isRecordOf, isText, isTextList, parseExactFields } from '../read_fields.ts';
 import { changeUnderLock } from './hosts/allowed_hosts.ts';
 
 /** The file of a project's folder that names the secrets which sessions there use (decision 0064). */
@@ -44,12 +44,14 @@ export function readTrustedFolders(home: string): TrustedFolders {
   const text = readPrivateFile(path);
   if (!text.ok) throw new CliError(EXIT.failed, text.error.message);
   if (text.value === null) return {};
-  const read = readExactFields<{ readonly version: 1; readonly folders: TrustedFolders }>(parseJson(text.value), {
+  const read = parseExactFields<{ readonly version: 1; readonly folders: TrustedFolders }>(parseJson(text.value), {
     version: isOneOf([1]),
     folders: isTrustedFolders,
   });
-  if (read !== null) return read.folders;
-  throw new CliError(EXIT.failed, `${path} is damaged`, ['Move it away, then confirm the folders again: svc trust']);
+  if (read.ok) return read.value.folders;
+  throw new CliError(EXIT.failed, `${path} is damaged: ${read.error}`, [
+    'Move it away, then confirm the folders again: svc trust',
+  ]);
 }
 
 /** What a person confirms: the hash of the file that was shown, and the vault paths in it. */

@@ -79,6 +79,20 @@ const insideWith = (used_secrets: readonly object[]): RunOptions => ({
       : answer(request),
 });
 
+test.each([
+  ['{"version":2,"folders":{}}', 'version is not as expected'],
+  ['{"version":1,"folders":{"/p":{}}}', 'folders./p.sha256 is missing'],
+  ['{"version":1,"folders":{"/p":{"sha256":["a"]}}}', 'folders./p.sha256 is not as expected'],
+  ['{"version":1,"folders":{"__proto__":{"sha256":"a"}}}', 'folders.__proto__ is not known'],
+  ['{"version":1,"folders":[]}', 'folders is not as expected'],
+  ['{"version":1,"fold', 'its content is not as expected'],
+])('starts nothing by a damaged list of confirmed folders: %s', async (text, problem) => {
+  home.write('trusted_folders.json', text);
+  const { run, body } = await used(project);
+  expect([run.code, run.stderr]).toEqual([125, expect.stringContaining(`is damaged: ${problem}\n`)]);
+  expect(body).toBeUndefined();
+});
+
 describe('svc trust', () => {
   test('shows the secrets with their hosts, and stores the hash of what it showed', async () => {
     writeFileSync(file(), TEXT);

@@ -152,7 +152,7 @@ function parseReply<T>(name: string, schema: ReplySchema<T>, text: string): T {
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  const where = issue === undefined ? '' : ` (${issue.path.join('.') || 'body'}: ${issue.message})`;
+  const where = issue === undefined ? '' : ` (${toPrintable(issue.path.join('.')) || 'body'}: ${issue.message})`;
   throw new CliError(EXIT.failed, `${name} answered in a format that this svc does not know${where}`, [
     'Their versions probably differ: `svc status` shows both.',
   ]);

@@ -202,15 +202,20 @@ describe('svc allow', () => {
     expect(() => stored()).toThrow('ENOENT');
   });
 
-  test.each(['{', '{"version":2,"folders":{}}', '{"version":1,"folders":{"/p":["*"]}}'])(
-    'never replaces a damaged list: %s',
-    async (text) => {
-      home.write(FILE, text);
-      const run = await allow(['a.test']);
-      expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('is damaged')]);
-      expect(readFileSync(join(home.path, FILE), 'utf8')).toBe(text);
-    },
-  );
+  test.each([
+    ['{', 'its content is not as expected'],
+    ['{"version":2,"folders":{}}', 'version is not as expected'],
+    ['{"version":1,"folders":{},"more":1}', 'more is not known'],
+    ['{"version":1,"folders":{"/p":["a.test",7]}}', 'folders./p.1 is not as expected'],
+    ['{"version":1,"folders":{"/p":{"0":"a.test"}}}', 'folders./p is not as expected'],
+    ['{"version":1,"folders":{"/p":["*"]}}', 'folders has "*" for "/p", which is not a host'],
+    ['{"version":1,"folders":{"__proto__":["a.test"]}}', 'folders has "__proto__", which is not an absolute path'],
+  ])('never replaces a damaged list: %s', async (text, problem) => {
+    home.write(FILE, text);
+    const run = await allow(['a.test']);
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(`is damaged: ${problem}\n`)]);
+    expect(readFileSync(join(home.path, FILE), 'utf8')).toBe(text);
+  });
 });
 
 describe('svc allow --from-session', () => {

@@ -7,7 +7,7 @@ import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
 import { parseAllowedHost, parsePlainHost } from '../../../shared/resolve/admitted_host.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { CliError, EXIT } from '../../exit_codes.ts';
-import { isListOf, isOneOf, isRecordOf, isText, readExactFields } from '../../read_fields.ts';
+import { isOneOf, isRecordOf, isTextList, parseExactFields } from '../../read_fields.ts';
 import { UpLock } from '../../up/up_lock.ts';
 
 /**
@@ -49,17 +49,19 @@ export function readFolderHosts(home: string): FolderHosts {
 
 /** The content of the file, or what is wrong with it. */
 function parseFolderHosts(value: unknown): Result<FolderHosts, string> {
-  const read = readExactFields<{ readonly version: 1; readonly folders: FolderHosts }>(value, {
+  const read = parseExactFields<{ readonly version: 1; readonly folders: FolderHosts }>(value, {
     version: isOneOf([1]),
-    folders: isRecordOf(isListOf(isText)),
+    folders: isRecordOf(isTextList),
   });
-  if (read === null) return err('it is not what svc writes');
-  for (const [folder, entries] of Object.entries(read.folders)) {
-    if (!folder.startsWith('/')) return err(`folders has ${JSON.stringify(folder)}, which is not an absolute path`);
+  if (!read.ok) return read;
+  const { folders } = read.value;
+  for (const [folder, entries] of Object.entries(folders)) {
+    const shown = JSON.stringify(folder);
+    if (!folder.startsWith('/')) return err(`folders has ${shown}, which is not an absolute path`);
     const wrong = entries.find((entry) => !isEntry(entry));
-    if (wrong !== undefined) return err(`folders.${folder} has ${JSON.stringify(wrong)}, which is not a host`);
+    if (wrong !== undefined) return err(`folders has ${JSON.stringify(wrong)} for ${shown}, which is not a host`);
   }
-  return ok(read.folders);
+  return ok(folders);
 }
 
 /** Changes the list under a lock. */
