@@ -103,11 +103,8 @@ export async function runInSession(
   const box = await openBox(call, wanted, egress);
   try {
     const secrets = wanted.secrets ?? (await chooseSecrets(call).catch(rethrowNotStarted));
-    // Side by side, and last, so that what was stored while a person was asked is included.
-    const [screened, minPolicyVersion] = await Promise.all([
-      screen(call),
-      policyVersion(call).catch(rethrowNotStarted),
-    ]);
+    // Last, so that what was stored while a person was asked is included.
+    const [screened, minPolicyVersion] = await askControlPlane(call).catch(rethrowNotStarted);
     const exempt = await exemptHosts(call, wanted, { ...reach, isBoxed: box !== null }).catch(rethrowNotStarted);
     const ready = {
       typed,
@@ -428,12 +425,20 @@ async function open(
   }
 }
 
-/** The person's environment without credentials, apart from those of `--keep-env`. */
-async function screen(call: Call<RunOptions>): Promise<ScreenedEnvironment> {
+/**
+ * The person's environment without credentials, apart from those of `--keep-env`, and the version of the policy. Both are asked for at
+ * once; when one fails, the other is not waited for.
+ */
+async function askControlPlane(call: Call<RunOptions>): Promise<readonly [ScreenedEnvironment, number | null]> {
+  const failed = new AbortController();
   try {
-    return await screenEnvironment(call, call.options.keepEnv ?? []);
+    return await Promise.all([
+      screenEnvironment(call, call.options.keepEnv ?? [], failed.signal),
+      policyVersion(call, failed.signal),
+    ]);
   } catch (error) {
-    throw notStarted(error);
+    failed.abort();
+    throw error;
   }
 }
 

@@ -1,7 +1,11 @@
+import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
+import { runCommandLine } from '../command_line.ts';
+import { buildProgram } from '../program.ts';
+import type { ApiCall } from '../terminal/http_client.ts';
+import { runCli, testContext, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
 import { ME, SESSION } from '../testing/session_samples.ts';
 
 const STORED = 'a stored secret of no known shape';
@@ -115,6 +119,21 @@ describe('a command of svc run', () => {
     expect(sessionBody(done)).toBeUndefined();
   });
 
+  test.each([
+    [{ index: -1, path: 'user/demo' }, 'matches.0.index: not as expected'],
+    [{ index: 7, path: 'user/demo' }, 'matches.0.index: not as expected'],
+    [{ index: 0.5, path: 'user/demo' }, 'matches.0.index: not as expected'],
+    [{ index: '0', path: 'user/demo' }, 'matches.0.index: not as expected'],
+    [{ index: 0 }, 'matches.0.path: missing'],
+    [[0, 'user/demo'], 'matches.0: not as expected'],
+  ])('does not start if a match is not of a value that was asked for: %j', async (match, problem) => {
+    const done = await run({ MY_KEY: STORED }, [], (call) =>
+      call.url.pathname === '/v1/secrets/check' ? { status: 200, body: { matches: [match] } } : both(call),
+    );
+    expect([done.code, done.stderr]).toEqual([125, expect.stringContaining(problem)]);
+    expect(sessionBody(done)).toBeUndefined();
+  });
+
   test('loses what has the shape of a credential also while the control plane is away', async () => {
     const done = await run({ GITHUB_TOKEN: SHAPED }, [], controlAway);
     expect(done.code).toBe(0);
@@ -124,6 +143,55 @@ describe('a command of svc run', () => {
   test('has no ordinary variable compared with stored secrets', async () => {
     const { calls } = await run({ HOME: '/home/somebody', LC_ALL: 'C.UTF-8-long', SHORT: 'short' });
     expect(calls.map(({ url }) => url.pathname)).not.toContain('/v1/secrets/check');
+  });
+});
+
+/** Runs a command whose calls are answered at a moment of the test's choice. */
+const runWith = async (fetch: ApiCall) => {
+  const { context, stderr } = testContext(home, { env: { MY_KEY: STORED } });
+  const argv = ['run', '--', '/bin/sh', '-c', 'env > out'];
+  const program = await buildProgram({ ...context, fetch }, new EventEmitter(), argv);
+  return { code: await runCommandLine(program, argv), stderr };
+};
+const nextTurn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
+
+describe('the two questions to the control plane', () => {
+  const PATHS = ['/v1/me', '/v1/secrets/check'];
+
+  test.each(PATHS)('when %s fails, the other is not waited for and says nothing more', async (failing) => {
+    const [asked, aborted]: [string[], string[]] = [[], []];
+    const { code, stderr } = await runWith(async ({ pathname }, { signal }) => {
+      asked.push(pathname);
+      if (pathname === failing) {
+        while (asked.length < PATHS.length) await nextTurn();
+        return new Response(JSON.stringify(FAILURE), { status: 500 });
+      }
+      await once(signal, 'abort');
+      aborted.push(pathname);
+      throw signal.reason;
+    });
+    while (aborted.length === 0) await nextTurn();
+    await nextTurn();
+    expect([code, stderr.text]).toEqual([125, 'svc: the vault is damaged (500 internal_error)\n']);
+    expect(asked.toSorted()).toEqual(PATHS);
+    expect(aborted).toEqual(PATHS.filter((path) => path !== failing));
+  });
+
+  test('the command has its session only when both have answered', async () => {
+    const order: string[] = [];
+    const { code } = await runWith(async (url, { method, body }) => {
+      // The check of the environment is answered last.
+      if (url.pathname === '/v1/secrets/check') {
+        while (!order.includes('/v1/me')) await nextTurn();
+        for (let turn = 0; turn < 50; turn += 1) await nextTurn();
+      }
+      order.push(url.pathname);
+      const answer = both({ method, url, authorization: null, body: JSON.parse(body ?? 'null') });
+      return new Response(answer.body === undefined ? null : JSON.stringify(answer.body), { status: answer.status });
+    });
+    expect(code).toBe(0);
+    expect(order.slice(0, 3)).toEqual([...PATHS, '/v1/sandbox-proxy/sessions']);
+    expect(readInherited()).not.toContain(STORED);
   });
 });
 

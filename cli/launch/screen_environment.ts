@@ -4,7 +4,7 @@ import { isStripped, type Environment } from '../../sandbox/launch/session_envir
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { isListOf, isObjectOf, isText, isWholeNumber, replyOf } from '../read_fields.ts';
+import { isListOf, isObjectOf, isText, isWholeNumber, replyOf, type ReplySchema } from '../read_fields.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /** A variable whose value is a credential. */
@@ -30,10 +30,14 @@ interface StoredValue {
   readonly path: string;
 }
 
-/** What a run needs of `SecretCheckReply`. */
-const checkReply = replyOf<{ readonly matches: readonly StoredValue[] }>({
-  matches: isListOf(isObjectOf<StoredValue>({ index: isWholeNumber, path: isText })),
-});
+/**
+ * What a run needs of `SecretCheckReply` about so many values. A match of another value is refused: the one that it means would be
+ * passed on.
+ */
+function checkReplyOf(values: number): ReplySchema<{ readonly matches: readonly StoredValue[] }> {
+  const isIndex = (value: unknown): value is number => isWholeNumber(value) && value >= 0 && value < values;
+  return replyOf({ matches: isListOf(isObjectOf<StoredValue>({ index: isIndex, path: isText })) });
+}
 
 /** Shorter values would match by chance, and are not masked either. */
 const SHORTEST_CREDENTIAL = 8;
@@ -44,21 +48,27 @@ const ORDINARY =
 /**
  * Takes variables out of an environment whose values are stored secrets, or have the shape of a known credential. If the
  * control plane cannot be reached, only the shape counts, and the session's start says so. Any other failure of the check
- * throws: a credential might be among the values.
+ * throws: a credential might be among the values. The signal ends it early, which throws too.
  */
-export async function screenEnvironment(call: Call, keep: readonly string[]): Promise<ScreenedEnvironment> {
+export async function screenEnvironment(
+  call: Call,
+  keep: readonly string[],
+  signal?: AbortSignal,
+): Promise<ScreenedEnvironment> {
   const candidates = Object.entries(call.context.env).flatMap(([name, value]) =>
     value !== undefined && isCandidate(name, value) ? [{ name, value }] : [],
   );
   const sent = candidates.filter(({ name }) => !ORDINARY.test(name));
-  const references = await findStoredReferences(call, sent);
+  const references = await findStoredReferences(call, sent, signal);
   const suspected = candidates.flatMap(({ name, value }): readonly CredentialVariable[] => {
     const reference = references.get(name) ?? null;
     const shape = credentialWithin(value);
     return reference === null && shape === null ? [] : [{ name, reference, shape }];
   });
   // Inside a session the variables hold placeholders, some with the shape of a credential.
-  const placeholders = suspected.some(({ reference }) => reference === null) ? await knownPlaceholders(call) : [];
+  const placeholders = suspected.some(({ reference }) => reference === null)
+    ? await knownPlaceholders(call, signal)
+    : [];
   const found = suspected.filter(
     ({ name, reference }) => reference !== null || !placeholders.includes(call.context.env[name] ?? ''),
   );
@@ -77,12 +87,14 @@ function isCandidate(name: string, value: string): boolean {
 export async function findStoredReferences(
   call: Call,
   candidates: readonly { readonly name: string; readonly value: string }[],
+  signal?: AbortSignal,
 ): Promise<ReadonlyMap<string, string>> {
   const references = new Map<string, string>();
   for (const some of batchesOf(candidates)) {
     for (const { index, path } of await checkStored(
       call,
       some.map(({ value }) => value),
+      signal,
     )) {
       const name = some[index]?.name;
       if (name !== undefined) references.set(name, `vault://${path}`);
@@ -92,11 +104,20 @@ export async function findStoredReferences(
 }
 
 /** The placeholders of all bindings; none if the control plane cannot be reached. */
-export async function knownPlaceholders(call: Call): Promise<readonly string[]> {
+export async function knownPlaceholders(call: Call, signal?: AbortSignal): Promise<readonly string[]> {
   // Loaded on use, so that a run without an unknown credential starts faster.
   const { hostBindingsPage } = await import('../../shared/wire/host_bindings.ts');
-  const bindings = await listIfReachable(() =>
-    fetchAllPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage),
+  const ending = signal !== undefined && { signal };
+  const bindings = await listIfReachable(
+    () =>
+      fetchAllPages(
+        controlClient(call.context, call.options),
+        '/v1/host-bindings',
+        hostBindingsPage,
+        {},
+        { ...ending },
+      ),
+    signal,
   );
   return bindings.flatMap(({ sentinel }) => sentinel?.value ?? []);
 }
@@ -121,18 +142,27 @@ function batchesOf<T extends { readonly value: string }>(candidates: readonly T[
   return batches;
 }
 
-function checkStored(call: Call, values: readonly string[]): Promise<readonly StoredValue[]> {
+function checkStored(
+  call: Call,
+  values: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<readonly StoredValue[]> {
   return listIfReachable(async () => {
     const client = controlClient(call.context, call.options);
-    return (await client.call('POST', '/v1/secrets/check', checkReply, { body: { values } })).matches;
-  });
+    const options = { body: { values }, ...(signal !== undefined && { signal }) };
+    return (await client.call('POST', '/v1/secrets/check', checkReplyOf(values.length), options)).matches;
+  }, signal);
 }
 
-async function listIfReachable<T>(list: () => Promise<readonly T[]>): Promise<readonly T[]> {
+async function listIfReachable<T>(
+  list: () => Promise<readonly T[]>,
+  signal: AbortSignal | undefined,
+): Promise<readonly T[]> {
   try {
     return await list();
   } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    const isAway = error instanceof CliError && error.exitCode === EXIT.unreachable && signal?.aborted !== true;
+    if (!isAway) throw error;
     return [];
   }
 }

@@ -128,15 +128,17 @@ function keptRecord({ name, reference }: { readonly name: string; readonly refer
 
 /**
  * The minimum policy version for the session, so that a binding added just now applies. If the control plane is away, the
- * session uses the policy that the sidecar has.
+ * session uses the policy that the sidecar has. The signal ends the call early, which throws.
  */
-export async function policyVersion(call: Call): Promise<number | null> {
+export async function policyVersion(call: Call, signal?: AbortSignal): Promise<number | null> {
   // Its sidecar has just read the policy.
   if (call.options.withoutUser === true) return null;
   try {
-    return (await controlClient(call.context, call.options).call('GET', '/v1/me', meReply)).policy_version;
+    const options = signal === undefined ? {} : { signal };
+    return (await controlClient(call.context, call.options).call('GET', '/v1/me', meReply, options)).policy_version;
   } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    const isAway = error instanceof CliError && error.exitCode === EXIT.unreachable && signal?.aborted !== true;
+    if (!isAway) throw error;
     call.print.warn(`${error.message}; using the policy that the sidecar has`);
     return null;
   }
