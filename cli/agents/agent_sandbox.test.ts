@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AGENT_LOGINS } from '../../sandbox/bubblewrap/visible_paths.ts';
 import type { Call } from '../command_line.ts';
-import type { RunOptions } from '../launch/run_in_session.ts';
+import type { RunOptions } from '../launch/run_options.ts';
 import { recordGateway } from '../mcp/configured_gateway.ts';
 import { printerFor } from '../terminal/output.ts';
 import { TestHome, testContext } from '../testing/run_cli.ts';

@@ -5,7 +5,7 @@ import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
 import { describeUnrecordedGateway, hasGivenGateway } from '../mcp/configured_gateway.ts';
 import { type CliContext, settingsOf } from '../context.ts';
-import type { RunOptions, RunSandbox } from '../launch/run_in_session.ts';
+import type { RunOptions, RunSandbox } from '../launch/run_options.ts';
 import { planFor } from '../sandbox/host_sandbox.ts';
 import type { AgentProfile } from './agent_profile.ts';
 

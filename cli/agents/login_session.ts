@@ -5,7 +5,8 @@ import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import type { GlobalOptions } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { runInSession, type RunInSession } from '../launch/run_in_session.ts';
+import { runInSession } from '../launch/run_in_session.ts';
+import type { RunInSession } from '../launch/run_options.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { discardLogin } from './account_login.ts';
 

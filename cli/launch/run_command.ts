@@ -4,7 +4,8 @@ import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
 import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './hosts/plain_http_option.ts';
 import { SCOPE_OPTION, SCOPE_TEXT, USE_OPTION, USE_TEXT } from './use_option.ts';
-import { runInSession, type RunOptions } from './run_in_session.ts';
+import { runInSession } from './run_in_session.ts';
+import type { RunOptions } from './run_options.ts';
 
 /** `svc run -- COMMAND`. */
 export function addRunCommand(line: CommandLine, signals: SignalSource): void {

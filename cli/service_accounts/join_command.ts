@@ -7,7 +7,7 @@ import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { settingsOf, type CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { withSessionOptions } from '../launch/run_command.ts';
-import type { RunOptions } from '../launch/run_in_session.ts';
+import type { RunOptions } from '../launch/run_options.ts';
 import { holdsEvents } from '../up/own_sidecar.ts';
 import { prepareOptions, type UpstreamOptions, withUpstreamOptions } from '../up/up_command.ts';
 import { openFolder } from './hand_over.ts';

@@ -129,9 +129,9 @@ export const UPSTREAM_PROXY_MUTATIONS: readonly Mutation[] = [
   {
     row: ROW,
     holds: 'a login session keeps no NO_PROXY entry',
-    file: 'cli/launch/run_in_session.ts',
-    text: 'if (login !== undefined || allowList !== undefined || boxed) return Promise.resolve([]);',
-    replacement: 'if (allowList !== undefined || boxed) return Promise.resolve([]);',
+    file: 'cli/launch/hosts/run_reach.ts',
+    text: 'if (login !== undefined || allowList !== undefined || isBoxed(call, wanted)) return Promise.resolve([]);',
+    replacement: 'if (allowList !== undefined || isBoxed(call, wanted)) return Promise.resolve([]);',
     tests: ['cli/agents/capture_login.test.ts'],
   },
   {
