@@ -37,6 +37,10 @@ export function startChunks(root: string): CodeSplittingGroup[] {
       name: (id, context) => {
         modules ??= listModules((paths) => {
           const found = new Set(paths.map((path) => join(root, path)));
+          // One that was moved would silently leave its chunk empty.
+          const unknown = [...found].find((each) => context.getModuleInfo(each) === null);
+          if (unknown !== undefined)
+            throw new Error(`the chunk ${chunk} begins at ${unknown}, which is not in the package`);
           // A set also visits what is added meanwhile.
           for (const each of found) {
             for (const imported of context.getModuleInfo(each)?.importedIds ?? []) found.add(imported);
@@ -49,8 +53,10 @@ export function startChunks(root: string): CodeSplittingGroup[] {
   });
 }
 
-/** Throws if a command that is started often would load another package than the one that reads its arguments. */
-export function checkStartChunks(chunks: readonly OutputChunk[]): void {
+/** Throws if a chunk is not there, or if a command that is started often would load another package than the one that reads its arguments. */
+export function checkStartChunks(chunks: readonly Pick<OutputChunk, 'name' | 'moduleIds'>[]): void {
+  const missing = CHUNKS.find(([chunk]) => !chunks.some(({ name }) => name === chunk));
+  if (missing !== undefined) throw new Error(`the chunk ${missing[0]}, which is read at each start, was not made`);
   for (const { name, moduleIds } of chunks.filter((each) => CHUNKS.some(([chunk]) => chunk === each.name))) {
     const found = moduleIds.find((id) => id.includes('/node_modules/') && !id.includes('/node_modules/commander/'));
     if (found !== undefined) throw new Error(`the chunk ${name}, which is read at each start, has ${found} in it`);
