@@ -10,9 +10,9 @@ import type { Limits } from '../../shared/model/limits.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import type { MarkedHeaders } from '../../machine/connection/stream_connection.ts';
 import {
-  CONNECTION_WINDOW_BYTES,
   HEAD_MARGIN,
   MOST_STREAMS,
+  openConnectionWindow,
   UPLOAD_WINDOW_BYTES,
 } from '../../machine/connection/stream_limits.ts';
 import type { StreamRequest } from '../exchange/incoming.ts';
@@ -47,7 +47,7 @@ export async function serveStreams(socket: TLSSocket, tunnel: ServedTunnel, port
     lingering = setTimeout(() => socket.destroy(), LINGER_MS);
   }, limits.idleTunnelSeconds);
   idle.start();
-  session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+  openConnectionWindow(session);
   // Only then, because a client that may not ask opens a connection of HTTP/1.1 for its WebSockets (RFC 8441 section 3).
   tunnel.lanes.onWebSockets(() => {
     if (!session.closed && !session.destroyed) session.settings({ enableConnectProtocol: true });

@@ -7,7 +7,7 @@ import { requestFieldList } from '../../shared/net/http/http2_head.ts';
 import type { RequestHead } from '../../shared/net/http/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { CANCEL, type MarkedHeaders, NO_ERROR, StreamConnection } from '../../machine/connection/stream_connection.ts';
-import { CONNECTION_WINDOW_BYTES, HEAD_MARGIN, REPLY_WINDOW_BYTES } from '../../machine/connection/stream_limits.ts';
+import { HEAD_MARGIN, openConnectionWindow, REPLY_WINDOW_BYTES } from '../../machine/connection/stream_limits.ts';
 
 export interface SessionLimits {
   readonly maxHeadBytes: number;
@@ -55,7 +55,7 @@ export class UpstreamSession {
     // A session has no half of its connection left to use.
     socket.allowHalfOpen = false;
     this.#session = connect(`https://${host}`, options);
-    this.#session.once('connect', () => this.#session.setLocalWindowSize(CONNECTION_WINDOW_BYTES));
+    openConnectionWindow(this.#session);
     // Its streams are lost with it, which is what their exchanges see.
     this.#session.on('error', (error: NodeJS.ErrnoException) => (this.#lostCode ??= error.code ?? null));
     this.#session.on('goaway', (code: number, lastStreamId: number) => {
