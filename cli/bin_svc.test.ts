@@ -32,6 +32,9 @@ const svc = (...args: string[]): string[] =>
 const run = (file: string, args: string[]) =>
   spawnSync(file, args, { encoding: 'utf8', cwd: '/', env: { PATH: `${join(root, 'path')}:/bin:/usr/bin` } });
 
+const isThere = (shell: string): boolean => spawnSync(shell, ['-c', ':']).error === undefined;
+const scriptOf = (shell: string): string[] => (shell === 'busybox' ? ['sh'] : []);
+
 describe('bin/svc', () => {
   test('prefers the locked Node and passes the arguments on unchanged', () => {
     fakeNode(locked, 'v24.1.0');
@@ -71,9 +74,7 @@ describe('bin/svc', () => {
     expect(run('svc', []).stdout).toContain(join(root, 'cli', 'start.mjs'));
   });
 
-  const isThere = (shell: string): boolean => spawnSync(shell, ['-c', ':']).error === undefined;
   const SHELLS = ['sh', 'dash', 'bash', 'busybox'].filter(isThere);
-  const scriptOf = (shell: string): string[] => (shell === 'busybox' ? ['sh'] : []);
 
   test.each(SHELLS)('finds its checkout through a folder that is a link: %s', (shell) => {
     fakeNode(locked, 'v24.1.0');
