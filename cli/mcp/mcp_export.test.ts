@@ -47,7 +47,8 @@ describe('svc mcp export', () => {
     expect(configuration).toContain('gateway');
     expect(configuration).toContain('bin/svc');
     expect(result.code).toBe(0);
-    expect(configuration).not.toMatch(/token|key|secret|vault:/i);
+    // The name of a temporary folder may have any letters.
+    expect(configuration.replaceAll(home.path, '')).not.toMatch(/token|key|secret|vault:/i);
   });
 
   test('prints only the text on stdout, and its path on stderr', async () => {
