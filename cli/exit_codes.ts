@@ -37,3 +37,8 @@ export class CliError extends Error {
     this.fixes = fixes;
   }
 }
+
+/** The program was not reached; false if the caller's own signal ended the call. */
+export function isUnreachable(error: unknown, signal?: AbortSignal): error is CliError {
+  return error instanceof CliError && error.exitCode === EXIT.unreachable && signal?.aborted !== true;
+}

@@ -6,7 +6,7 @@ import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
 import type { Call } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { CliError, EXIT, isUnreachable } from '../exit_codes.ts';
 import { warnOfLostDefault } from '../seal/seal_credential.ts';
 import { carryOutSeal, type SealStep } from '../seal/seal_service.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
@@ -238,7 +238,7 @@ export async function readStoredIfReachable(client: () => HttpClient): Promise<S
   try {
     return await readStored(client());
   } catch (error) {
-    if (error instanceof CliError && error.exitCode === EXIT.unreachable) return null;
+    if (isUnreachable(error)) return null;
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { errorCode } from '../../shared/model/error_code.ts';
 import type { Call } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { CliError, EXIT, isUnreachable } from '../exit_codes.ts';
 import type { CallOptions, HttpClient, StreamedReply } from '../terminal/http_client.ts';
 
 /** Maximum size of an event; audit events are far smaller. */
@@ -36,7 +36,7 @@ export async function followEvents(call: FollowingCall, stream: FollowedStream):
       await followOnce(stream, state, stop);
     } catch (error) {
       if (stop.aborted) break;
-      if (!state.hasAnswered || !(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+      if (!state.hasAnswered || !isUnreachable(error)) throw error;
       call.print.warn(`${error.message}; trying again`);
     }
     await pause(RECONNECT_MS, stop);

@@ -3,7 +3,7 @@ import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES } from '../../shared/model/secret.
 import { isStripped, type Environment } from '../../sandbox/launch/session_environment.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { isUnreachable } from '../exit_codes.ts';
 import { isListOf, isObjectOf, isText, isWholeNumber, replyOf, type ReplySchema } from '../read_fields.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
@@ -107,16 +107,9 @@ export async function findStoredReferences(
 export async function knownPlaceholders(call: Call, signal?: AbortSignal): Promise<readonly string[]> {
   // Loaded on use, so that a run without an unknown credential starts faster.
   const { hostBindingsPage } = await import('../../shared/wire/host_bindings.ts');
-  const ending = signal !== undefined && { signal };
   const bindings = await listIfReachable(
     () =>
-      fetchAllPages(
-        controlClient(call.context, call.options),
-        '/v1/host-bindings',
-        hostBindingsPage,
-        {},
-        { ...ending },
-      ),
+      fetchAllPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage, {}, { signal }),
     signal,
   );
   return bindings.flatMap(({ sentinel }) => sentinel?.value ?? []);
@@ -149,8 +142,8 @@ function checkStored(
 ): Promise<readonly StoredValue[]> {
   return listIfReachable(async () => {
     const client = controlClient(call.context, call.options);
-    const options = { body: { values }, ...(signal !== undefined && { signal }) };
-    return (await client.call('POST', '/v1/secrets/check', checkReplyOf(values.length), options)).matches;
+    return (await client.call('POST', '/v1/secrets/check', checkReplyOf(values.length), { body: { values }, signal }))
+      .matches;
   }, signal);
 }
 
@@ -161,8 +154,7 @@ async function listIfReachable<T>(
   try {
     return await list();
   } catch (error) {
-    const isAway = error instanceof CliError && error.exitCode === EXIT.unreachable && signal?.aborted !== true;
-    if (!isAway) throw error;
+    if (!isUnreachable(error, signal)) throw error;
     return [];
   }
 }

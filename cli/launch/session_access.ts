@@ -13,7 +13,7 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import { endSession } from './end_session.ts';
 import { scopesField } from './scope_option.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { CliError, EXIT, isUnreachable } from '../exit_codes.ts';
 import type { HostSandboxField } from '../sandbox/host_sandbox.ts';
 
 /** Reply of `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
@@ -134,11 +134,9 @@ export async function policyVersion(call: Call, signal?: AbortSignal): Promise<n
   // Its sidecar has just read the policy.
   if (call.options.withoutUser === true) return null;
   try {
-    const options = signal === undefined ? {} : { signal };
-    return (await controlClient(call.context, call.options).call('GET', '/v1/me', meReply, options)).policy_version;
+    return (await controlClient(call.context, call.options).call('GET', '/v1/me', meReply, { signal })).policy_version;
   } catch (error) {
-    const isAway = error instanceof CliError && error.exitCode === EXIT.unreachable && signal?.aborted !== true;
-    if (!isAway) throw error;
+    if (!isUnreachable(error, signal)) throw error;
     call.print.warn(`${error.message}; using the policy that the sidecar has`);
     return null;
   }

@@ -7,7 +7,7 @@ import { toHostBinding } from '../../shared/wire/host_binding.ts';
 import { listAllBindings } from '../bindings/find_binding.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { CliError, EXIT, isUnreachable } from '../exit_codes.ts';
 import { askYes } from '../terminal/ask.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
 import { requireOutside } from './hosts/allow_command.ts';
@@ -131,7 +131,7 @@ async function bindingsIfReachable(call: Call): Promise<readonly ReturnType<type
   try {
     return (await listAllBindings(controlClient(call.context, call.options))).map(toHostBinding);
   } catch (error) {
-    if (error instanceof CliError && error.exitCode === EXIT.unreachable) return null;
+    if (isUnreachable(error)) return null;
     throw error;
   }
 }

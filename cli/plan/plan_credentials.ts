@@ -4,7 +4,7 @@ import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { matchesHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
-import { CliError, EXIT } from '../exit_codes.ts';
+import { CliError, EXIT, isUnreachable } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 
 /**
@@ -32,7 +32,7 @@ async function listBindings(call: Call): Promise<readonly HostBindingRecord[] | 
   try {
     return await fetchAllPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage);
   } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    if (!isUnreachable(error)) throw error;
     call.print.warn(`${error.message}; the bindings of the steps' credentials were not checked`);
     return null;
   }

@@ -7,7 +7,7 @@ const PAGE = 500;
 /** Limits of a read: the number of items, and a signal that ends it early. */
 interface FetchLimits {
   readonly most?: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Reads all items of a paged list, up to the limit. */
@@ -24,7 +24,7 @@ export async function fetchAllPages<T>(
     const limit = Math.min(PAGE, most - items.length);
     const page: Page<T> = await client.call('GET', path, schema, {
       query: { ...query, limit, cursor: cursor ?? undefined },
-      ...(signal !== undefined && { signal }),
+      signal,
     });
     items.push(...page.items);
     cursor = page.items.length === 0 ? null : page.next_cursor;

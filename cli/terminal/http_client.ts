@@ -35,7 +35,7 @@ export interface CallOptions {
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly timeoutMs?: number;
   /** Ends the call early. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Calls one server as one caller. */

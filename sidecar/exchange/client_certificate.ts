@@ -9,7 +9,7 @@ import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { PresentedCertificate, ReleasedCredential } from '../ports.ts';
 import { credentialsFor, type ExchangePorts, type ExchangeTunnel } from './exchange_ports.ts';
-import { createInForce, type InForce } from './in_force.ts';
+import { alsoInForce, createInForce, type InForce } from './in_force.ts';
 import { auditUnavailable } from './outcome.ts';
 
 /** A request for which an upstream connection is to be opened. */
@@ -123,19 +123,15 @@ function certificateInForce(
   const look = createInForce(source, decided, message, holds);
   const isSame = (): boolean => credentials.findStoredVersion(credential) === version;
   const problem = (): string | null => (clock.now() >= notAfter ? expired : isSame() ? null : message);
-  const lookAll = (): Refusal | null => {
-    const lapsed = look();
-    const why = lapsed === null ? problem() : null;
-    return why === null ? lapsed : refusal('credential_unavailable', why);
-  };
-  return Object.assign(lookAll, { onChanged: look.onChanged });
+  return alsoInForce(look, () => {
+    const why = problem();
+    return why === null ? null : refusal('credential_unavailable', why);
+  });
 }
 
 /** Of a request with a certificate and what else it was decided by: both have to be in force. */
 export function bothInForce(inForce: InForce, certificate: PresentedCertificate | null): InForce {
-  if (certificate === null) return inForce;
-  const { inForce: isPresented } = certificate;
-  return Object.assign(() => inForce() ?? isPresented(), { onChanged: inForce.onChanged });
+  return certificate === null ? inForce : alsoInForce(inForce, certificate.inForce);
 }
 
 /** For the event of a request that the certificate of its host refused, by the policy of now; nothing if the host has none. */

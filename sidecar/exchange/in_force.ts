@@ -61,8 +61,12 @@ export function hostInForce(source: PolicySource, decided: Policy, host: string)
 export function untilEnd(inForce: InForce, hasEnded: (() => boolean) | null, host: string): InForce {
   if (hasEnded === null) return inForce;
   const message = `the credential of ${host} ended while this request was in progress; send it again`;
-  const look = (): Refusal | null => inForce() ?? (hasEnded() ? refusal('credential_unavailable', message) : null);
-  return Object.assign(look, { onChanged: inForce.onChanged });
+  return alsoInForce(inForce, () => (hasEnded() ? refusal('credential_unavailable', message) : null));
+}
+
+/** The same check, and then another one. */
+export function alsoInForce(inForce: InForce, more: () => Refusal | null): InForce {
+  return Object.assign(() => inForce() ?? more(), { onChanged: inForce.onChanged });
 }
 
 function changedMessage(host: string): string {

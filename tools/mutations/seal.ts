@@ -125,7 +125,7 @@ export const SEAL_MUTATIONS: readonly Mutation[] = [
     row: 'Seal: environment',
     holds: 'a failed check starts nothing',
     file: SCREEN,
-    text: 'if (!isAway) throw error;',
+    text: 'if (!isUnreachable(error, signal)) throw error;',
     replacement: '',
     tests: [SCREEN_TEST],
   },

@@ -3,7 +3,7 @@ import { parseNoProxy, withoutBoundHosts } from '../../../shared/net/no_proxy.ts
 import { noProxyText } from '../../../shared/net/upstream_proxy.ts';
 import { controlClient } from '../../clients.ts';
 import type { Call } from '../../command_line.ts';
-import { CliError, EXIT } from '../../exit_codes.ts';
+import { isUnreachable } from '../../exit_codes.ts';
 
 /** What svc sets by itself. */
 const OWN = new Set(['localhost', '127.0.0.1', '::1']);
@@ -52,7 +52,7 @@ async function boundHosts(
     const patterns = hosts.map(parseHostPattern);
     return patterns.flatMap((pattern) => (pattern.ok ? [pattern.value] : []));
   } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    if (!isUnreachable(error)) throw error;
     return null;
   }
 }
