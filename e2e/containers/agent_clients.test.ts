@@ -13,7 +13,7 @@ import {
   startMatrixWorld,
 } from '../matrix/world.ts';
 import { CLIENTS_FOLDER } from '../support/container_images.ts';
-import { sampleOf } from '../support/full_counts.ts';
+import { countOf, sampleOf } from '../support/full_counts.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 
 // Third-party programs, each in a container as an agent runs it, with a credential that stays outside.
@@ -151,8 +151,8 @@ describeContainers('in a container', () => {
 
   it('recorded one event for each request with a credential', async () => {
     const events = (await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.binding_injected');
-    expect(events.length).toBeGreaterThan(30);
-    expect(new Set(events.map(({ session_id }) => session_id)).size).toBeGreaterThan(10);
+    expect(events.length).toBeGreaterThan(countOf(30, 20));
+    expect(new Set(events.map(({ session_id }) => session_id)).size).toBeGreaterThan(countOf(10, 6));
     await world.svc.ok(['audit', 'verify']);
   });
 });

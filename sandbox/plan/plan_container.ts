@@ -63,6 +63,8 @@ export class PlanContainer {
   readonly #ports: PlanPorts;
   readonly image: PlanImage;
   readonly #sentinel: string;
+  /** The last sweep that was asked for. Two at once would end each other's programs, and the later one those of a next step. */
+  #lastSweep: Promise<unknown> = Promise.resolve();
 
   constructor(ports: PlanPorts, id: string, facts: { readonly image: PlanImage; readonly sentinel: string }) {
     this.#ports = ports;
@@ -95,7 +97,16 @@ export class PlanContainer {
    * Ends every process except the first. False if one may still run. The dead are waited for, because a step that left many
    * would leave the next one no process ids.
    */
-  async sweep(): Promise<boolean> {
+  sweep(): Promise<boolean> {
+    const swept = this.#lastSweep.then(() => this.#sweepNow());
+    this.#lastSweep = swept;
+    return swept;
+  }
+
+  async #sweepNow(): Promise<boolean> {
+    // The first process ends the others: a program started for that gets no process id, or no processor time, from an endless
+    // fork. What was reached is counted below, also if the signal did not arrive.
+    await this.#ports.runtime.signal(this.id, 'SIGUSR1');
     let isClean = false;
     for (let attempt = 1; attempt <= (isClean ? REAP_ATTEMPTS : SWEEP_ATTEMPTS); attempt += 1) {
       const said = await this.#runScript(SWEEP_SCRIPT, { timeoutMs: SWEEP_TIMEOUT_MS });

@@ -152,10 +152,12 @@ describe('a plan', () => {
       'scope fetch',
       'exec true',
       'report fetch scp_1 true',
+      'SIGUSR1',
       'sweep',
       'close scp_1',
       'exec true',
       'report one null true',
+      'SIGUSR1',
       'sweep',
       'remove',
       'end',
@@ -311,6 +313,23 @@ describe('a plan', () => {
     expect(alarms).toEqual([]);
   });
 
+  test('the sweep at the end of the time is over before the next begins', async () => {
+    engine.left = ['broken', 'broken', 'broken'];
+    engine.behaviour = (child) => {
+      engine.behaviour = (next) => next.end(0);
+      setImmediate(() => {
+        ring(60_000);
+        child.end(137);
+      });
+    };
+    expect(await run([STEP, { ...STEP, id: 'two' }], { keepGoing: true })).toMatchObject([
+      { outcome: 'timed_out' },
+      { outcome: 'done' },
+    ]);
+    const sweeps = engine.log.filter((line) => line === 'SIGUSR1' || line === 'sweep').join(' ');
+    expect(sweeps).toBe('SIGUSR1 sweep sweep sweep sweep SIGUSR1 sweep SIGUSR1 sweep');
+  });
+
   test('what cannot be ended ends the plan, also with keepGoing', async () => {
     engine.left = [1, 1, 1, 1, 1];
     const results = await run([STEP, { ...STEP, id: 'two' }], { keepGoing: true });
@@ -353,7 +372,7 @@ describe('a plan', () => {
       { outcome: 'interrupted' },
       { outcome: 'not_run', problem: 'the plan was ended before it' },
     ]);
-    expect(engine.log.slice(-5)).toEqual(['sweep', 'sweep', 'close scp_1', 'remove', 'end']);
+    expect(engine.log.slice(-5)).toEqual(['SIGUSR1', 'sweep', 'close scp_1', 'remove', 'end']);
   });
 
   test('Ctrl-C before the first step: nothing is run, and what was made is taken down', async () => {

@@ -61,7 +61,7 @@ export class FakeEngine {
         return Promise.resolve(err({ reason: 'engine_refused', message: 'no room', fixes: [] }));
       },
       start: throwUnused,
-      signal: throwUnused,
+      signal: (_id, name) => this.#logCall(name),
       startDetached: () => this.#logCall('start'),
       inspect: () => Promise.resolve(ok(null)),
       pidOf: () => Promise.resolve(ok(4711)),
