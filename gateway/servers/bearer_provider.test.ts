@@ -31,7 +31,7 @@ class Machine {
     const first = this.issue();
     if (first === null) throw new Error('the sidecar gives no token');
     return bearerOf(first, {
-      now: () => this.wall,
+      clock: { now: () => this.wall },
       monotonicNow: () => this.monotonic,
       refresh: async () => {
         const issued = this.issue();

@@ -1,10 +1,8 @@
 import type { AuthProvider } from '@modelcontextprotocol/client';
+import { leftUntil, momentAt, readClocks, type TwoClocks } from '../../shared/model/clock.ts';
 import type { FilledBearer } from './current_mask.ts';
 
-export interface BearerOptions {
-  readonly now: () => number;
-  /** Milliseconds by a clock that nobody sets. It may stand still while the machine sleeps, as the other one does not. */
-  readonly monotonicNow: () => number;
+export interface BearerOptions extends TwoClocks {
   /** Returns a new access token for the server, or null if there is none. */
   readonly refresh: () => Promise<FilledBearer | null>;
 }
@@ -18,17 +16,17 @@ export interface BearerProvider extends AuthProvider {
 }
 
 /** A token is never given out past its end, which comes by each of the two clocks. */
-export function bearerOf(first: FilledBearer, { now, monotonicNow, refresh }: BearerOptions): BearerProvider {
-  const readClocks = () => ({ wall: now(), monotonic: monotonicNow() });
+export function bearerOf(first: FilledBearer, options: BearerOptions): BearerProvider {
+  const { clock, refresh } = options;
   // The wall clock may be set on the way: what is left counts from before the token was asked for, or from now if that is less.
-  const hold = ({ text, expiresAt }: FilledBearer, asked = readClocks()) => {
-    const end = expiresAt ?? Number.POSITIVE_INFINITY;
-    const endMonotonic = asked.monotonic + end - Math.max(asked.wall, now());
-    return { text, leftMs: () => Math.min(end - now(), endMonotonic - monotonicNow()) };
+  const hold = ({ text, expiresAt }: FilledBearer, asked = readClocks(options)) => {
+    const from = { ...asked, wall: Math.max(asked.wall, clock.now()) };
+    const end = momentAt(expiresAt ?? Number.POSITIVE_INFINITY, from);
+    return { text, leftMs: () => leftUntil(end, options) };
   };
   let held: ReturnType<typeof hold> | null = hold(first);
   const renew = async (): Promise<void> => {
-    const asked = readClocks();
+    const asked = readClocks(options);
     const renewed = await refresh();
     held = renewed === null ? null : hold(renewed, asked);
   };

@@ -137,7 +137,7 @@ export class Launcher {
       extraRoots,
       proxy,
       limits,
-      now: () => ports.clock.now(),
+      clock: ports.clock,
       monotonicNow: () => performance.now(),
       onFault: (message) => ended.resolve({ reason: 'output_limit', message }),
       refresh: () => this.#freshBearer(request.server, mask),

@@ -1,7 +1,7 @@
 import { fileName } from '../../shared/mcp/dangers/program_names.ts';
 import { type BorrowedValue, readBorrowed } from '../../shared/borrow/read_output.ts';
 import { type CredentialUse, findUncovered } from '../../shared/borrow/borrow_grant.ts';
-import type { Clock } from '../../shared/model/clock.ts';
+import { leftUntil, type Moment, momentAt, readClocks, type TwoClocks } from '../../shared/model/clock.ts';
 import type { CredentialRef } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -13,11 +13,8 @@ import { type ProgramRun, runProgram } from '../../machine/borrow/run_program.ts
 import type { AuditSink, ReleasedCredential } from '../ports.ts';
 import type { BorrowConsents } from './borrow_consents.ts';
 
-export interface BorrowedCredentialsOptions {
+export interface BorrowedCredentialsOptions extends TwoClocks {
   readonly consents: Pick<BorrowConsents, 'find'>;
-  readonly clock: Clock;
-  /** Milliseconds by a clock that nobody sets. */
-  readonly monotonicNow: () => number;
   readonly credentialCacheSeconds: number;
   /** How far this machine's clock is known to be behind: the end that a program states is one of its provider's clock. */
   readonly behindMs: () => number;
@@ -35,8 +32,7 @@ interface Held {
   readonly hash: string;
   readonly version: string;
   readonly resolved: Resolved;
-  readonly goodUntil: number;
-  readonly goodUntilMonotonic: number;
+  readonly goodUntil: Moment;
   /** From this time on a use also runs the program again. */
   refreshAt: number;
 }
@@ -115,8 +111,8 @@ export class BorrowedCredentials {
   /** Until when the value that is held is used; null if none is. */
   heldUntil(ref: CredentialRef): number | null {
     const held = this.#held.get(keyOf(ref));
-    const isValue = held?.resolved.ok === true && this.#options.clock.now() < held.goodUntil;
-    return isValue ? held.goodUntil : null;
+    const isValue = held?.resolved.ok === true && leftUntil(held.goodUntil, this.#options) > 0;
+    return isValue ? held.goodUntil.wall : null;
   }
 
   failureOf(ref: CredentialRef): BorrowFailure | null {
@@ -136,8 +132,7 @@ export class BorrowedCredentials {
 
   #isGood(held: Held, consent: BorrowConsent, ref: CredentialRef): boolean {
     const isSame = held.hash === consent.hash && held.version === this.#versions.get(keyOf(ref));
-    const { clock, monotonicNow } = this.#options;
-    return isSame && clock.now() < held.goodUntil && monotonicNow() < held.goodUntilMonotonic;
+    return isSame && leftUntil(held.goodUntil, this.#options) > 0;
   }
 
   /** A run for another consent or another version of the record is not shared. */
@@ -154,9 +149,8 @@ export class BorrowedCredentials {
   }
 
   async #fetch(ref: CredentialRef, consent: BorrowConsent, version: string): Promise<Resolved> {
-    const { clock, monotonicNow, consents, record } = this.#options;
-    const monotonicStart = monotonicNow();
-    const start = clock.now();
+    const { consents, record } = this.#options;
+    const start = readClocks(this.#options);
     const asked = await this.#ask(consent);
     // Both may have changed while the program ran.
     if (consents.find(ref)?.hash !== consent.hash || this.#versions.get(keyOf(ref)) !== version)
@@ -176,45 +170,41 @@ export class BorrowedCredentials {
         type: 'sandbox.proxy.borrow_failed',
         data: { ...about, 'svc.proxy.reason': asked.error.message },
       });
-      this.#keep(ref, { hash: consent.hash, version, resolved }, clock.now() + FAILED_MS, monotonicNow() + FAILED_MS);
+      const now = readClocks(this.#options);
+      this.#keep(ref, { hash: consent.hash, version, resolved }, momentAt(now.wall + FAILED_MS, now));
       return resolved;
     }
-    const { value, until } = asked.value;
-    const { secret, signedAs, expiresAtMs } = value;
-    const untilMonotonic = monotonicStart + (until - start);
-    if (monotonicNow() >= untilMonotonic) return err(endedMeanwhile(ref));
-    const end = expiresAtMs === null ? {} : this.#endOf(expiresAtMs, monotonicStart - start);
+    const { secret, signedAs, expiresAtMs } = asked.value.value;
+    const until = momentAt(asked.value.until, start);
+    if (leftUntil(until, this.#options) <= 0) return err(endedMeanwhile(ref));
+    const end = expiresAtMs === null ? {} : this.#endOf(expiresAtMs, start);
     const resolved = ok({ secret, version: `${version}#${this.#runs}`, ...end, ...(signedAs && { signedAs }) });
     this.#failures.delete(keyOf(ref));
     record({
       ...event,
       type: 'sandbox.proxy.credential_borrowed',
-      data: { ...about, 'svc.borrow.until': new Date(until).toISOString() },
+      data: { ...about, 'svc.borrow.until': new Date(until.wall).toISOString() },
     });
-    this.#keep(ref, { hash: consent.hash, version, resolved }, until, untilMonotonic);
+    this.#keep(ref, { hash: consent.hash, version, resolved }, until);
     return resolved;
   }
 
-  /** The end that a program stated, by each clock. `apart`: how far the monotonic clock was ahead of the other one before the run. */
-  #endOf(expiresAt: number, apart: number): Pick<ReleasedCredential, 'expiresAt' | 'hasEnded'> {
-    const { clock, monotonicNow } = this.#options;
-    return { expiresAt, hasEnded: () => clock.now() >= expiresAt || monotonicNow() >= expiresAt + apart };
+  /** The end that a program stated. `start`: before its run. */
+  #endOf(expiresAt: number, start: Moment): Pick<ReleasedCredential, 'expiresAt' | 'hasEnded'> {
+    const end = momentAt(expiresAt, start);
+    return { expiresAt, hasEnded: () => leftUntil(end, this.#options) <= 0 };
   }
 
-  #keep(
-    ref: CredentialRef,
-    what: Pick<Held, 'hash' | 'version' | 'resolved'>,
-    goodUntil: number,
-    goodUntilMonotonic: number,
-  ): void {
+  #keep(ref: CredentialRef, what: Pick<Held, 'hash' | 'version' | 'resolved'>, goodUntil: Moment): void {
     const key = keyOf(ref);
     const now = this.#options.clock.now();
     const held = this.#held.get(key);
     // A run ahead of need that failed leaves the value that is still good, and is repeated at its end.
     const isSame = held?.hash === what.hash && held.version === what.version;
-    if (!what.resolved.ok && held?.resolved.ok === true && isSame && now < held.goodUntil) return;
-    const refreshAt = what.resolved.ok ? now + (goodUntil - now) * REFRESH_FRACTION : Number.POSITIVE_INFINITY;
-    this.#held.set(key, { ...what, goodUntil, goodUntilMonotonic, refreshAt });
+    if (!what.resolved.ok && held?.resolved.ok === true && isSame && leftUntil(held.goodUntil, this.#options) > 0)
+      return;
+    const refreshAt = what.resolved.ok ? now + (goodUntil.wall - now) * REFRESH_FRACTION : Number.POSITIVE_INFINITY;
+    this.#held.set(key, { ...what, goodUntil, refreshAt });
   }
 
   /** Runs the program of a consent, if its files are still what was consented to. */

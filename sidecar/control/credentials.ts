@@ -3,7 +3,7 @@ import { parseSharedPath, SHARED_SECRET_MISSING } from '../../shared/model/vault
 import type { CredentialRef, Owner } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Clock } from '../../shared/model/clock.ts';
+import { leftUntil, type Moment, momentAt, readClocks, type TwoClocks } from '../../shared/model/clock.ts';
 import type { CredentialUse } from '../../shared/borrow/borrow_grant.ts';
 import type { BorrowedCredentials } from '../borrow/borrowed_credentials.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
@@ -12,13 +12,10 @@ import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider, mcpCredentialOf } fro
 import type { ControlChannel, CredentialsReply, CredentialVersion } from './control_channel.ts';
 import type { Link } from './link.ts';
 
-interface CredentialCacheOptions {
+interface CredentialCacheOptions extends TwoClocks {
   readonly channel: Pick<ControlChannel, 'credentials'>;
   readonly link: Pick<Link, 'onUp' | 'onRevoked'>;
-  readonly clock: Clock;
   readonly credentialCacheSeconds: number;
-  /** Milliseconds by a clock that nobody sets. It may stand still while the machine sleeps, as the other one does not. */
-  readonly monotonicNow?: () => number;
   /** The values that programs of this machine give. */
   readonly borrowed?: Pick<BorrowedCredentials, 'includes' | 'resolve' | 'useVersions'>;
 }
@@ -28,9 +25,7 @@ type Resolved = Result<ReleasedCredential, Refusal>;
 interface Entry {
   readonly ref: CredentialRef;
   readonly resolved: Resolved;
-  readonly goodUntil: number;
-  /** The same by the monotonic clock. */
-  readonly goodUntilMonotonic: number;
+  readonly goodUntil: Moment;
   /** From this time on a use also requests the value again, so that the new one is there before this one expires. */
   refreshAt: number;
 }
@@ -53,12 +48,6 @@ class Asked {
   settle(resolved: Resolved): void {
     this.#settle?.(resolved);
   }
-}
-
-/** When a call was sent, by both clocks. */
-interface AskedAt {
-  readonly askedAt: number;
-  readonly askedAtMonotonic: number;
 }
 
 /** The most references in one call; a larger number is split into several. */
@@ -103,7 +92,7 @@ export class CredentialCache implements CredentialSource {
     if (borrowed?.includes(ref) === true) return borrowed.resolve(ref, use);
     const now = this.#options.clock.now();
     const entry = this.#entries[ref.owner].get(ref.path);
-    if (entry === undefined || !this.#isGood(entry, now)) return this.#ask(ref);
+    if (entry === undefined || leftUntil(entry.goodUntil, this.#options) <= 0) return this.#ask(ref);
     if (now >= entry.refreshAt) this.#refresh(entry, now);
     return entry.resolved;
   }
@@ -185,7 +174,7 @@ export class CredentialCache implements CredentialSource {
   }
 
   async #fetch(batch: readonly Asked[]): Promise<void> {
-    const at = { askedAt: this.#options.clock.now(), askedAtMonotonic: this.#monotonicNow() };
+    const askedAt = readClocks(this.#options);
     const generation = this.#generation;
     const drops = this.#drops;
     const reply = await this.#options.channel.credentials(batch.map((asked) => asked.ref));
@@ -202,9 +191,9 @@ export class CredentialCache implements CredentialSource {
         continue;
       }
       const isRefused = answered.ok && (!isCurrent || isDropped);
-      const resolved = isRefused ? overtaken(asked.ref, isDropped) : this.#withEnd(asked.ref, answered, at);
+      const resolved = isRefused ? overtaken(asked.ref, isDropped) : this.#withEnd(asked.ref, answered, askedAt);
       this.#asked[owner].delete(path);
-      if (isCurrent && !isDropped) this.#keep(asked.ref, resolved, at, reply.ok ? MISSING_MS : DOWN_MS);
+      if (isCurrent && !isDropped) this.#keep(asked.ref, resolved, askedAt, reply.ok ? MISSING_MS : DOWN_MS);
       asked.settle(resolved);
     }
   }
@@ -218,43 +207,28 @@ export class CredentialCache implements CredentialSource {
   }
 
   /** An answer with its end by each clock; a refusal if that has come. */
-  #withEnd(ref: CredentialRef, answered: Resolved, { askedAt, askedAtMonotonic }: AskedAt): Resolved {
-    const end = answered.ok ? answered.value.expiresAt : undefined;
-    if (!answered.ok || end === undefined) return answered;
-    const endMonotonic = askedAtMonotonic + end - askedAt;
-    const hasEnded = (): boolean => this.#options.clock.now() >= end || this.#monotonicNow() >= endMonotonic;
+  #withEnd(ref: CredentialRef, answered: Resolved, askedAt: Moment): Resolved {
+    if (!answered.ok || answered.value.expiresAt === undefined) return answered;
+    const end = momentAt(answered.value.expiresAt, askedAt);
+    const hasEnded = (): boolean => leftUntil(end, this.#options) <= 0;
     return hasEnded() ? tokenOver(ref) : ok({ ...answered.value, hasEnded });
   }
 
-  #keep(ref: CredentialRef, resolved: Resolved, { askedAt, askedAtMonotonic }: AskedAt, refusalMs: number): void {
+  #keep(ref: CredentialRef, resolved: Resolved, askedAt: Moment, refusalMs: number): void {
     const entries = this.#entries[ref.owner];
     const held = entries.get(ref.path);
-    const isHeld = held?.resolved.ok === true && this.#isGood(held, askedAt);
+    const isHeld = held?.resolved.ok === true && leftUntil(held.goodUntil, this.#options) > 0;
     if (isHeld && !resolved.ok && resolved.error.reason === 'control_plane_unavailable') return;
     const lifetimeMs = resolved.ok ? this.#options.credentialCacheSeconds * 1000 : refusalMs;
     const tokenEnd = (resolved.ok ? resolved.value.expiresAt : undefined) ?? Number.POSITIVE_INFINITY;
-    const goodUntil = Math.min(askedAt + lifetimeMs, tokenEnd);
     entries.set(ref.path, {
       ref,
       resolved,
-      goodUntil,
-      goodUntilMonotonic: askedAtMonotonic + goodUntil - askedAt,
+      goodUntil: momentAt(Math.min(askedAt.wall + lifetimeMs, tokenEnd), askedAt),
       refreshAt: resolved.ok
-        ? Math.min(askedAt + lifetimeMs * REFRESH_FRACTION, tokenEnd - TOKEN_REFRESH_MS)
+        ? Math.min(askedAt.wall + lifetimeMs * REFRESH_FRACTION, tokenEnd - TOKEN_REFRESH_MS)
         : Number.POSITIVE_INFINITY,
     });
-  }
-
-  /**
-   * Both clocks have the last word: the wall clock can be set back, and the monotonic one may stand still while the machine
-   * sleeps.
-   */
-  #isGood({ goodUntil, goodUntilMonotonic }: Entry, now: number): boolean {
-    return now < goodUntil && this.#monotonicNow() < goodUntilMonotonic;
-  }
-
-  #monotonicNow(): number {
-    return this.#options.monotonicNow?.() ?? this.#options.clock.now();
   }
 }
 

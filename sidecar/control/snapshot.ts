@@ -4,7 +4,7 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
-import type { Clock } from '../../shared/model/clock.ts';
+import { leftUntil, type Moment, momentAt, readClocks, type TwoClocks } from '../../shared/model/clock.ts';
 import type { PolicySource } from '../ports.ts';
 import { EXPIRED, NONE_YET, REVOKED } from './no_policy.ts';
 import { channelFailure, unavailableRefusal, type ChannelFailure } from './channel_failure.ts';
@@ -16,12 +16,9 @@ import { Pacer } from '../spool/pacer.ts';
 import type { SnapshotFile } from './snapshot_file.ts';
 import { Waiters } from './waiters.ts';
 
-interface SnapshotSourceOptions {
+interface SnapshotSourceOptions extends TwoClocks {
   readonly channel: ControlChannel;
   readonly link: Link;
-  readonly clock: Clock;
-  /** Milliseconds by a clock that nobody sets. It may stand still while the machine sleeps, as the other one does not. */
-  readonly monotonicNow?: () => number;
   readonly file: SnapshotFile;
   readonly snapshotMaxAgeSeconds: number;
   /** The longest pause between two attempts while the control plane is down. */
@@ -34,9 +31,7 @@ interface Held {
   readonly policy: Result<Policy, Refusal>;
   /** When the control plane last confirmed that this is the newest version; milliseconds since the epoch. */
   readonly confirmedAt: number;
-  readonly goodUntil: number;
-  /** The same by the monotonic clock. */
-  readonly goodUntilMonotonic: number;
+  readonly goodUntil: Moment;
 }
 
 /** Errors that a waiting caller cannot outwait. */
@@ -175,13 +170,8 @@ export class SnapshotSource implements PolicySource {
     await this.#waiters.wait(timeoutMs, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
-  /** Each clock can end it: the wall clock can be set back, and the monotonic one may stand still while the machine sleeps. */
-  #isGood({ goodUntil, goodUntilMonotonic }: Held): boolean {
-    return this.#options.clock.now() < goodUntil && this.#monotonicNow() < goodUntilMonotonic;
-  }
-
-  #monotonicNow(): number {
-    return this.#options.monotonicNow?.() ?? this.#options.clock.now();
+  #isGood({ goodUntil }: Held): boolean {
+    return leftUntil(goodUntil, this.#options) > 0;
   }
 
   #usableVersion(): number | null {
@@ -267,11 +257,10 @@ export class SnapshotSource implements PolicySource {
   }
 
   #toHeld(snapshot: VerifiedSnapshot, policy: Result<Policy, Refusal>, issuedAt: number): Held {
-    const now = this.#options.clock.now();
-    const confirmedAt = Math.min(issuedAt, now);
+    const now = readClocks(this.#options);
+    const confirmedAt = Math.min(issuedAt, now.wall);
     const lifetimeMs = Math.min(this.#options.snapshotMaxAgeSeconds * 1000, snapshot.expiresAt - snapshot.issuedAt);
-    const goodUntil = confirmedAt + lifetimeMs;
-    return { snapshot, policy, confirmedAt, goodUntil, goodUntilMonotonic: this.#monotonicNow() + goodUntil - now };
+    return { snapshot, policy, confirmedAt, goodUntil: momentAt(confirmedAt + lifetimeMs, now) };
   }
 
   /** If the clock was set back since, nobody knows how old a stored policy is: it is taken for one that may no longer be used. */

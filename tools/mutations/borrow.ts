@@ -46,8 +46,8 @@ export const BORROW_MUTATIONS: readonly Mutation[] = [
     row,
     holds: 'a value ends by each of two clocks',
     file: CREDENTIALS,
-    text: 'return isSame && clock.now() < held.goodUntil && monotonicNow() < held.goodUntilMonotonic;',
-    replacement: 'return isSame && clock.now() < held.goodUntil;',
+    text: 'return isSame && leftUntil(held.goodUntil, this.#options) > 0;',
+    replacement: 'return isSame && this.#options.clock.now() < held.goodUntil.wall;',
     tests: [CREDENTIALS_TEST],
   },
   {

@@ -31,8 +31,8 @@ export const END_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a value that a request holds ends by each of two clocks',
     file: CACHE,
-    text: 'this.#options.clock.now() >= end || this.#monotonicNow() >= endMonotonic;',
-    replacement: 'this.#options.clock.now() >= end;',
+    text: 'leftUntil(end, this.#options) <= 0;',
+    replacement: 'this.#options.clock.now() >= end.wall;',
     tests: [ENDS],
   },
   {
@@ -53,10 +53,18 @@ export const END_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: ROW,
+    holds: 'what is left until a moment is what the nearer of two clocks says',
+    file: 'shared/model/clock.ts',
+    text: 'Math.min(end.wall - clocks.clock.now(), end.monotonic - monotonicNow(clocks))',
+    replacement: 'end.wall - clocks.clock.now()',
+    tests: ['shared/model/clock.test.ts'],
+  },
+  {
+    row: ROW,
     holds: 'a policy ends by each of two clocks',
     file: SNAPSHOT,
-    text: 'return this.#options.clock.now() < goodUntil && this.#monotonicNow() < goodUntilMonotonic;',
-    replacement: 'return this.#options.clock.now() < goodUntil;',
+    text: 'return leftUntil(goodUntil, this.#options) > 0;',
+    replacement: 'return this.#options.clock.now() < goodUntil.wall;',
     tests: [SNAPSHOT_TEST],
   },
   {
@@ -79,8 +87,8 @@ export const END_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a borrowed value that ended while its program ran is not used',
     file: BORROWED,
-    text: 'if (monotonicNow() >= untilMonotonic) ',
-    replacement: 'if (Number.isNaN(untilMonotonic)) ',
+    text: 'if (leftUntil(until, this.#options) <= 0) ',
+    replacement: 'if (Number.isNaN(until.wall)) ',
     tests: [BORROWED_TEST],
   },
   {

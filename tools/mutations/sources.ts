@@ -103,8 +103,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     row: 'Minted secrets',
     holds: 'a sidecar’s copy ends by each of two clocks',
     file: 'sidecar/control/credentials.ts',
-    text: 'return now < goodUntil && this.#monotonicNow() < goodUntilMonotonic;',
-    replacement: 'return now < goodUntil;',
+    text: 'leftUntil(entry.goodUntil, this.#options) <= 0) return',
+    replacement: 'now >= entry.goodUntil.wall) return',
     tests: ['sidecar/control/credentials.test.ts'],
   },
   {
