@@ -68,43 +68,23 @@ async function runReady(
   wanted: RunInSession,
   ready: ReadyRun,
 ): Promise<{ readonly status: number; readonly sessionId: string | null }> {
-  const { screened, box } = ready;
   const { session, end } = await open(call, {
     ...ready,
-    kept: screened.kept,
+    kept: ready.screened.kept,
     byDefault: wanted.name,
     login: wanted.login,
     hasGateway: wanted.sandbox?.hasGateway === true,
   });
-  const [relay, metadata] = await openListeners(call, session, box).catch(async (error: unknown) => {
-    await end();
-    throw error;
-  });
-  const seen =
-    box === null ? { ...session, ...(metadata !== null && { metadataHost: metadata.host }) } : box.enter(session);
-  const environment = { ...sessionEnvironment(screened.env, seen, ready.exempt), ...relay.variables };
-  const env = wanted.environment?.(environment, seen) ?? environment;
-  for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
-    call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);
-  }
-  const placeholders = session.sentinels.map((sentinel) => sentinel.env).filter(mayHoldSentinel);
-  tellOfWithheld(call, screened, placeholders);
   const hints = {
     sessionId: session.sessionId,
     hadPlaceholders: session.sentinels.length > 0,
     expectedHosts: wanted.expectedHosts,
     isCounted: wanted.isCounted === true,
   };
-  const needsUs = relay !== NO_RELAY || metadata !== null || box !== null || wanted.beforeEnd !== undefined;
-  const ended = await runTheCommand(call, signals, { ...wanted, env, box, atEnd: needsUs ? null : hints }).catch(
-    async (error: unknown) => {
-      await end();
-      throw error;
-    },
-  );
-  await Promise.all([relay.close(), metadata?.close()]);
+  let ended: ChildEnd;
   let reasons: readonly string[] | null = null;
   try {
+    ended = await runWithListeners(call, signals, wanted, { ...ready, session, hints });
     await wanted.beforeEnd?.(session.sessionId);
   } finally {
     reasons = await end();
@@ -116,6 +96,30 @@ async function runReady(
   }
   if (ended.kind === 'not_started') tellNotStarted(call, wanted.command, ended);
   return { status: exitStatusOf(ended), sessionId: ended.kind === 'not_started' ? null : session.sessionId };
+}
+
+/** Runs the command with the listeners of its session, which are closed when it has ended or was not started. */
+async function runWithListeners(
+  call: Call<RunOptions>,
+  signals: SignalSource,
+  wanted: RunInSession,
+  { session, screened, exempt, box, hints }: ReadyRun & Pick<OpenSession, 'session'> & { readonly hints: CommandEnd },
+): Promise<ChildEnd> {
+  const [relay, metadata] = await openListeners(call, session, box);
+  try {
+    const seen =
+      box === null ? { ...session, ...(metadata !== null && { metadataHost: metadata.host }) } : box.enter(session);
+    const environment = { ...sessionEnvironment(screened.env, seen, exempt), ...relay.variables };
+    const env = wanted.environment?.(environment, seen) ?? environment;
+    for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
+      call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);
+    }
+    tellOfWithheld(call, screened, session.sentinels.map((sentinel) => sentinel.env).filter(mayHoldSentinel));
+    const needsUs = relay !== NO_RELAY || metadata !== null || box !== null || wanted.beforeEnd !== undefined;
+    return await runTheCommand(call, signals, { ...wanted, env, box, atEnd: needsUs ? null : hints });
+  } finally {
+    await Promise.all([relay.close(), metadata?.close()]);
+  }
 }
 
 interface CommandInSession extends Pick<RunInSession, 'command' | 'args'> {
