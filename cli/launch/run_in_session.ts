@@ -19,7 +19,6 @@ import {
   typedOf,
 } from './run_options.ts';
 import { type CommandEnd, recordOf, writeRecord } from './run_record.ts';
-import { readScopes } from './scope_option.ts';
 import {
   type CredentialVariable,
   type ScreenedEnvironment,
@@ -36,7 +35,7 @@ export async function runInSession(
   signals: SignalSource,
   wanted: RunInSession,
 ): Promise<{ readonly status: number; readonly sessionId: string | null }> {
-  const typed = typedOf(call);
+  const typed = await typedOf(call);
   const reach = reachOf(call, wanted);
   // First, because it starts while everything else is asked for.
   const box = await openBox(call, wanted, reach.egress);
@@ -185,7 +184,7 @@ async function open(
       ...(plainHttp !== undefined && { plainHttp }),
       ...(otherPorts !== undefined && { otherPorts }),
       secrets,
-      scopes: await readScopes(call.options),
+      scopes: typed.scopes,
       ...(login !== undefined && { login }),
       ...(box !== null && { hostSandbox: box.field }),
     });

@@ -1,11 +1,12 @@
 import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
+import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseSessionLength } from '../terminal/relative_time.ts';
 import type { UseOptions } from './chosen_secrets.ts';
-import type { ScopeOptions } from './scope_option.ts';
+import { readScopes, type ScopeOptions } from './scope_option.ts';
 
 export interface RunOptions extends UseOptions, ScopeOptions {
   readonly name?: string;
@@ -69,17 +70,19 @@ export function isBoxed({ options }: Call<RunOptions>, { sandbox }: RunInSession
 export interface TypedOptions {
   readonly ttlSeconds: number | null;
   readonly servers: readonly string[];
+  readonly scopes: readonly SecretScope[];
 }
 
 /** Reads them; throws if one cannot be used. */
-export function typedOf({ context, options }: Call<RunOptions>): TypedOptions {
+export async function typedOf({ context, options }: Call<RunOptions>): Promise<TypedOptions> {
   const ttl = options.ttl === undefined ? null : parseSessionLength(options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const unset = options.keepEnv?.find((name) => context.env[name] === undefined);
   if (unset !== undefined) {
     throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
   }
-  return { ttlSeconds: ttl?.value ?? null, servers: (options.mcp ?? []).map(parseServer) };
+  const servers = (options.mcp ?? []).map(parseServer);
+  return { ttlSeconds: ttl?.value ?? null, servers, scopes: await readScopes(options) };
 }
 
 function parseServer(text: string): string {
