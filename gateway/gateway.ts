@@ -71,6 +71,7 @@ export class Gateway {
       pause,
       noteOf: (server) => reviews.noteOf(server) ?? promptReviews.noteOf(server) ?? instructionReviews.noteOf(server),
       eventsOf: (serverId) => this.#eventsOf(serverId),
+      isBusy: (serverId) => this.#registry.countOf(serverId) > 0,
       onConnection: (serverId) => this.#onConnection(serverId),
       onServers: () => this.#listsChanged(null),
     });

@@ -88,6 +88,8 @@ export interface ServerSessions {
 export interface ReleasedValues {
   /** The values by vault path (`mcp-servers/<id>/<NAME>`), one for each reference of the server. */
   readonly values: ReadonlyMap<string, Secret>;
+  /** When the first of them ends, in milliseconds since the epoch; null if none does. It must not be used after it. */
+  readonly endsAt: number | null;
   /** The access token of an authorised remote server; sent as `Authorization: Bearer`. */
   readonly bearer: BearerToken | null;
 }

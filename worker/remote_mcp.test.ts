@@ -25,6 +25,7 @@ import { callAs, outcome, PUBLIC_URL } from '../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { mcpClientsPage, type McpTokens, mcpTokens, oauthErrorBody } from '../shared/wire/mcp/mcp_clients.ts';
+import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { mcpToolsReply } from '../shared/wire/mcp/mcp_tools.ts';
 import { approvalsPage } from '../shared/wire/approvals.ts';
 import { createApp } from './app.ts';
@@ -319,6 +320,32 @@ describe('the tools of remote servers', () => {
     expect(text).toContain('"broken":"the control plane failed: see its log"');
     expect(failures).toContain(`the tools of the MCP server ${id} (vault_entry_damaged)`);
     expect((await callReply(token, 'broken__echo')).status).toBe(500);
+  });
+
+  test('are not called with a minted credential that ended while the server took its time', async () => {
+    const issued = { access_token: TOKEN, token_type: 'Bearer', expires_in: 60 };
+    world.hosts.set('idp.example.com', () => Response.json(issued));
+    const server = toolServer({ echo: DONE }, TOKEN);
+    let slowMs = 0;
+    world.hosts.set('tools.example.com', async (request) => {
+      control.clock.ms += slowMs;
+      return server.host(request);
+    });
+    const headers = { Authorization: 'Bearer vault://mcp-servers/{id}/TOKEN' };
+    const input = { name: 'tools', mode: 'remote', url: 'https://tools.example.com/mcp', headers, owner: 'personal' };
+    const { id } = await parseReply(mcpServerRecord, user.call('POST', '/v1/mcp-servers', input));
+    const path = `mcp-servers/${id}/TOKEN`;
+    const tokenUrl = 'https://idp.example.com/token';
+    const source = { kind: 'client_credentials', token_url: tokenUrl, client_id: 'ci', scopes: ['tools'] };
+    const minted = await user.call('POST', '/v1/secret-sources', { path, source, key: 'the-client-secret' });
+    expect([minted.status, minted.ok ? '' : await minted.text()]).toEqual([201, '']);
+    const { access_token: token } = await connected();
+    expect(await callTool(token, 'tools__echo')).toContain('done');
+    const before = world.calls.length;
+    slowMs = 61_000;
+    expect(await callTool(token, 'tools__echo')).toContain('a credential of it ended before the answer');
+    const sent = world.calls.slice(before).filter(({ url }) => new URL(url).host === 'tools.example.com');
+    expect([sent.length, server.called]).toEqual([1, ['echo']]);
   });
 
   test('are recorded when called, even if the client does not wait for the result', async () => {

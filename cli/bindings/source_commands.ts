@@ -1,34 +1,16 @@
 import type { Command } from 'commander';
-import { BORROWED_KIND, SOURCE_KINDS, type SourceKind } from '../../shared/model/source_kind.ts';
-import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
-import {
-  type FieldForm,
-  readSourceField,
-  secretSource,
-  SOURCE_FIELDS,
-  sourceKeyName,
-  sourcePlan,
-  type SourcePlan,
-  type MintedSource,
-  type SourceRecord,
-  sourceRecord,
-  sourceTestReply,
-} from '../../shared/wire/secret_sources.ts';
+import { parseSourcePath, SOURCE_KINDS } from '../../shared/model/source_kind.ts';
+import { sourcePlan, type SourceRecord, sourceTestReply } from '../../shared/wire/secret_sources.ts';
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
-import { type OwnerOption, ownerFilter, ownerOption, withSecretSource } from '../command_options.ts';
+import { type OwnerOption, ownerFilter, ownerOption } from '../command_options.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { readSecret, requireSource, type SecretSource as KeyInput } from '../terminal/read_secret.ts';
+import { addSourceAt, planText } from './add_source.ts';
 import { fetchSources } from './fetch_sources.ts';
 import { removeSecret } from './remove_secret.ts';
+import { type AddSourceOptions, withSourceOptions } from './source_options.ts';
 
-type AddOptions = KeyInput &
-  OwnerOption & {
-    readonly set?: readonly string[];
-    readonly value?: unknown;
-    readonly description?: string;
-    readonly dryRun?: true;
-  };
+type AddOptions = AddSourceOptions & OwnerOption;
 type TestOptions = OwnerOption & { readonly dryRun?: true };
 
 const PATH = 'path in the vault, such as ci/github';
@@ -36,17 +18,13 @@ const PATH = 'path in the vault, such as ci/github';
 /** `svc secret source ...`. */
 export function addSourceCommands(line: CommandLine, secret: Command): void {
   const source = secret.command('source').description('secrets whose value a provider mints when it is needed');
-  const add = withSecretSource(
+  const add = withSourceOptions(
     source
       .command('add')
       .description('have the value at a path minted; the key of the source is read like a secret')
       .argument('<path>', PATH)
-      .argument('<kind>', SOURCE_KINDS.join(', '))
-      .option('--set <field=value...>', 'a field of the source, such as scopes=a,b or permissions=contents=read'),
-  )
-    .option('--description <text>', 'what it is for')
-    .addOption(ownerOption('owner of the secret').default('personal'))
-    .option('--dry-run', 'say what would be minted; store nothing and ask no provider');
+      .argument('<kind>', SOURCE_KINDS.join(', ')),
+  ).addOption(ownerOption('owner of the secret').default('personal'));
   handle<AddOptions>(line, add, addSource);
   const show = source.command('show').description('show one source').argument('<path>', PATH).addOption(ownerFilter());
   handle<OwnerOption>(line, show, showSource);
@@ -68,102 +46,14 @@ export function addSourceCommands(line: CommandLine, secret: Command): void {
 }
 
 function pathOf(call: Pick<Call, 'args'>): string {
-  const path = parseOwnVaultPath((call.args[0] ?? '').replace(/^vault:\/\//, ''));
+  const path = parseSourcePath((call.args[0] ?? '').replace(/^vault:\/\//, ''));
   if (!path.ok) throw new CliError(EXIT.usage, path.error.message);
   return path.value;
 }
 
-async function addSource(call: Call<AddOptions>): Promise<undefined> {
-  const { options, print } = call;
-  const path = pathOf(call);
-  if (call.args.length > 2 || options.value !== undefined) {
-    const why = 'the process list and the shell history would show it';
-    throw new CliError(EXIT.usage, `the key of a source cannot be given on the command line: ${why}`, [
-      'Type it at the prompt, pipe it (--stdin), or read it from a file (--file FILE).',
-      'If it was the key, treat it as exposed: replace it at the provider.',
-    ]);
-  }
-  const source = readSource(call.args[1] ?? '', options.set ?? []);
-  if (options.dryRun === true) {
-    await planNewSource(call, source);
-    return;
-  }
-  requireSource(call.context, options);
-  if (print.person) call.context.stderr.write(`The ${sourceKeyName(source)} of the source:\n`);
-  const key = await readSecret(call.context, options);
-  const described = options.description === undefined ? {} : { description: options.description };
-  const body = { path, owner: options.owner, source, key, ...described };
-  const record = await controlClient(call.context, options).call('POST', '/v1/secret-sources', sourceRecord, { body });
-  const next = `try it with: svc secret source test ${path}`;
-  print.data(record, () => `${print.person ? `${record.ref} is minted from now on; ${next}` : record.ref}\n`);
-}
-
-/** The key is checked if it is piped or in a file; a dry run does not ask for it. */
-async function planNewSource({ context, options, print }: Call<AddOptions>, source: MintedSource): Promise<undefined> {
-  const isGiven = options.stdin === true || options.file !== undefined;
-  const key = isGiven ? { key: await readSecret(context, options) } : {};
-  const body = { source, ...key };
-  const plan = await controlClient(context, options).call('POST', '/v1/secret-sources/dry-run', sourcePlan, { body });
-  print.data(plan, () => planText(plan));
-}
-
-const PLANNED_VALUES: { readonly [V in SourcePlan['value']]: string } = {
-  token: 'a token for ',
-  key_set: 'a key set of AWS for ',
-  kept_value: '',
-};
-
-function planText(plan: SourcePlan): string {
-  const { provider_url: url, life_seconds: seconds, until_at_latest: until, audience, scope } = plan;
-  const lines = [
-    `value: ${PLANNED_VALUES[plan.value]}${plan.minted_for}`,
-    `speaks for: ${plan.identity}`,
-    `scope: ${scope.length === 0 ? 'whatever the provider gives it' : scope.join(', ')}`,
-    ...(audience === null ? [] : [`audience: ${audience}`]),
-    `asked of: ${url ?? 'nobody; the source signs it'}`,
-    `until: ${seconds === null ? `the provider decides; ${until} at the latest` : until}`,
-    ...(plan.key_checked ? ['key: it can be used'] : []),
-  ];
-  return `would be minted; nothing was asked or stored:\n${lines.map((line) => `  ${line}\n`).join('')}`;
-}
-
-/** The source that a kind and its fields say. */
-function readSource(kind: string, set: readonly string[]): MintedSource {
-  const known = SOURCE_KINDS.find((name) => name === kind);
-  if (known === undefined) {
-    throw new CliError(
-      EXIT.usage,
-      `${JSON.stringify(kind)} is no kind of source: write one of ${SOURCE_KINDS.join(', ')}`,
-    );
-  }
-  const read = secretSource.safeParse({
-    kind: known,
-    ...Object.fromEntries(set.map((text) => readField(known, text))),
-  });
-  if (read.success && read.data.kind !== BORROWED_KIND) return read.data;
-  const [issue] = read.error?.issues ?? [];
-  const field = issue?.path.join('.') ?? '';
-  const message = issue?.message ?? '';
-  throw new CliError(EXIT.usage, `the field ${field} of the source: ${message}`, [
-    `Give it with --set ${field}=VALUE. The fields of ${known}: ${Object.keys(SOURCE_FIELDS[known]).join(', ')}.`,
-  ]);
-}
-
-function readField(kind: SourceKind, text: string): [string, unknown] {
-  const forms: Readonly<Record<string, FieldForm>> = SOURCE_FIELDS[kind];
-  const end = text.indexOf('=');
-  const name = text.slice(0, Math.max(0, end));
-  const value = text.slice(end + 1);
-  const form = forms[name];
-  if (form === undefined) {
-    // Not quoted: it may be the key itself.
-    const fields = Object.keys(forms).join(', ');
-    throw new CliError(
-      EXIT.usage,
-      `a value of --set names no field of ${kind}: write FIELD=VALUE with one of ${fields}`,
-    );
-  }
-  return [name, readSourceField(form, value)];
+function addSource(call: Call<AddOptions>): Promise<undefined> {
+  const [, kind = '', ...more] = call.args;
+  return addSourceAt(call, { path: pathOf(call), owner: call.options.owner, kind, more });
 }
 
 async function listSources(call: Call<OwnerOption>): Promise<undefined> {

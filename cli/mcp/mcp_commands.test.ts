@@ -431,3 +431,42 @@ describe('svc mcp rules', () => {
     expect(calls.at(-1)?.body).toEqual({ ...rules, pinned_only: false, tools });
   });
 });
+
+test('svc mcp credential mint stores a source at the path of the credential, whose owner is that of the server', async () => {
+  const seen: SeenCall[] = [];
+  const record = {
+    id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
+    path: `mcp-servers/${ID}/TOKEN`,
+    ref: `vault://mcp-servers/${ID}/TOKEN`,
+    owner: 'enterprise',
+    description: null,
+    version: 1,
+    source: {
+      kind: 'client_credentials',
+      token_url: 'https://id.example.test/token',
+      client_id: 'build',
+      client_authentication: 'basic',
+    },
+    minted: null,
+    last_minted_at: null,
+    failure: null,
+    updated_at: time,
+  };
+  const answer: Answer = (call) => {
+    seen.push(call);
+    return call.method === 'POST' ? { status: 201, body: record } : control([{ ...server, owner: 'enterprise' }])(call);
+  };
+  const fields = ['--set', 'client_id=build', '--set', 'token_url=https://id.example.test/token'];
+  const words = ['mcp', 'credential', 'mint', 'files', 'TOKEN', 'client_credentials', ...fields, '--stdin'];
+  const done = await runCli(home, words, { answer, stdin: VALUE });
+  expect([done.code, done.stderr]).toEqual([0, '']);
+  expect(done.stdout).toContain(record.ref);
+  const [sent] = seen.filter(({ method }) => method === 'POST');
+  expect([sent?.url.pathname, anyFields.parse(sent?.body)]).toEqual([
+    '/v1/secret-sources',
+    expect.objectContaining({ path: record.path, owner: 'enterprise', key: VALUE }),
+  ]);
+  const more = await runCli(home, [...words.slice(0, 6), VALUE], { answer });
+  expect(more.stderr).toContain('cannot be given on the command line');
+  expect(more.stdout + more.stderr).not.toContain(VALUE);
+});

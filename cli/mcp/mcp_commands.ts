@@ -1,6 +1,8 @@
 import { type RemovalOptions, withRemovalOptions } from '../bindings/confirm_removal.ts';
+import { withSourceOptions } from '../bindings/source_options.ts';
 import { Option, type Command } from 'commander';
 import { MCP_ISOLATIONS, MCP_TRANSPORTS } from '../../shared/model/mcp_server.ts';
+import { SOURCE_KINDS } from '../../shared/model/source_kind.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import {
   type OwnerOption,
@@ -12,6 +14,7 @@ import {
 import type { McpAuthorizeOptions } from './mcp_authorize.ts';
 import type { McpAddOptions, McpUpdateOptions } from './mcp_change.ts';
 import type { McpCredentialOptions } from './mcp_credential.ts';
+import type { McpMintOptions } from './mcp_mint.ts';
 import type { McpRollbackOptions } from './mcp_revisions.ts';
 import type { McpRulesOptions } from './mcp_rules.ts';
 import type { McpToolsOptions } from './mcp_tools.ts';
@@ -149,6 +152,15 @@ function addCredential(line: CommandLine, mcp: Command): void {
       .argument('<name>', 'name of the variable, or the NAME that a header or URL uses'),
   ).addOption(ownerOption());
   handle<McpCredentialOptions>(line, set, async (call) => (await import('./mcp_credential.ts')).setMcpCredential(call));
+  const mint = withSourceOptions(
+    credential
+      .command('mint')
+      .description('have a credential minted by its provider when it is needed; the server is started again at its end')
+      .argument(...MCP_SERVER_ARGUMENT)
+      .argument('<name>', 'name of the credential, to which the server refers')
+      .argument('<kind>', SOURCE_KINDS.join(', ')),
+  ).addOption(ownerOption());
+  handle<McpMintOptions>(line, mint, async (call) => (await import('./mcp_mint.ts')).mintMcpCredential(call));
   const unset = credential
     .command('unset')
     .alias('rm')

@@ -12,6 +12,7 @@ import {
 import { z } from 'zod';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { SecretMask } from '../servers/secret_mask.ts';
+import type { ValueEnds } from '../servers/value_ends.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
 
@@ -37,6 +38,8 @@ export interface DownstreamEvents {
 export interface Downstream {
   readonly client: Client;
   readonly mask: SecretMask;
+  /** Of the values that it was started with. */
+  readonly ends: Pick<ValueEnds, 'hasEnded' | 'isRenewalDue' | 'renew'>;
   /** Resolves with the reason when the connection ends. */
   readonly closed: Promise<Failure<ServerFailureReason>>;
   close(): Promise<void>;

@@ -3,7 +3,9 @@ import { createServer, type Server } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
+import { mcpReference } from '../../shared/mcp/references.ts';
 import { remoteServer } from '../../shared/mcp/testing/servers.ts';
+import { mcpVaultPath } from '../../shared/model/mcp_server.ts';
 import { ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { DownstreamEvents } from '../fronts/downstream.ts';
@@ -60,7 +62,7 @@ test("masks an access token that was renewed while the server runs in the server
       clock: { now: () => now },
       release: () => {
         const bearer = { token: new Secret(tokens.shift() ?? ''), expiresAt: now + 60_000 };
-        return Promise.resolve(ok({ values: new Map(), bearer }));
+        return Promise.resolve(ok({ values: new Map(), endsAt: null, bearer }));
       },
     },
     local: z.custom<LocalLaunch>().parse({}),
@@ -88,5 +90,42 @@ test("masks an access token that was renewed while the server runs in the server
   // The old token is valid for another 20 seconds.
   expect(launched.value.mask.maskText(TOKENS[0]!)).toBe('*'.repeat(TOKENS[0]!.length));
   expect(logged).toEqual([`Bearer ${'*'.repeat(TOKENS[1]!.length)}`]);
+  await launched.value.close();
+});
+
+test('sends nothing with a value that has ended', async () => {
+  const { id } = remoteServer();
+  const path = mcpVaultPath(id, 'TOKEN');
+  const launcher = new Launcher({
+    ports: {
+      clock: { now: () => now },
+      release: () => {
+        const values = new Map([[path, new Secret(TOKENS[0]!)]]);
+        return Promise.resolve(ok({ values, endsAt: now + 60_000, bearer: null }));
+      },
+    },
+    local: z.custom<LocalLaunch>().parse({}),
+    limits: DEFAULT_GATEWAY_LIMITS,
+    version: '0',
+    isLocal: true,
+    extraRoots: [],
+  });
+  const launched = await launcher.launch({
+    server: remoteServer({ url, headers: { Authorization: `Bearer ${mcpReference(id, 'TOKEN')}` } }),
+    events: z.custom<DownstreamEvents>().parse({ log: () => undefined }),
+    stderr: new StderrRing(),
+    isLegacy: true,
+    signal: new AbortController().signal,
+  });
+  if (!launched.ok) throw new Error(launched.error.message);
+  const { client, ends } = launched.value;
+  const call = () => client.callTool({ name: 't', arguments: {} });
+  expect(JSON.stringify(await call())).toContain(TOKENS[0]);
+  let asked = 0;
+  remote.on('request', () => (asked += 1));
+  now += 60_000;
+  expect(ends.hasEnded).toBe(true);
+  await expect(call()).rejects.toThrow('a credential of it has ended');
+  expect(asked).toBe(0);
   await launched.value.close();
 });

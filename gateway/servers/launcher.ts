@@ -1,12 +1,14 @@
 import { SdkError, SdkErrorCode, SdkHttpError, type Transport, UnauthorizedError } from '@modelcontextprotocol/client';
 import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { readClocks } from '../../shared/model/clock.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { CurrentMask } from './current_mask.ts';
 import { connectClient, type Downstream, type DownstreamEvents, hasEndedAtProbe } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
 import { fillBearer, fillLaunch, type FilledLaunch } from './fill_launch.ts';
+import { ValueEnds } from './value_ends.ts';
 import type { LocalLaunch } from './local_launch.ts';
 import { ProcessTransport } from './process_transport.ts';
 import { openRemote } from './remote_launch.ts';
@@ -48,6 +50,10 @@ interface LaunchRequest {
 
 type Launched = Result<Downstream, Failure<ServerFailureReason>>;
 
+interface ReadyLaunch extends FilledLaunch {
+  readonly ends: ValueEnds;
+}
+
 /** Starts or connects to servers and performs the handshake. A failed start leaves nothing behind. */
 export class Launcher {
   readonly #options: LauncherOptions;
@@ -58,18 +64,23 @@ export class Launcher {
 
   async launch(request: LaunchRequest): Promise<Launched> {
     const { server } = request;
-    const released = await this.#options.ports.release(server, consentHashOf(server));
+    const { ports } = this.#options;
+    const release = () => ports.release(server, consentHashOf(server));
+    const clocks = { clock: ports.clock, monotonicNow: MONOTONIC };
+    const asked = readClocks(clocks);
+    const released = await release();
     if (!released.ok) return err({ reason: released.error.reason, message: released.error.message });
     const filled = fillLaunch(server, released.value);
     if (!filled.ok) return err({ reason: 'credential_missing', message: filled.error });
-    if (server.mode === 'local') return this.#local(request, filled.value);
+    const ready = { ...filled.value, ends: new ValueEnds(released.value, asked, { ...clocks, release }) };
+    if (server.mode === 'local') return this.#local(request, ready);
     // The SSE-only transport exists only in the earlier generation.
     const isLegacy = request.isLegacy || server.transport === 'sse';
-    return this.#remote({ ...request, isLegacy }, filled.value);
+    return this.#remote({ ...request, isLegacy }, ready);
   }
 
   /** A newer release of a package that does not start is replaced by the one before, which is started then. */
-  async #local(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
+  async #local(request: LaunchRequest, filled: ReadyLaunch): Promise<Launched> {
     const { local } = this.#options;
     const trial = local.findTrial(request, filled);
     const launched = await this.#localOfAnyRevision(request, filled);
@@ -85,7 +96,7 @@ export class Launcher {
     return this.#localOfAnyRevision(request, filled);
   }
 
-  async #localOfAnyRevision(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
+  async #localOfAnyRevision(request: LaunchRequest, filled: ReadyLaunch): Promise<Launched> {
     const first = await this.#localOnce(request, filled);
     // A server that ends when asked for its revision speaks an earlier one, or is broken: the next start shows which.
     const again = !first.ok && first.error.atProbe && !request.isLegacy && !request.signal.aborted;
@@ -94,7 +105,7 @@ export class Launcher {
 
   async #localOnce(
     request: LaunchRequest,
-    filled: FilledLaunch,
+    filled: ReadyLaunch,
   ): Promise<Result<Downstream, Failure<ServerFailureReason> & { readonly atProbe: boolean }>> {
     const { limits } = this.#options;
     request.stderr.maskWith(filled.mask.now);
@@ -116,7 +127,7 @@ export class Launcher {
       if (fault.message !== null) return { reason: 'output_limit', message: fault.message };
       return this.#explain(request, filled, { reason: 'exited', message: describeEnd(ending, process.stderr) });
     });
-    return ok(this.#downstream(connected.value, mask, how, () => undefined));
+    return ok(this.#downstream(connected.value, filled, how, () => undefined));
   }
 
   #explain(
@@ -128,7 +139,7 @@ export class Launcher {
     return { reason, message: why === null ? message : `${message}; ${why}` };
   }
 
-  async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
+  async #remote(request: LaunchRequest, filled: ReadyLaunch): Promise<Launched> {
     const { isLocal, extraRoots, proxy = null, limits, ports } = this.#options;
     const { mask } = filled;
     const ended = Promise.withResolvers<Failure<ServerFailureReason>>();
@@ -138,7 +149,8 @@ export class Launcher {
       proxy,
       limits,
       clock: ports.clock,
-      monotonicNow: () => performance.now(),
+      monotonicNow: MONOTONIC,
+      hasEnded: () => filled.ends.hasEnded,
       onFault: (message) => ended.resolve({ reason: 'output_limit', message }),
       refresh: () => this.#freshBearer(request.server, mask),
     });
@@ -162,7 +174,7 @@ export class Launcher {
       // No more messages will come: pending requests are rejected.
       void client.close().catch(() => undefined);
     };
-    return ok(this.#downstream(client, mask, ended.promise, release));
+    return ok(this.#downstream(client, filled, ended.promise, release));
   }
 
   /** Masks a renewed token from now on. */
@@ -194,12 +206,13 @@ export class Launcher {
 
   #downstream(
     client: Downstream['client'],
-    mask: CurrentMask,
+    { mask, ends }: Pick<ReadyLaunch, 'mask' | 'ends'>,
     closed: Promise<Failure<ServerFailureReason>>,
     release: () => void,
   ): Downstream {
     return {
       client,
+      ends,
       get mask() {
         return mask.now;
       },
@@ -214,6 +227,8 @@ export class Launcher {
     };
   }
 }
+
+const MONOTONIC = (): number => performance.now();
 
 /** SHA-256 (hex) of the consent text; null for a server that needs no consent. */
 function consentHashOf(server: McpServer): string | null {

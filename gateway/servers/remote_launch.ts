@@ -21,6 +21,8 @@ interface RemoteLaunchOptions extends BearerOptions {
   readonly extraRoots: readonly string[];
   readonly proxy?: UpstreamProxy | null;
   readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond'>;
+  /** True once a value in a header has ended. */
+  readonly hasEnded: () => boolean;
   /** Called when the connection can no longer be used. */
   readonly onFault: (message: string) => void;
 }
@@ -44,9 +46,10 @@ export function openRemote(
   const url = new URL(filled.values.url);
   const { isLocal, extraRoots, proxy = null, limits, onFault } = options;
   const remote = createRemoteFetch({ origin: url.origin, isLocal, extraRoots, proxy, onFault, ...limits });
+  const send = refuseWhenEnded(remote.fetch, options.hasEnded);
   const bearer = filled.bearer === null ? null : bearerOf(filled.bearer, options);
   const settings = {
-    fetch: bearer === null ? remote.fetch : withNewerToken(remote.fetch, bearer),
+    fetch: bearer === null ? send : withNewerToken(send, bearer),
     requestInit: { headers: { ...filled.values.headers }, redirect: 'error' as const },
     ...(bearer === null ? {} : { authProvider: bearer }),
   };
@@ -55,6 +58,14 @@ export function openRemote(
       ? new SSEClientTransport(url, settings)
       : new StreamableHTTPClientTransport(url, settings);
   return ok({ transport, release: () => remote.close() });
+}
+
+/** A call may take so long that a value ends in between, and a slow server may be asked several times. */
+function refuseWhenEnded(send: FetchLike, hasEnded: () => boolean): FetchLike {
+  return async (url, init) => {
+    if (hasEnded()) throw new Error('a credential of it has ended: call it again');
+    return send(url, init);
+  };
 }
 
 /** A person may have granted more access since this token was issued, which the token itself cannot have. */

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { z } from 'zod';
@@ -14,6 +14,8 @@ import type { ServerFailureReason } from '../gateway_ports.ts';
 const EXITED: Failure<ServerFailureReason> = { reason: 'exited', message: 'it ended (exit code 1)' };
 
 const noteOf = () => null;
+/** Of values that do not end. */
+const NEVER: Downstream['ends'] = { hasEnded: false, isRenewalDue: false, renew: () => Promise.resolve('same') };
 
 function world(known: Partial<GatewayServer> = {}) {
   const clock = { time: 0, now: () => clock.time };
@@ -21,7 +23,7 @@ function world(known: Partial<GatewayServer> = {}) {
   const pauses: number[] = [];
   const launches: { readonly isLegacy: boolean }[] = [];
   const outcomes: Result<Downstream, Failure<ServerFailureReason>>[] = [];
-  const state = { accepting: true };
+  const state = { accepting: true, busy: false };
   const server: GatewayServer = { server: localServer(), consent: 'given', missing: [], ...known };
   const supervised = new SupervisedServer(server, {
     noteOf,
@@ -36,6 +38,7 @@ function world(known: Partial<GatewayServer> = {}) {
     slots: new StartSlots(2),
     eventsOf: () => z.custom<ReturnType<ConstructorParameters<typeof SupervisedServer>[1]['eventsOf']>>().parse({}),
     onHealth: () => undefined,
+    isBusy: () => state.busy,
     onConnection: () => undefined,
     pause: (ms) => {
       pauses.push(ms);
@@ -45,12 +48,13 @@ function world(known: Partial<GatewayServer> = {}) {
   return { supervised, clock, events, pauses, launches, outcomes, state, server };
 }
 
-function connection() {
+function connection(ends: Downstream['ends'] = NEVER) {
   const closed = Promise.withResolvers<Failure<ServerFailureReason>>();
   const facts = { isClosed: false };
   const downstream: Downstream = {
     client: z.custom<Downstream['client']>().parse({ getProtocolEra: () => 'legacy' }),
     mask: new SecretMask([]),
+    ends,
     closed: closed.promise,
     close: () => {
       facts.isClosed = true;
@@ -154,4 +158,67 @@ test('a call does not wait for a server that failed repeatedly', async () => {
   await supervised.connect();
   while (pauses.length < 2) await settle();
   expect(await supervised.connectPatiently()).toEqual(err(EXITED));
+});
+
+describe('values that end', () => {
+  const ends = (hasEnded: boolean, renewal: 'same' | 'changed' | 'unknown') => {
+    const facts = { hasEnded, asked: 0 };
+    return {
+      ...facts,
+      isRenewalDue: true,
+      renew() {
+        this.asked += 1;
+        return Promise.resolve(renewal);
+      },
+    };
+  };
+
+  test('a server whose values have changed is started again with the new ones, once for concurrent requests', async () => {
+    const { supervised, outcomes, launches, events } = world();
+    const first = connection(ends(false, 'changed'));
+    const second = connection();
+    outcomes.push(ok(first.downstream), ok(second.downstream));
+    await supervised.connect();
+    const again = await Promise.all([supervised.connect(), supervised.connectPatiently()]);
+    expect(again).toEqual([ok(second.downstream), ok(second.downstream)]);
+    expect([launches.length, first.facts.isClosed]).toEqual([2, true]);
+    expect(events.map(({ type }) => type)).toEqual(['mcp.server.started', 'mcp.server.stopped', 'mcp.server.started']);
+  });
+
+  test.each(['same', 'unknown'] as const)(
+    'one whose next values are %s keeps running until the end',
+    async (renewal) => {
+      const { supervised, outcomes, launches } = world();
+      const { downstream } = connection(ends(false, renewal));
+      outcomes.push(ok(downstream));
+      await supervised.connect();
+      expect(await supervised.connect()).toEqual(ok(downstream));
+      expect(launches).toHaveLength(1);
+    },
+  );
+
+  test('ahead of the end, running calls are waited for; at the end, it is not used any more', async () => {
+    const { supervised, outcomes, launches, state } = world();
+    const values = ends(false, 'changed');
+    const { downstream, facts } = connection(values);
+    const next = connection();
+    outcomes.push(ok(downstream), ok(next.downstream));
+    await supervised.connect();
+    state.busy = true;
+    expect(await supervised.connect()).toEqual(ok(downstream));
+    expect([values.asked, launches.length]).toEqual([0, 1]);
+    values.hasEnded = true;
+    expect(await supervised.connect()).toEqual(ok(next.downstream));
+    expect(facts.isClosed).toBe(true);
+  });
+
+  test('without new values at the end, it is stopped, and the reason is that of the start', async () => {
+    const { supervised, outcomes } = world();
+    const { downstream, facts } = connection(ends(true, 'unknown'));
+    const reason = { reason: 'credential_unavailable', message: 'its provider does not answer' } as const;
+    outcomes.push(ok(downstream), err(reason));
+    await supervised.connect();
+    expect(await supervised.connect()).toEqual(err(reason));
+    expect(facts.isClosed).toBe(true);
+  });
 });

@@ -19,6 +19,8 @@ export interface SupervisedOptions {
   readonly eventsOf: (serverId: string) => DownstreamEvents;
   /** What a person should do about a server that runs; null if nothing. */
   readonly noteOf: (server: McpServer) => string | null;
+  /** True while calls of the server run. */
+  readonly isBusy: (serverId: string) => boolean;
   /** Called after each change of {@link SupervisedServer.health}. */
   readonly onHealth: () => void;
   /** Called when it has connected or ended, which changes its lists. */
@@ -89,11 +91,30 @@ export class SupervisedServer {
   /** Returns the connection, starting the server if necessary. Fails immediately if it cannot start now. */
   connect(): Promise<Connected> {
     this.#wanted = true;
-    if (this.#downstream !== null) return Promise.resolve(ok(this.#downstream));
+    if (this.#downstream !== null) return this.#inForce(this.#downstream);
     if (this.#starting !== null) return this.#isSlow() ? Promise.resolve(err(this.#problem ?? SLOW)) : this.#starting;
     const problem = this.#standingProblem();
     if (problem !== null) return Promise.resolve(err(problem));
     return this.#begin(0);
+  }
+
+  /**
+   * The connection, or one of a new start if the values have changed that it was started with. Ahead of their end, running calls
+   * are waited for; at the end, nothing uses it any more.
+   */
+  #inForce(downstream: Downstream): Promise<Connected> {
+    const { ends } = downstream;
+    const mayWait = !ends.hasEnded && this.#options.isBusy(this.server.id);
+    return ends.isRenewalDue && !mayWait ? this.#renew(downstream) : Promise.resolve(ok(downstream));
+  }
+
+  async #renew(downstream: Downstream): Promise<Connected> {
+    const { ends } = downstream;
+    const renewal = await ends.renew();
+    if (this.#downstream !== downstream) return this.connect();
+    if (renewal !== 'changed' && !ends.hasEnded) return ok(downstream);
+    await this.#reset();
+    return this.connect();
   }
 
   /** As {@link connect}, but waits for a running start however long it takes, unless the server failed repeatedly. */

@@ -114,9 +114,10 @@ export class SidecarPorts implements GatewayPorts {
       timeoutMs: RELEASE_TIMEOUT_MS,
     });
     if (!reply.ok) return err(launchRefusal(reply.error));
-    const { values, bearer } = reply.value;
+    const { values, ends_at: endsAt = null, bearer } = reply.value;
     return ok({
       values: new Map(Object.entries(values).map(([path, value]) => [path, new Secret(value)])),
+      endsAt,
       bearer: bearer && { token: new Secret(bearer.token), expiresAt: bearer.expires_at },
     });
   }

@@ -70,7 +70,7 @@ export const learnTools: LearnTools = async (start) => {
   try {
     const launcher = new Launcher({
       ports: {
-        release: () => Promise.resolve(ok({ values: new Map(), bearer: null })),
+        release: () => Promise.resolve(ok({ values: new Map(), endsAt: null, bearer: null })),
         clock: { now: () => Date.now() },
       },
       local: localOf({ ...start, place, folder }),

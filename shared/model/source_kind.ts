@@ -1,3 +1,8 @@
+import { MCP_CREDENTIAL_NAME, MCP_VAULT_PREFIX } from './mcp_server.ts';
+import type { Problem } from './problem.ts';
+import type { Result } from './result.ts';
+import { parseOwnVaultPath, parseVaultPath, type VaultPathProblemReason } from './vault_path.ts';
+
 /** The kinds that read a value where it is kept. */
 const KEPT_KINDS = [
   'vault_kv',
@@ -46,4 +51,16 @@ export const MINTED_KEY_ID = 'minted';
 /** Why a key set cannot be used as one value. */
 export function keySetProblem(reference: string): string {
   return `${reference} is a key set of AWS: only a binding with the scheme "sigv4-resign" and access_key_id "${MINTED_KEY_ID}" can use it`;
+}
+
+/** A path whose value may be minted: one at which a person may store a secret, or a credential of an MCP server. */
+export function parseSourcePath(text: string): Result<string, Problem<VaultPathProblemReason>> {
+  return findServerCredential(text) === null ? parseOwnVaultPath(text) : parseVaultPath(text);
+}
+
+/** The server and the name of the credential at a path; null for a path that is none of an MCP server's credential. */
+export function findServerCredential(path: string): { readonly serverId: string; readonly name: string } | null {
+  const [prefix, serverId = '', name = '', ...rest] = path.split('/');
+  const isOne = prefix === MCP_VAULT_PREFIX && rest.length === 0 && MCP_CREDENTIAL_NAME.test(name);
+  return isOne ? { serverId, name } : null;
 }

@@ -8,7 +8,7 @@ export const MAX_VAULT_PATH_LENGTH = 256;
 const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors', 'pending-login', 'shared-bindings'] as const;
 
 /** Messages never quote the text, because people paste the secret itself in place of its path. */
-type VaultPathProblemReason = 'invalid_vault_path' | 'reserved_vault_path';
+export type VaultPathProblemReason = 'invalid_vault_path' | 'reserved_vault_path';
 
 const SEGMENT = /^[a-z0-9][a-z0-9._-]*$/;
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { parseJson } from '../model/json.ts';
-import { BORROWED_KIND, SOURCE_KINDS, type SourceKind } from '../model/source_kind.ts';
+import { BORROWED_KIND, findServerCredential, SOURCE_KINDS, type SourceKind } from '../model/source_kind.ts';
 import { providerUrl } from './connectors/connector_credentials.ts';
 import { accessKeyIdText } from './host_binding_fields.ts';
 import { line, owner, time } from './primitives.ts';
-import { secretFacts, secretValue, vaultPath } from './secrets.ts';
+import { secretFacts, secretValue, sourcePath } from './secrets.ts';
 import { awsRegion } from './sources/aws_region.ts';
 import {
   awsSecretsManager,
@@ -385,7 +385,7 @@ export const SOURCE_FIELDS: {
 
 /** The fields of {@link sourceInput}. */
 export const sourceInputFields = z.strictObject({
-  path: vaultPath,
+  path: sourcePath,
   owner: owner.default('personal'),
   description: line(500).optional(),
   source: secretSource,
@@ -398,8 +398,15 @@ export const sourceInputFields = z.strictObject({
  * could be changed without it would send the stored key to whoever changes it.
  */
 export const sourceInput = sourceInputFields
-  .superRefine(({ source, key }, context) => {
+  .superRefine(({ path, source, key }, context) => {
     const isBorrowed = source.kind === BORROWED_KIND;
+    if (isBorrowed && findServerCredential(path) !== null) {
+      context.addIssue({
+        code: 'custom',
+        path: ['path'],
+        message: 'is of an MCP server, which cannot use a borrowed secret',
+      });
+    }
     if (isBorrowed === (key === undefined)) return;
     const message = isBorrowed
       ? 'is not for a borrowed secret: its program gives the value on each machine'
@@ -430,7 +437,7 @@ export const sourcesQuery = z.strictObject({ owner: owner.optional() });
 /** `POST /v1/secret-sources/dry-run`: a source that exists, or one that does not yet. Its key, if it is given, is checked. */
 export const sourceDryRunInput = z
   .strictObject({
-    path: vaultPath.optional(),
+    path: sourcePath.optional(),
     owner: owner.default('personal'),
     source: secretSource.optional(),
     key: secretValue.optional(),
@@ -471,6 +478,6 @@ export type SourcePlan = z.infer<typeof sourcePlan>;
 
 /** `POST /v1/secret-sources/test`: mints a value and discards it. */
 export const sourceTestInput = z
-  .strictObject({ path: vaultPath, owner: owner.default('personal') })
+  .strictObject({ path: sourcePath, owner: owner.default('personal') })
   .meta({ id: 'SecretSourceTest' });
 export const sourceTestReply = z.object({ minted_for: z.string(), until: time }).meta({ id: 'SecretSourceTested' });

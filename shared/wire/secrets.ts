@@ -1,11 +1,18 @@
 import { z } from 'zod';
 import { MAX_CHECKED_VALUES, MAX_SECRET_BYTES } from '../model/secret.ts';
+import { parseSourcePath } from '../model/source_kind.ts';
 import { MAX_VAULT_PATH_LENGTH, parseOwnVaultPath } from '../model/vault_path.ts';
 import { id, line, owner, page, pageQuery, time } from './primitives.ts';
 
 /** A vault path without `vault://` at which a person may store a secret. */
 export const vaultPath = z.string().superRefine((path, context) => {
   const parsed = parseOwnVaultPath(path);
+  if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.error.message });
+});
+
+/** A vault path without `vault://` whose value may be minted. */
+export const sourcePath = z.string().superRefine((path, context) => {
+  const parsed = parseSourcePath(path);
   if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.error.message });
 });
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { mcpCredentialName } from './mcp/mcp_server_fields.ts';
 import { id, line, time } from './primitives.ts';
 import { secretSource } from './secret_sources.ts';
-import { secretValue, vaultPath } from './secrets.ts';
+import { secretValue, sourcePath, vaultPath } from './secrets.ts';
 import { signingKey } from './sidecars.ts';
 
 /** A move that is not finished after this time gets another key. */
@@ -52,7 +52,7 @@ export const moveTarget = z.discriminatedUnion('kind', [
   }),
   z.strictObject({
     kind: z.literal('source'),
-    path: vaultPath,
+    path: sourcePath,
     description: line(500).optional(),
     source: secretSource,
   }),

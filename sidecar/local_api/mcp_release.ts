@@ -38,7 +38,7 @@ export async function releaseValues(
   const still = findLaunchable(mcp, serverId, wanted);
   if (!still.ok) return still;
   if (still.value.server.revision !== server.revision) return err(changedError(server.name));
-  return ok({ values: values.value, bearer: bearer.value });
+  return ok({ ...values.value, bearer: bearer.value });
 }
 
 /** The server, if it may be started in the configuration that the caller has. */
@@ -66,9 +66,10 @@ async function valuesOf(
   { credentials }: McpOptions,
   owner: Owner,
   paths: readonly string[],
-): Promise<Result<Record<string, string>, LocalError>> {
+): Promise<Result<Pick<Released, 'values' | 'ends_at'>, LocalError>> {
   const resolved = await Promise.all(paths.map(async (path) => credentials.resolve({ owner, path })));
   const values: Record<string, string> = {};
+  let end = Number.POSITIVE_INFINITY;
   for (const [index, value] of resolved.entries()) {
     if (!value.ok) return err(notReleasedError(value.error));
     const path = paths[index] ?? '';
@@ -76,8 +77,9 @@ async function valuesOf(
       return err(localError('credential_unavailable', `${keySetProblem(formatVaultReference(path))}.`));
     }
     values[path] = value.value.secret.reveal();
+    end = Math.min(end, value.value.expiresAt ?? Number.POSITIVE_INFINITY);
   }
-  return ok(values);
+  return ok({ values, ends_at: Number.isFinite(end) ? end : null });
 }
 
 async function bearerOf(

@@ -428,7 +428,14 @@ describe('the values of a server', () => {
   test('are released for the configuration that was consented to', async () => {
     expect(await release(hashOf(withToken))).toMatchObject({
       status: 200,
-      body: { values: { [TOKEN_PATH]: SECRET }, bearer: null },
+      body: { values: { [TOKEN_PATH]: SECRET }, ends_at: null, bearer: null },
+    });
+  });
+
+  test('are released with the end of the first that has one', async () => {
+    mcp.credentials.setMinted({ owner: 'personal', path: TOKEN_PATH }, SECRET, 1_800_000_000_000);
+    expect(await release(hashOf(withToken))).toMatchObject({
+      body: { values: { [TOKEN_PATH]: SECRET }, ends_at: 1_800_000_000_000 },
     });
   });
 

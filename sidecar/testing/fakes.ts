@@ -95,6 +95,11 @@ export class FakeCredentialSource implements CredentialSource {
     this.#values.set(`${ref.owner} ${ref.path}`, { secret: new Secret(value), version, ...end });
   }
 
+  /** A value that must not be used from `expiresAt` on. */
+  setMinted(ref: CredentialRef, value: string, expiresAt: number): void {
+    this.#values.set(`${ref.owner} ${ref.path}`, { secret: new Secret(value), version: '1', expiresAt });
+  }
+
   delete(ref: CredentialRef): void {
     this.#values.delete(`${ref.owner} ${ref.path}`);
   }

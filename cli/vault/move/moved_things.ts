@@ -1,4 +1,5 @@
 import { connectorVaultPath } from '../../../shared/model/connector.ts';
+import { mcpVaultPath } from '../../../shared/model/mcp_server.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import type { ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
@@ -68,7 +69,7 @@ export function listValues(here: VaultContents, there: VaultContents): readonly 
     }),
     ...here.servers.flatMap((server) => {
       const other = there.servers.find(({ name }) => name === server.name);
-      return other === undefined ? [] : serverValues(server, other.id);
+      return other === undefined ? [] : serverValues(server, other.id, here);
     }),
   ];
 }
@@ -84,12 +85,19 @@ function secretValue(
   return [{ key: secretKey(path), from: target, to: target }];
 }
 
-function serverValues({ id, name: server, credentials }: McpServerRecord, otherId: string): readonly MovedValue[] {
+function serverValues(
+  { id, name: server, credentials }: McpServerRecord,
+  otherId: string,
+  { sources }: VaultContents,
+): readonly MovedValue[] {
   return credentials
     .filter(({ set }) => set)
-    .map(({ name }) => ({
-      key: serverKey(server, name),
-      from: { kind: 'mcp_server' as const, server_id: id, name },
-      to: { kind: 'mcp_server' as const, server_id: otherId, name },
-    }));
+    .map(({ name }) => {
+      const source = sources.find(({ path }) => path === mcpVaultPath(id, name))?.source;
+      const at = (serverId: string): MoveTarget =>
+        source === undefined
+          ? { kind: 'mcp_server', server_id: serverId, name }
+          : { kind: 'source', path: mcpVaultPath(serverId, name), source };
+      return { key: serverKey(server, name), from: at(id), to: at(otherId) };
+    });
 }

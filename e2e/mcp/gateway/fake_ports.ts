@@ -16,13 +16,17 @@ import type { Refusal } from '../../../shared/model/refusal.ts';
 
 /** In-process ports of a gateway: a test can read the recorded events and change the list of servers. */
 export class FakePorts implements GatewayPorts {
-  readonly clock = { now: () => Date.now() };
+  /** How far the clock was set ahead. */
+  aheadMs = 0;
+  readonly clock = { now: () => Date.now() + this.aheadMs };
   readonly events: GatewayEvent[] = [];
   readonly approvals: Omit<ToolApproval, 'signal'>[] = [];
   health: readonly ServerHealth[] = [];
   accepts = true;
   decide: () => Promise<Result<null, Refusal<ApprovalRefusalReason>>> = () => Promise.resolve(ok(null));
   secrets: Readonly<Record<string, string>>;
+  /** When the values end that are released. */
+  endsAt: number | null = null;
   bearer: string | null = null;
   #servers: readonly GatewayServer[];
   #onChange: ((servers: readonly GatewayServer[]) => void) | null = null;
@@ -49,7 +53,7 @@ export class FakePorts implements GatewayPorts {
       return [path, new Secret(this.secrets[path.split('/').at(-1) ?? ''] ?? '')];
     });
     const bearer = this.bearer === null ? null : { token: new Secret(this.bearer), expiresAt: null };
-    return Promise.resolve(ok({ values: new Map(values), bearer }));
+    return Promise.resolve(ok({ values: new Map(values), endsAt: this.endsAt, bearer }));
   }
 
   approve({ server, tool, argumentsHash, summary, shownArguments, sessionId }: ToolApproval) {

@@ -78,6 +78,8 @@ export const releaseInput = z.strictObject({ consent_hash: hash.nullable(), url:
 export type ReleaseInput = z.output<typeof releaseInput>;
 export const releaseReply = z.object({
   values: z.record(z.string(), z.string()),
+  /** When the first of the values ends, in milliseconds since the epoch; null or absent: none does. */
+  ends_at: z.number().nullable().optional(),
   bearer: z.object({ token: z.string(), expires_at: z.number().nullable() }).nullable(),
 });
 

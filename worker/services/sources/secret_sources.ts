@@ -4,8 +4,10 @@ import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { SecretSource, SourcePlan, SourceRecord } from '../../../shared/wire/secret_sources.ts';
-import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
+import { BORROWED_KIND, findServerCredential } from '../../../shared/model/source_kind.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
+import type { Statement } from '../../store/database.ts';
+import { findMcpServer, isStill } from '../../store/mcp/mcp_servers.ts';
 import {
   findSourceAt,
   forgetEndedValues,
@@ -20,6 +22,7 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { listRequiredCredentials } from '../mcp/mcp_server_records.ts';
 import { type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
 import { keyPlace, mint, mintedForOf, mintEvent, planMint, sourceOf } from './minted_value.ts';
 import type { Minted, MintFailure } from './source_port.ts';
@@ -47,6 +50,8 @@ export async function storeSource(
   const problem = await findSourceProblem(context, input);
   if (problem !== null) return err(problem);
   return commitPolicy(context, caller, async () => {
+    const server = await serverOf(context, owner.value, input.path);
+    if (!server.ok) return server;
     const before = await findSecret(context.database, { ownerId: owner.value, path: input.path });
     if (input.onlyNew === true && before !== null) return err(refuseTaken(input.path));
     // The value is minted when it is needed. Until then, and for workers of an earlier version, there is none.
@@ -54,7 +59,12 @@ export async function storeSource(
     const source = await sourceRow(context, secret, input);
     const write = before === null ? insertSecret(context.database, secret) : replaceSecret(context.database, secret);
     return ok({
-      statements: [...write, insertSource(context.database, source), bumpPolicy(context.database, secret)],
+      statements: [
+        ...server.value,
+        ...write,
+        insertSource(context.database, source),
+        bumpPolicy(context.database, secret),
+      ],
       events: [
         {
           type: 'control.secret.stored',
@@ -70,6 +80,21 @@ export async function storeSource(
       value: { record: toRecord(context, { source, secret }), created: before === null },
     });
   });
+}
+
+/** For a credential of an MCP server: nothing is stored unless the server still refers to it when it is. */
+async function serverOf(
+  context: ServiceContext,
+  ownerId: string,
+  path: string,
+): Promise<Result<readonly Statement[], ApiError>> {
+  const credential = findServerCredential(path);
+  if (credential === null) return ok([]);
+  const { serverId, name } = credential;
+  const row = await findMcpServer(context.database, [ownerId], serverId);
+  if (row === null) return err(fieldError('path', `is of the MCP server ${serverId}, which this owner does not have`));
+  if (listRequiredCredentials(row).includes(name)) return ok(isStill(row.id, row.revision));
+  return err(fieldError('path', `is not used: nothing in the configuration of ${row.name} refers to ${name}`));
 }
 
 async function sourceRow(

@@ -40,10 +40,10 @@ export async function openServer(
 ): Promise<Result<OpenServer, string>> {
   const filled = await fillServer(context, served);
   if (!filled.ok) return served.isShared ? err(ASK_COLLEAGUE) : filled;
-  const { url, headers, patterns, tokenEndsAtMs } = filled.value;
+  const { url, headers, patterns, endsAtMs } = filled.value;
   const { Client: SdkClient, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
   const transport = new StreamableHTTPClientTransport(url, {
-    fetch: fetchThrough(context, url.origin, tokenEndsAtMs),
+    fetch: fetchThrough(context, url.origin, endsAtMs),
     requestInit: { headers },
   });
   const client = new SdkClient(
@@ -91,8 +91,8 @@ interface FilledServer {
   readonly url: URL;
   readonly headers: Record<string, string>;
   readonly patterns: ScrubPatterns;
-  /** Infinity if no access token is sent, or its provider states no end. */
-  readonly tokenEndsAtMs: number;
+  /** When the first of its values or its access token ends; Infinity if none does. */
+  readonly endsAtMs: number;
 }
 
 /** The server's URL and headers with its stored credentials, and its access token if it has people sign in. */
@@ -101,12 +101,14 @@ async function fillServer(
   { row, server }: ServedServer,
 ): Promise<Result<FilledServer, string>> {
   const values = new Map<string, string>();
+  const ends: (string | null)[] = [];
   for (const path of referencesOf(server)) {
     const secret = await findReferredSecret(context.database, { ownerId: row.ownerId, path });
     if (secret === null) return err('one of its credentials is not stored: store it on its page of the console');
     const current = await currentValue(context, secret);
     if (!current.ok) return err(current.error.message);
     values.set(path, current.value.secret.reveal());
+    ends.push(current.value.expiresAt);
   }
   const filled = withReferences(server, values);
   if (!filled.ok) return err(filled.error);
@@ -114,14 +116,14 @@ async function fillServer(
   const bearer = await findBearer(context, server.id);
   if (!bearer.ok) return err(bearer.error.message);
   const token = bearer.value?.token.reveal() ?? null;
-  const end = bearer.value?.expiresAt ?? null;
+  ends.push(bearer.value?.expiresAt ?? null);
   const headers = toHeaders(filled.value.headers, token);
   if (headers === null) return err(INVALID_HEADER);
   const secrets = [...values.values(), ...(token === null ? [] : [token])];
   const key = crypto.getRandomValues(new Uint32Array(SEARCH_KEY_WORDS));
   const patterns = compileScrubPatterns(secrets, key);
-  const tokenEndsAtMs = end === null ? Number.POSITIVE_INFINITY : Date.parse(end);
-  return ok({ url: new URL(filled.value.url), headers: Object.fromEntries(headers), patterns, tokenEndsAtMs });
+  const endsAtMs = Math.min(...ends.map((end) => (end === null ? Number.POSITIVE_INFINITY : Date.parse(end))));
+  return ok({ url: new URL(filled.value.url), headers: Object.fromEntries(headers), patterns, endsAtMs });
 }
 
 const INVALID_HEADER =
@@ -161,20 +163,19 @@ const UNCHECKED: jsonSchemaValidator = {
 /**
  * The SDK's `fetch` through the outbound port: only to the server's own origin, without redirects, with limits, and if
  * hosted to no private address. Replies arrive as a whole. A stream of the server's own messages is not opened. Nothing is sent once
- * the access token has ended: a slow server may be asked several times.
+ * one of its credentials has ended: a slow server may be asked several times.
  */
 function fetchThrough(
   context: Pick<ServiceContext, 'outbound' | 'limits' | 'clock'>,
   origin: string,
-  tokenEndsAtMs: number,
+  endsAtMs: number,
 ): FetchLike {
   return async (target, init = {}) => {
     const url = new URL(target);
     if (url.origin !== origin) throw new TypeError(`${url.origin} is not the origin of this server`);
     if ((init.method ?? 'GET') === 'GET') return new Response(null, { status: 405 });
     init.signal?.throwIfAborted();
-    if (context.clock.now() >= tokenEndsAtMs)
-      throw new Error('its access token ended before the answer: call it again');
+    if (context.clock.now() >= endsAtMs) throw new Error('a credential of it ended before the answer: call it again');
     return callServer(context.outbound, url, init, {
       maxReplyBytes: context.limits.maxRunReplyBytes,
       timeoutMs: context.limits.runTimeoutSeconds * 1000,
