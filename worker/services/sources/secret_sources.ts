@@ -20,7 +20,7 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
-import { type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
+import { additionsOf, type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
 import { keyPlace, mint, mintedForOf, mintEvent, planMint, sourceOf } from './minted_value.ts';
 import type { Minted, MintFailure } from './source_port.ts';
 import { BORROWED_WHY, configured } from './source_table.ts';
@@ -55,6 +55,7 @@ export async function storeSource(
     const write = before === null ? insertSecret(context.database, secret) : replaceSecret(context.database, secret);
     return ok({
       statements: [...write, insertSource(context.database, source), bumpPolicy(context.database, secret)],
+      adds: additionsOf(secret, before),
       events: [
         {
           type: 'control.secret.stored',
