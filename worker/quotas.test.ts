@@ -4,7 +4,7 @@ import { ITEMS_SPEC, itemsSpec } from '../e2e/runtimes/connector_samples.ts';
 import { hostedUser, type HostedUser, outcome, ownerWithMember, PUBLIC_URL } from '../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
-import { type QuotaKind, quotaOf, QUOTAS } from '../shared/model/quotas.ts';
+import { type QuotaKind, quotaOf, QUOTAS } from '../shared/model/quotas/quotas.ts';
 import { insertBrowserSession } from './store/browser_sessions.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { usageReply } from '../shared/wire/usage.ts';
@@ -159,36 +159,39 @@ describe('what all people of an enterprise may keep', () => {
     const { enterpriseId } = user.caller;
     const colleagues = await Promise.all(Array.from({ length: 4 }, () => hostedUser(control, enterpriseId)));
     const outcomes = await Promise.all(colleagues.map((by) => outcome(storeSecret('own', 'v', by))));
-    expect(outcomes.toSorted()).toEqual([201, 201, 201, 'limit_reached']);
+    expect(outcomes.filter((each) => each === 201)).toHaveLength(3);
+    expect(outcomes).toContain('limit_reached');
     const refused = await refusal(storeSecret('own'));
     expect(refused.details).toEqual({ kind: 'all_secrets', of: 'everybody', limit: 3, used: 3 });
     expect(await outcome(storeSecret('own', 'v', await hostedUser(control)))).toBe(201);
   });
 });
 
+const session = (index: number) => ({
+  id: `ses_${index}`,
+  tokenHash: `hash ${index}`,
+  userId: user.caller.userId,
+  provider: 'general',
+  client: 'Browser',
+  createdAt: '2026',
+  lastSeenAt: String(1_000 + index),
+  expiresAt: 9_999_999_999,
+});
+
 test('a person can always sign in to one more browser: the one that was used longest ago is signed out', async () => {
   const { database } = control.context;
-  const session = (index: number) => ({
-    id: `ses_${index}`,
-    tokenHash: `hash ${index}`,
-    userId: user.caller.userId,
-    provider: 'general',
-    client: 'Browser',
-    createdAt: '2026',
-    lastSeenAt: String(1_000 + index),
-    expiresAt: 9_999_999_999,
-  });
   for (let index = 0; index < 102; index += 1) await database.write(insertBrowserSession(database, session(index), 0));
   expect(await countRows('browser_sessions')).toBe(100);
   const { rows } = await run('SELECT min(last_seen_at) AS oldest FROM browser_sessions');
   expect(rows[0]?.['oldest']).toBe('1002');
 });
 
+const shown = async (who: HostedUser) => (await parseReply(usageReply, who.call('GET', '/v1/usage'))).items;
+
 test('the program tells how much is kept: a member sees its own, an admin the enterprise’s too', async () => {
   const { owner, member } = await ownerWithMember(control);
   await storeSecret('one', 'v', member);
   await storeSecret('two', 'v', owner, 'enterprise');
-  const shown = async (who: HostedUser) => (await parseReply(usageReply, who.call('GET', '/v1/usage'))).items;
   const used = async (who: HostedUser) =>
     (await shown(who)).filter(({ what }) => what === 'secrets').map(({ of, used: n, limit }) => [of, n, limit]);
   expect(await used(member)).toEqual([['account', 1, 5]]);

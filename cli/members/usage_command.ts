@@ -1,4 +1,4 @@
-import { formatQuota, type UsedBy } from '../../shared/model/quotas.ts';
+import { formatQuota, type UsedBy } from '../../shared/model/quotas/quotas.ts';
 import { type UsageRecord, usageReply } from '../../shared/wire/usage.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';

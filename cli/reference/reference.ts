@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatQuota, QUOTA_KINDS, QUOTAS, type QuotaScope } from '../../shared/model/quotas.ts';
+import { formatQuota, QUOTA_KINDS, QUOTAS, type QuotaScope } from '../../shared/model/quotas/quotas.ts';
 import { SETTINGS } from '../../shared/model/settings.ts';
 import { EXIT_CODE_ROWS } from '../exit_codes.ts';
 

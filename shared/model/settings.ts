@@ -2,7 +2,7 @@ import type { Setting, SettingProblem } from './setting.ts';
 import { ANCHOR_SETTINGS, anchorProblems, type AnchorSettings, readAnchorSettings } from './anchor_settings.ts';
 import { formatQuantity, isControlLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
-import { DEFAULT_QUOTA_PERCENT } from './quotas.ts';
+import { DEFAULT_QUOTA_PERCENT } from './quotas/quotas.ts';
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
 import { readSignInSettings, SIGN_IN_SETTINGS, type SignInSettings } from './sign_in_settings.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { QUOTA_KINDS, USED_BY } from '../model/quotas.ts';
+import { QUOTA_KINDS, USED_BY } from '../model/quotas/quotas.ts';
 
 /** How much of one kind is kept, and may be kept. */
 export const usageRecord = z

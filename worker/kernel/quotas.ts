@@ -1,4 +1,4 @@
-import { formatQuota, type QuotaKind, quotaOf, QUOTAS, TOTALS, type UsedBy } from '../../shared/model/quotas.ts';
+import { formatQuota, type QuotaKind, quotaOf, QUOTAS, TOTALS, type UsedBy } from '../../shared/model/quotas/quotas.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Statement } from '../store/database.ts';
 import {

@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm';
-import type { QuotaKind } from '../../shared/model/quotas.ts';
+import type { QuotaKind } from '../../shared/model/quotas/quotas.ts';
 import { type Database, guard, type Statement } from './database.ts';
 
 /** Whose things are counted: an owner, a person, or an enterprise; and the enterprise that it is in or is. */

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { DOMAIN_JOINING, type DomainJoining, type EnterpriseSettings } from '../../../shared/wire/enterprise.ts';
-import { formatQuota, type UsedBy } from '../../../shared/model/quotas.ts';
+import { formatQuota, type UsedBy } from '../../../shared/model/quotas/quotas.ts';
 import type { UsageRecord } from '../../../shared/wire/usage.ts';
 import { alert, flash } from '../components/alert.ts';
 import { checkboxField, TICKED } from '../components/checkbox_field.ts';

@@ -1,4 +1,4 @@
-import { QUOTA_KINDS, quotaOf, QUOTAS } from '../../../shared/model/quotas.ts';
+import { QUOTA_KINDS, quotaOf, QUOTAS } from '../../../shared/model/quotas/quotas.ts';
 import type { UsageRecord } from '../../../shared/wire/usage.ts';
 import { type Caller, mayActAs, personalOwner } from '../../kernel/caller.ts';
 import { countTime, usedBy } from '../../kernel/quotas.ts';
