@@ -54,6 +54,7 @@ import {
   postEnterpriseSignIn,
   putEnterprise,
 } from './routes/api/enterprise.ts';
+import { getUsage } from './routes/api/usage.ts';
 import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
 import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
 import { useFieldMessages } from './routes/console/field_messages.ts';
@@ -210,6 +211,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['put', '/v1/enterprise', putEnterprise],
   ['delete', '/v1/enterprise', deleteEnterprise],
   ['get', '/v1/enterprise/deletion', getEnterpriseDeletion],
+  ['get', '/v1/usage', getUsage],
   ['get', '/v1/enterprises', getEnterprises],
   ['post', '/v1/enterprises/{id}/sign-in', postEnterpriseSignIn],
   ['get', '/v1/enterprises/{id}/merge', getMerge],

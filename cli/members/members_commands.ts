@@ -12,6 +12,7 @@ import { controlClient } from '../clients.ts';
 import { deleteEnterprise } from './delete_enterprise.ts';
 import type { DeleteOptions } from './export_and_confirm.ts';
 import { addJoinCommands, addJoinDecisions } from './join_commands.ts';
+import { showUsage } from './usage_command.ts';
 import { useEnterprise } from './use_enterprise.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -73,6 +74,10 @@ export function addMembersCommands(line: CommandLine): void {
     .argument('<id>', 'its id (ent_...) or its slug');
   handle(line, use, useEnterprise);
   addJoinCommands(line, enterprise);
+  const usage = enterprise
+    .command('usage')
+    .description('show how much you keep of what you may keep; for admins also of the enterprise');
+  handle(line, usage, showUsage);
   const leave = enterprise
     .command('leave')
     .description('leave the enterprise of this sign-in: your own secrets, bindings, sidecars and tokens go with you')

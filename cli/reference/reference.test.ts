@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { SETTINGS } from '../../shared/model/settings.ts';
-import { renderCommandTable, renderSettingsTable, rowsOf, tableRows, withTable } from './reference.ts';
+import {
+  renderCommandTable,
+  renderQuotaTable,
+  renderSettingsTable,
+  rowsOf,
+  tableRows,
+  withTable,
+} from './reference.ts';
 import { referenceProgram } from './reference_program.ts';
 
 const document = (file: string) => readFileSync(new URL(`../../docs/reference/${file}`, import.meta.url), 'utf8');
@@ -9,6 +16,10 @@ const document = (file: string) => readFileSync(new URL(`../../docs/reference/${
 describe('docs/reference (node cli/reference/write_tables.ts writes its tables)', () => {
   test('lists every setting of the code', () => {
     expect(tableRows(document('settings.md'), 'settings')).toEqual(rowsOf(renderSettingsTable()));
+  });
+
+  test('lists every quota of the code', () => {
+    expect(tableRows(document('quotas.md'), 'quotas')).toEqual(rowsOf(renderQuotaTable()));
   });
 
   test('lists every command and exit code of the code', async () => {

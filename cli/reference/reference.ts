@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { formatQuota, QUOTA_KINDS, QUOTAS, type QuotaScope } from '../../shared/model/quotas/quotas.ts';
 import { SETTINGS } from '../../shared/model/settings.ts';
 import { EXIT_CODE_ROWS } from '../exit_codes.ts';
 
@@ -12,6 +13,21 @@ export function renderSettingsTable(): string {
     readBy.join(', '),
   ]);
   return table(['Variable', 'Flag', 'Default', 'Meaning', 'Read by'], rows);
+}
+
+const OF: Readonly<Record<QuotaScope, string>> = {
+  owner: 'a person, and the enterprise for what it owns',
+  person: 'a person or service account',
+  enterprise: 'an enterprise with all its people',
+};
+
+/** The table of docs/reference/quotas.md, between `<!-- quotas -->` and `<!-- /quotas -->`. */
+export function renderQuotaTable(): string {
+  const rows = QUOTA_KINDS.map((kind) => {
+    const { scope, what, most } = QUOTAS[kind];
+    return [code(kind), cell(what), OF[scope], formatQuota(kind, most)];
+  });
+  return table(['Kind', 'What', 'Of', 'Limit'], rows);
 }
 
 /** The tables of docs/reference/commands.md, between `<!-- cli -->` and `<!-- /cli -->`: every command, and the exit codes. */

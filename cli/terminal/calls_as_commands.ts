@@ -36,6 +36,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/shares', 'svc share list'],
   ['GET /v1/tokens', 'svc token list'],
   ['GET /v1/tunnel-hosts', 'svc tunnel list'],
+  ['GET /v1/usage', 'svc enterprise usage'],
 ];
 
 const CALLS = COMMANDS.map(([call, command]) => [new RegExp(`\\b${call}(?![\\w/-])`, 'g'), `\`${command}\``] as const);

@@ -219,6 +219,20 @@ describe('live', () => {
     await page.locator('#explanation').getByText('api.github.com matches a personal host binding').waitFor();
   });
 
+  test('Escape in the dialog of Ctrl-K leaves the search of the page below as it is', async () => {
+    const page = await suite.open('/bindings?q=github');
+    await page.getByLabel('Order').focus();
+    await page.keyboard.press('Control+k');
+    const dialog = page.getByRole('dialog', { name: 'Find' });
+    await dialog.getByRole('link').first().waitFor();
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate('document.activeElement?.closest("dialog") !== null')).toBe(true);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await page.evaluate('document.activeElement?.id')).toBe('sort');
+    expect(await page.getByLabel('Search').inputValue()).toBe('github');
+  });
+
   test('the explanation and the URL follow the input', async () => {
     const page = await suite.open('/bindings');
     await page.getByLabel('URL').pressSequentially('https://api.github.com/user');

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { installAgents } from '../agents/installed_agents.ts';
 import { countOf } from '../support/full_counts.ts';
+import { HANGS_MS } from '../support/hangs.ts';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
 import { ROOT, run, runOk, shellEnvironment, SVC } from '../support/program.ts';
@@ -18,7 +19,6 @@ import { releasesInstalled, startTestRegistry, type TestRegistry } from './npm_r
 // What a person meets who adds a server to a new machine: an empty home, an empty cache, a registry on this machine.
 
 const DOCS_PACKAGE = '@modelcontextprotocol/server-filesystem';
-/** Only ends what hangs; npm starts several programs on a busy machine. */
 const SECRET = plantSecret();
 const status = z.object({
   items: z.array(
@@ -113,7 +113,12 @@ describe('the example of the documents, from an empty cache', () => {
     const agents = await installAgents();
     if (agents === null) return;
     const claude = {
-      env: { ...environment(), PATH: `${agents}:${shellEnvironment()['PATH']}` },
+      // It gives a server half a minute to start, which a busy machine may need.
+      env: {
+        ...environment(),
+        PATH: `${agents}:${shellEnvironment()['PATH']}`,
+        MCP_TIMEOUT: String(HANGS_MS),
+      },
       cwd: person,
     };
     await runOk('claude', ['mcp', 'add', 'svc', '--', SVC, 'mcp', 'gateway'], claude);

@@ -2,6 +2,7 @@ import type { Setting, SettingProblem } from './setting.ts';
 import { ANCHOR_SETTINGS, anchorProblems, type AnchorSettings, readAnchorSettings } from './anchor_settings.ts';
 import { formatQuantity, isControlLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
+import { DEFAULT_QUOTA_PERCENT } from './quotas/quotas.ts';
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
 import { readSignInSettings, SIGN_IN_SETTINGS, type SignInSettings } from './sign_in_settings.ts';
@@ -32,6 +33,8 @@ export interface Settings {
   readonly auditRetentionDays?: number;
   /** Of one enterprise, at each worker; absent: no limit. */
   readonly callsPerMinute?: number;
+  /** How much people and enterprises may keep, in percent of the defaults; absent: as much as the defaults. */
+  readonly quotaPercent?: number;
   /** Where the heads of the audit log are sent; nowhere if not set. */
   readonly anchors?: AnchorSettings;
   readonly databaseUrl?: string;
@@ -140,6 +143,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     default: 'none',
     meaning:
       'calls of the API that the people of one enterprise may make, and as many its sidecars and its directory; each worker counts for itself (hosted)',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_QUOTA_PERCENT',
+    flag: null,
+    default: String(DEFAULT_QUOTA_PERCENT),
+    meaning:
+      'how many secrets, bindings, sidecars and other things people and enterprises may keep, and of how many bytes, in percent of the defaults (docs/reference/quotas.md)',
     readBy: ['control'],
   },
   ...ANCHOR_SETTINGS,
@@ -294,6 +305,7 @@ export function parseSettings(
   const vault = readVaultSettings(read);
   const auditRetentionDays = read('SVC_AUDIT_RETENTION_DAYS', parseDays);
   const callsPerMinute = read('SVC_MAX_CALLS_PER_MINUTE', parseCallsPerMinute);
+  const quotaPercent = read('SVC_QUOTA_PERCENT', parseQuotaPercent);
   const anchors = readAnchorSettings(read);
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
@@ -319,6 +331,7 @@ export function parseSettings(
     ...vault,
     auditRetentionDays,
     callsPerMinute,
+    quotaPercent,
     anchors: anchors ?? undefined,
     databaseUrl,
     databaseToken,
@@ -456,6 +469,18 @@ function parseCallsPerMinute(text: string): Result<number, string> {
   if (calls >= LEAST_CALLS && calls <= MOST_CALLS) return ok(calls);
   return err(
     `is ${JSON.stringify(text)}: use a whole number of calls from ${LEAST_CALLS} to ${MOST_CALLS}, or unset it for no limit`,
+  );
+}
+
+/** A tenth of the defaults is enough for a person; more than a thousand times as much is no limit. */
+const LEAST_PERCENT = 10;
+const MOST_PERCENT = 100_000;
+
+function parseQuotaPercent(text: string): Result<number, string> {
+  const percent = /^\d{1,6}$/.test(text) ? Number(text) : 0;
+  if (percent >= LEAST_PERCENT && percent <= MOST_PERCENT) return ok(percent);
+  return err(
+    `is ${JSON.stringify(text)}: use a whole number from ${LEAST_PERCENT} to ${MOST_PERCENT}, such as 200 for twice the defaults`,
   );
 }
 

@@ -16,8 +16,6 @@ export const MAX_JOIN_MINUTES = 24 * 60;
 /** Long enough for most jobs. */
 const DEFAULT_JOIN_MINUTES = 60;
 
-/** How many service accounts an enterprise may have. */
-export const MAX_SERVICE_ACCOUNTS = 200;
 const MAX_RULES = 20;
 /** The keys of an issuer that the control plane cannot reach. */
 const MAX_KEYS = 10;

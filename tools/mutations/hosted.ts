@@ -1,5 +1,8 @@
 import type { Mutation } from '../mutation.ts';
 
+const QUOTAS = 'Quotas';
+const QUOTAS_TEST = 'worker/quotas.test.ts';
+
 const PROVIDERS = 'worker/sign_in/provider_sign_in.test.ts';
 const HOSTILE_PROVIDER = 'worker/sign_in/hostile_provider.test.ts';
 const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
@@ -320,7 +323,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: people',
     holds: 'a call writes nothing once its user is suspended or has left',
     file: 'worker/kernel/commit.ts',
-    text: '...whileActive(actors), ',
+    text: '      ...whileActive(actors),\n',
     replacement: '',
     tests: [DEPARTURES],
   },
@@ -435,5 +438,46 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     text: 'const key = `${side} ${enterpriseId}`;',
     replacement: 'const key = `${side.length > 99} ${enterpriseId}`;',
     tests: ['worker/call_rate.test.ts'],
+  },
+  // How much may be kept (decision 0174).
+  {
+    row: QUOTAS,
+    holds: 'what would go over a quota is not written',
+    file: 'worker/kernel/commit.ts',
+    text: '      ...guardQuotas(context, chain.enterpriseId, adds),\n',
+    replacement: '',
+    tests: [QUOTAS_TEST],
+  },
+  {
+    row: QUOTAS,
+    holds: 'what a person adds counts for the whole enterprise too',
+    file: 'worker/kernel/quotas.ts',
+    text: 'return total === undefined ? [addition] : [',
+    replacement: 'return total === undefined || total !== undefined ? [addition] : [',
+    tests: [QUOTAS_TEST],
+  },
+  {
+    row: QUOTAS,
+    holds: 'what makes things smaller is always allowed',
+    file: 'worker/store/quotas.ts',
+    text: '(${by}) <= 0 OR ',
+    replacement: '',
+    tests: [QUOTAS_TEST],
+  },
+  {
+    row: QUOTAS,
+    holds: 'a value that is replaced adds only its growth',
+    file: 'worker/store/quotas.ts',
+    text: ' - coalesce((SELECT octet_length(sealed) FROM secrets WHERE id = ${id}), 0)',
+    replacement: '',
+    tests: [QUOTAS_TEST],
+  },
+  {
+    row: QUOTAS,
+    holds: 'what moves from another enterprise has room, or nothing moves',
+    file: 'worker/sign_in/merge.ts',
+    text: '      adds: additionsOfMove(context, ownersOf(places), caller.userId),\n',
+    replacement: '',
+    tests: ['worker/sign_in/merge.test.ts'],
   },
 ];

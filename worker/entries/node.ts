@@ -210,6 +210,7 @@ async function startServices(
     signIn: options.settings.signIn,
     limits: options.settings.limits,
     callsPerMinute: options.settings.callsPerMinute,
+    quotaPercent: options.settings.quotaPercent,
     registry: { url: options.registryUrl },
     anchors: options.settings.anchors,
     auditRetentionDays: options.settings.auditRetentionDays,

@@ -101,6 +101,7 @@ async function prepare(
     signIn: settings.signIn,
     limits: settings.limits,
     callsPerMinute: settings.callsPerMinute,
+    quotaPercent: settings.quotaPercent,
     registry: { url: settings.registryUrl, syncMs: SYNC_MS },
     anchors: settings.anchors,
     auditRetentionDays: settings.auditRetentionDays,

@@ -1,6 +1,7 @@
 import { DEFAULT_REGISTRY_URL } from '../../shared/model/settings.ts';
 import type { AnchorSettings } from '../../shared/model/anchor_settings.ts';
 import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import { DEFAULT_QUOTA_PERCENT } from '../../shared/model/quotas/quotas.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
@@ -56,6 +57,8 @@ export interface StartInput {
   readonly limits?: ApiLimits | undefined;
   /** Of one enterprise; absent: no limit, as in local mode. */
   readonly callsPerMinute?: number | undefined;
+  /** How much people and enterprises may keep, in percent of the defaults; default: as much. */
+  readonly quotaPercent?: number | undefined;
   /** The master key, if there is one. */
   readonly masterKey: Secret | null;
   /** A master key that only opens: the previous one, during a key change. */
@@ -132,6 +135,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     anchors: input.anchors ?? null,
     auditRetentionDays: input.auditRetentionDays ?? null,
     limits: input.limits ?? DEFAULT_LIMITS,
+    quotaPercent: input.quotaPercent ?? DEFAULT_QUOTA_PERCENT,
   };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
 }

@@ -27,10 +27,9 @@ export function replacePart(fresh, id) {
   const ours = document.getElementById(id);
   const theirs = fresh.getElementById(id);
   if (ours === null || theirs === null || ours.isEqualNode(theirs)) return;
-  for (const row of theirs.querySelectorAll('[data-key]')) {
-    const same = ours.querySelector(rowSelector(row));
-    if (same !== null && same.contains(document.activeElement)) keepFocus(same, row);
-  }
+  const focused = ours.contains(document.activeElement) ? document.activeElement?.closest('[data-key]') : null;
+  const row = focused ? theirs.querySelector(rowSelector(focused)) : null;
+  if (focused && row !== null) keepFocus(focused, row);
   ours.replaceChildren(...theirs.childNodes);
   ours.dispatchEvent(new CustomEvent('svc:shown', { bubbles: true }));
 }

@@ -17,6 +17,8 @@ export function start(element) {
   // Text was typed before this script was loaded.
   if (field.value !== field.defaultValue) ask();
   document.addEventListener('keydown', (event) => {
+    // The dialog that lies over the page has its own keys.
+    if (event.defaultPrevented) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (act(event, field, ask)) event.preventDefault();
   });

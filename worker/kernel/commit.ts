@@ -18,6 +18,7 @@ import { addRequestMinutes } from '../store/audit/request_minutes.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { hasSuspended, whileActive } from '../store/active_users.ts';
 import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
+import { type Addition, findExceeded, guardQuotas } from './quotas.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
 import { sha256Hex } from './sha256.ts';
 import type { Vault } from './vault.ts';
@@ -31,6 +32,8 @@ export interface Change<T> {
   readonly events: readonly (AuditDraft | AuditEvent)[];
   /** Writers whose chains begin with this change of the control plane's own chain. Nothing else begins a chain. */
   readonly begins?: readonly string[];
+  /** What it adds to what somebody keeps: refused with `limit_reached` if that is too much. */
+  readonly adds?: readonly Addition[];
   /** Runs once the change is written. */
   readonly afterwards?: () => void;
   readonly value: T;
@@ -48,7 +51,7 @@ const MAX_ATTEMPTS = 60;
 
 /**
  * Decides, then writes the change and its audit events in one transaction. If another write conflicts, `decide` runs
- * again on the new state. If `decide` refuses, nothing is written.
+ * again on the new state. If `decide` refuses, or the change adds more than may be kept, nothing is written.
  */
 export async function commit<T>(
   context: ServiceContext,
@@ -89,7 +92,15 @@ async function decideAndWrite<T>(
     const audit = await auditStatements(context, chain, end, change.value);
     const actors = actorsOf(change.value);
     if (attempt > 1 && (await hasSuspended(context.database, actors))) return err(actorGone());
-    const statements = [...whileActive(actors), ...change.value.statements, ...audit.statements];
+    const { adds = [] } = change.value;
+    const exceeded = attempt > 1 ? await findExceeded(context, chain.enterpriseId, adds) : null;
+    if (exceeded !== null) return err(exceeded);
+    const statements = [
+      ...whileActive(actors),
+      ...guardQuotas(context, chain.enterpriseId, adds),
+      ...change.value.statements,
+      ...audit.statements,
+    ];
     if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
     const written = await context.database.write(statements);
     if (written.ok) {

@@ -31,6 +31,8 @@ export interface ServiceContext extends Lifetime {
   /** Days after which audit events are removed; null: never. */
   readonly auditRetentionDays: number | null;
   readonly limits: ApiLimits;
+  /** How much people and enterprises may keep, in percent of the defaults (decision 0174). */
+  readonly quotaPercent: number;
   /** Null on a hosted control plane. */
   readonly local: LocalMode | null;
   /**

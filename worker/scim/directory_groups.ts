@@ -3,10 +3,9 @@ import { parseGroup, type ScimGroup } from '../../shared/scim/resources.ts';
 import { GROUP_KIND } from '../../shared/scim/schemas.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { MAX_GROUPS } from '../../shared/wire/sharing/groups.ts';
 import type { AuditDraft, Change } from '../kernel/commit.ts';
 import { freshId, nowText, type ServiceContext } from '../kernel/service_context.ts';
-import { countGroups, deleteGroup, findGroupNamed, insertGroup, renameGroup } from '../store/people/groups.ts';
+import { deleteGroup, findGroupNamed, insertGroup, renameGroup } from '../store/people/groups.ts';
 import {
   changeDirectoryMembers,
   type DirectoryGroup,
@@ -66,7 +65,6 @@ export async function createGroup(
     const scim = { groupId: group.id, enterpriseId, externalId: input.value.externalId ?? null, updatedAt: now };
     const refusal = await nameProblem(context, group);
     if (refusal !== null) return err(refusal);
-    if ((await countGroups(context.database, enterpriseId)) >= MAX_GROUPS) return err(tooManyGroups());
     const members = await planMembers(context, { group, scim }, [], input.value);
     if (!members.ok) return members;
     return ok({
@@ -76,6 +74,7 @@ export async function createGroup(
         ...members.value.statements,
       ],
       events: [directoryEvent('control.group.created', group.id), ...members.value.events],
+      adds: [{ kind: 'groups', holder: enterpriseId }],
       value: group.id,
     });
   });
@@ -231,10 +230,6 @@ async function nameProblem(
   const twin = await findGroupNamed(context.database, enterpriseId, name);
   if (twin === null || twin.id === id) return null;
   return notUnique('displayName is taken by another group of the enterprise, whatever its case');
-}
-
-function tooManyGroups(): ApiError {
-  return apiError('limit_reached', `an enterprise may have ${MAX_GROUPS} groups`);
 }
 
 function tooManyMembers(): ApiError {

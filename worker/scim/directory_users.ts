@@ -115,6 +115,7 @@ async function decideCreation(
       forgetDeparted(database, await departedAddress(enterpriseId, email.value.address)),
     ],
     events: [directoryEvent(place.isNew ? 'control.user.created' : 'control.member.changed', place.member.id)],
+    adds: place.isNew ? [{ kind: 'members', holder: enterpriseId }] : [],
     value: place.member.id,
   });
 }

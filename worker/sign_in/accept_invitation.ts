@@ -85,7 +85,7 @@ async function decide(
   const { displayName } = account.user;
   const joined = await planJoining(context, { personId: account.person.id, enterpriseId, email, displayName, role });
   if (!joined.ok) return joined;
-  const { userId, isNew, statements } = joined.value;
+  const { userId, isNew, statements, adds } = joined.value;
   return ok({
     statements: [
       ...endInvitation(context.database, row.id, { outcome: 'accepted', nowSeconds: nowSeconds(context) }),
@@ -95,6 +95,7 @@ async function decide(
       event('control.invitation.accepted', isNew ? userId : null, row.id),
       event('control.user.created', isNew ? userId : null, userId),
     ],
+    adds,
     value: { userId, enterpriseId },
   });
 }

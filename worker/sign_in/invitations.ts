@@ -32,7 +32,7 @@ const TO_ADDRESS = { kind: 'invitations to address', most: 5, windowSeconds: 360
 /**
  * Invites an address to the caller's enterprise, and mails the link if mail is set up. It replaces an open invitation of
  * the same address. Refuses with `admin_required`, `not_found`, `public_url_missing`, `domain_not_allowed`,
- * `too_many_attempts`.
+ * `too_many_attempts`, `limit_reached`.
  */
 export async function createInvitation(
   context: SignInContext,
@@ -66,7 +66,8 @@ export async function createInvitation(
     };
     const data = { 'svc.control.resource': row.id };
     const events = [{ type: 'control.invitation.created' as const, actor: caller.userId, data }];
-    return ok({ statements: insertInvitation(context.database, row, now), events, value: { row, account } });
+    const adds = [{ kind: 'invitations' as const, holder: caller.enterpriseId }];
+    return ok({ statements: insertInvitation(context.database, row, now), events, adds, value: { row, account } });
   });
   if (!created.ok) return created;
   const { row, account } = created.value;

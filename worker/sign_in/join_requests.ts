@@ -250,6 +250,7 @@ async function planAcceptance(
       event('control.join_request.accepted', actor, row.id, joined.value.userId),
       event('control.user.created', actor, joined.value.userId),
     ],
+    adds: joined.value.adds,
     value: null,
   });
 }

@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { hasRole, type Role } from '../../shared/model/role.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
+import type { Addition } from '../kernel/quotas.ts';
 import { freshId, nowText } from '../kernel/service_context.ts';
 import { insertUserOf } from '../store/accounts.ts';
 import type { Statement } from '../store/database.ts';
@@ -27,6 +28,7 @@ interface Joined {
   /** Whether no user of this id was there before: somebody who left is nobody who acts until the write is done. */
   readonly isNew: boolean;
   readonly statements: readonly Statement[];
+  readonly adds: readonly Addition[];
 }
 
 /**
@@ -45,15 +47,17 @@ export async function planJoining(
   const userId = left?.id ?? waiting?.id ?? freshId(context, 'usr');
   const forgotten = forgetDeparted(database, await departedAddress(enterpriseId, email));
   const isNew = left === undefined && waiting === null;
+  const adds: Addition[] = waiting === null ? [{ kind: 'members', holder: enterpriseId }] : [];
   if (left !== undefined) {
-    return ok({ userId, isNew, statements: [takeBack(database, userId, { role, email, displayName }), forgotten] });
+    const back = takeBack(database, userId, { role, email, displayName });
+    return ok({ userId, isNew, statements: [back, forgotten], adds });
   }
   if (waiting !== null) {
     // It may have become an admin, or the only owner: joining takes nothing from it.
     const kept = hasRole(waiting.role, role) ? waiting.role : role;
     const adopted = adoptUser(database, waiting, { personId, role: kept, email });
-    return ok({ userId, isNew, statements: [...adopted, forgotten] });
+    return ok({ userId, isNew, statements: [...adopted, forgotten], adds });
   }
   const user = { id: userId, enterpriseId, email, displayName, role, createdAt: nowText(context) };
-  return ok({ userId, isNew, statements: [insertUserOf(database, personId, user), forgotten] });
+  return ok({ userId, isNew, statements: [insertUserOf(database, personId, user), forgotten], adds });
 }

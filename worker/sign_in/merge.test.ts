@@ -202,6 +202,16 @@ test('a secret that is stored meanwhile moves too, or stops the write', async ()
   expect([isAdded, await owned(solo)]).toEqual([true, 0]);
 });
 
+test('nothing moves where it would be more than one account may keep', async () => {
+  for (const owner of ['personal', 'enterprise']) {
+    await solo.call('POST', '/v1/secrets', { path: `${owner}/key`, value: 'v', owner });
+  }
+  Object.assign(control.context, { quotaPercent: 0.02 });
+  expect([await merge(), await owned(team)]).toEqual(['limit_reached', 0]);
+  Object.assign(control.context, { quotaPercent: 0.04 });
+  expect([await merge(), await owned(team)]).toEqual([200, 2]);
+});
+
 describe('nobody else’s things move', () => {
   test('only the owner who is alone merges, with the slug, in an own sign-in', async () => {
     await fill();

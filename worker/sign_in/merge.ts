@@ -5,6 +5,7 @@ import { MERGED_KINDS, type MergedKind, type MergePreview, type MergeReply } fro
 import type { Caller } from '../kernel/caller.ts';
 import { type AuditDraft, commit } from '../kernel/commit.ts';
 import { controlChain } from '../kernel/policy_change.ts';
+import { additionsOfMove } from '../kernel/quotas.ts';
 import type { SealPlace } from '../kernel/vault.ts';
 import { keyPlace, valuePlace } from '../services/sources/minted_value.ts';
 import type { Account } from '../store/accounts.ts';
@@ -76,6 +77,7 @@ export async function mergeEnterprise(
     return ok({
       statements: moveOwned(context.database, places, await resealAll(context, places)),
       events: [mergeEvent('control.merge.done', caller.userId, from)],
+      adds: additionsOfMove(context, ownersOf(places), caller.userId),
       value: moved,
     });
   });
@@ -132,6 +134,11 @@ function moveProblem({ source, preview }: Plan, confirm: string): ApiError | nul
   }
   const count = Object.values(preview.moves).reduce((sum, each) => sum + each, 0);
   return count <= MAX_MOVED ? null : apiError('limit_reached', `at most ${MAX_MOVED} things move at a time`);
+}
+
+/** The two owners whose things move. */
+function ownersOf({ from: { userId, enterpriseId } }: MergePlaces) {
+  return [userId, enterpriseId].map((id) => ({ id, enterpriseId }));
 }
 
 /** Each secret, sealed for its new owner. */

@@ -241,7 +241,8 @@ async function addMember(
     insertIdentity(context.database, newIdentity(context, identity, how, ownedBy(user, person, how))),
   ];
   const events = [draft('control.user.created', user.id, how)];
-  return ok(await planSignIn(context, user.id, how, { statements, events }));
+  const signedIn = await planSignIn(context, user.id, how, { statements, events });
+  return ok({ ...signedIn, adds: [{ kind: 'members', holder: enterprise.id }] });
 }
 
 async function createAccount(

@@ -1,4 +1,4 @@
-import { and, eq, gt, inArray, type SQL } from 'drizzle-orm';
+import { and, eq, gt, inArray, ne, type SQL, sql } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
 import { insertExpiring, takeRow } from './expiring_rows.ts';
 import { browserSessions, signInLinks } from './tables.ts';
@@ -41,9 +41,18 @@ export async function findBrowserSession(
   return rows[0] ?? null;
 }
 
-/** Creates a session, and deletes expired ones. */
+/** Sessions of one user. One more ends the one that was used longest ago: a person must always be able to sign in. */
+const MOST_SESSIONS = 100;
+
+/** Creates a session, and deletes expired ones and those that are too many. */
 export function insertBrowserSession(database: Database, session: BrowserSessionRow, nowSeconds: number): Statement[] {
-  return insertExpiring(database, browserSessions, session, nowSeconds);
+  const newest = sql`SELECT id FROM browser_sessions WHERE user_id = ${session.userId} AND id <> ${session.id}
+    ORDER BY last_seen_at DESC, id DESC LIMIT ${MOST_SESSIONS - 1}`;
+  const others = and(eq(browserSessions.userId, session.userId), ne(browserSessions.id, session.id));
+  return [
+    ...insertExpiring(database, browserSessions, session, nowSeconds),
+    database.read.delete(browserSessions).where(and(others, sql`${browserSessions.id} NOT IN (${newest})`)),
+  ];
 }
 
 export function touchBrowserSession(database: Database, id: string, lastSeenAt: string): Statement {

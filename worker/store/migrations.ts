@@ -855,4 +855,18 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE secrets ADD COLUMN expires_at TEXT`,
     ],
   },
+  {
+    number: 51,
+    name: 'indexes of what is counted',
+    statements: [
+      // With the sizes, so that a count reads no values.
+      `CREATE INDEX secrets_by_enterprise ON secrets (enterprise_id, owner_id, octet_length(sealed))`,
+      `CREATE INDEX host_bindings_by_enterprise ON host_bindings (enterprise_id, owner_id, octet_length(record))`,
+      `CREATE INDEX connectors_by_enterprise ON connectors (enterprise_id, owner_id, octet_length(spec))`,
+      `CREATE INDEX mcp_servers_by_enterprise ON mcp_servers (enterprise_id, owner_id, octet_length(record))`,
+      `CREATE INDEX users_by_enterprise ON users (enterprise_id) WHERE left_at IS NULL`,
+      `CREATE INDEX sidecars_live_by_user ON sidecars (user_id, expires_at) WHERE revoked_at IS NULL`,
+      `CREATE INDEX sidecars_live_by_enterprise ON sidecars (enterprise_id, expires_at) WHERE revoked_at IS NULL`,
+    ],
+  },
 ];

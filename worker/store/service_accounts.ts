@@ -33,15 +33,6 @@ function selectAccounts({ read }: Database) {
     .innerJoin(users, eq(users.id, serviceAccounts.userId));
 }
 
-export async function countServiceAccounts(database: Database, enterpriseId: string): Promise<number> {
-  const rows = await database.read
-    .select({ n: count() })
-    .from(serviceAccounts)
-    .innerJoin(users, eq(users.id, serviceAccounts.userId))
-    .where(and(eq(serviceAccounts.enterpriseId, enterpriseId), isNull(users.leftAt)));
-  return rows[0]?.n ?? 0;
-}
-
 /** How many sidecars of each of an enterprise's service accounts have not ended, by user id. */
 export async function countJoined(
   { read }: Database,

@@ -107,7 +107,8 @@ async function redeem(context: TokenContext, row: DeviceCodeRow, userId: string)
     const isThere = (await findDeviceCode(context.database, row.codeHash, nowSeconds(context))) !== null;
     if (!isThere || (await liveAccount(context, userId)) === null) return err(expiredError());
     const taken = [...takeDeviceCode(context.database, row.codeHash), ...statements];
-    return ok({ statements: taken, events: [event], value: tokens });
+    const adds = [{ kind: 'program_sign_ins' as const, holder: userId }];
+    return ok({ statements: taken, events: [event], adds, value: tokens });
   });
 }
 

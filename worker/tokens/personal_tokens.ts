@@ -33,7 +33,7 @@ const NEW_TOKENS: Throttle = { kind: 'new tokens', most: 50, windowSeconds: 60 *
 
 /**
  * Creates a personal token. Only this reply contains its text, because only its hash is stored. Refuses with
- * `too_many_attempts`.
+ * `too_many_attempts`, `limit_reached`.
  */
 export async function createPersonalToken(
   context: ServiceContext,
@@ -58,6 +58,7 @@ export async function createPersonalToken(
     ok({
       statements: [insertPersonalToken(context.database, row)],
       events: [tokenEvent('control.token.created', caller, row)],
+      adds: [{ kind: 'personal_tokens', holder: caller.userId }],
       value: { ...toRecord(row), token },
     }),
   );

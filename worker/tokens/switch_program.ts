@@ -30,6 +30,7 @@ export async function switchProgram(
     const { statements, tokens } = made.value;
     const data = { 'svc.control.resource': account.user.id, 'svc.control.provider': provider };
     const events = [{ type: 'control.user.signed_in' as const, actor: account.user.id, data }];
-    return ok({ statements, events, value: tokens });
+    const adds = [{ kind: 'program_sign_ins' as const, holder: account.user.id }];
+    return ok({ statements, events, adds, value: tokens });
   });
 }

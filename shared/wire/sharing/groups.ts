@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { id, line, page, pageQuery, time } from '../primitives.ts';
 
-/** The most groups of an enterprise. */
-export const MAX_GROUPS = 1_000;
 export const MAX_GROUP_NAME = 100;
 
 /** A group of an enterprise's people. */

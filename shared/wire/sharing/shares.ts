@@ -4,9 +4,6 @@ import { MCP_MODES } from '../../model/mcp_server.ts';
 import { email } from '../auth.ts';
 import { id, page, pageQuery, time } from '../primitives.ts';
 
-/** The most shares that one person gives. */
-export const MAX_SHARES = 500;
-
 /** Whose shares are listed: those that the caller gave, those with the caller, or for admins all of the enterprise. */
 export const SHARE_LISTS = ['given', 'received', 'all'] as const;
 

@@ -30,7 +30,8 @@ interface ListKind<Item> {
   readonly orders: readonly [ListOrder<Item>, ...ListOrder<Item>[]];
 }
 
-const SHOWN = 100;
+/** A page of a list. A browser on a slow machine lays out so many rows while a person does not notice it. */
+const SHOWN = 50;
 
 /** Reads `q`, `sort` and `page`; what makes no sense is left out. */
 export function listQueryOf(query: Readonly<Record<string, string>>): ListQuery {

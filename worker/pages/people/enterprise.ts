@@ -1,8 +1,11 @@
 import { html } from 'hono/html';
 import { DOMAIN_JOINING, type DomainJoining, type EnterpriseSettings } from '../../../shared/wire/enterprise.ts';
+import { formatQuota, type UsedBy } from '../../../shared/model/quotas/quotas.ts';
+import type { UsageRecord } from '../../../shared/wire/usage.ts';
 import { alert, flash } from '../components/alert.ts';
 import { checkboxField, TICKED } from '../components/checkbox_field.ts';
 import { codeBlock } from '../components/code_block.ts';
+import { dataTable } from '../components/data_table.ts';
 import { definitionList } from '../components/definition_list.ts';
 import {
   type Choice,
@@ -53,6 +56,8 @@ interface EnterpriseView {
   readonly origin: string | null;
   readonly form: FormState;
   readonly done: string | undefined;
+  /** What the enterprise and its people keep; empty for members. */
+  readonly usage: readonly UsageRecord[];
 }
 
 /** The form's values from stored settings, which never contain the client secret. */
@@ -87,7 +92,33 @@ export function enterprisePage(view: EnterpriseView): Page {
   ${flash(done)}
   ${isLocal ? alert('info', 'This control plane is on your own machine: you sign in by the link that svc up prints, whatever is set here.') : ''}
   ${isAdmin ? settingsForm(view) : html`${alert('info', 'Your enterprise’s admins change these settings.')} ${currentSettings(settings)}`}`;
-  return layout('Enterprise settings', html`${content} ${view.isOwner && !isLocal ? DELETION : ''}`, 'narrow');
+  const usage = view.usage.length === 0 ? '' : usagePanel(view.usage);
+  return layout('Enterprise settings', html`${content} ${usage} ${view.isOwner && !isLocal ? DELETION : ''}`, 'narrow');
+}
+
+const WHOSE: Readonly<Record<UsedBy, string>> = {
+  account: 'You',
+  enterprise: 'The enterprise itself',
+  everybody: 'All of its people',
+};
+
+/** How much is kept, what is nearest to its limit first. */
+function usagePanel(usage: readonly UsageRecord[]): Html {
+  const rows = usage.toSorted((one, other) => other.used / other.limit - one.used / one.limit);
+  return html`<section class="panel stack" aria-labelledby="usage-title">
+    <h2 id="usage-title">Usage</h2>
+    <p class="quiet">What would go over a limit is refused. Whoever runs this control plane can raise the limits.</p>
+    ${dataTable<UsageRecord>({
+      caption: 'What is kept, and how much may be',
+      rows,
+      columns: [
+        { title: 'What', cell: ({ what }) => what },
+        { title: 'Of', cell: ({ of }) => WHOSE[of] },
+        { title: 'Used', cell: ({ kind, used }) => formatQuota(kind, used) },
+        { title: 'Limit', cell: ({ kind, limit }) => formatQuota(kind, limit) },
+      ],
+    })}
+  </section>`;
 }
 
 const DELETION = html`<section class="panel stack" aria-labelledby="deletion-title">

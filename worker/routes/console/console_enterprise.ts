@@ -5,6 +5,7 @@ import { type Choice, EMPTY_FORM, type FormState } from '../../pages/components/
 import { ENTERPRISE_SECRETS, enterprisePage, PROVIDER_FIELD, settingsFields } from '../../pages/people/enterprise.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
+import { listUsage } from '../../services/people/usage.ts';
 import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
 import { listMethods } from '../../sign_in/methods.ts';
 import { PASSWORD } from '../../sign_in/password_identity.ts';
@@ -37,6 +38,7 @@ async function settingsPage(c: AppContext, caller: Caller, form: FormState | nul
   const context = c.get('context');
   const settings = await describeSettings(context, caller);
   const origin = publicOrigin(c);
+  const used = mayActAs(caller, 'admin') ? await listUsage(context, caller) : [];
   return enterprisePage({
     settings,
     methods: waysToSignIn(context, settings.allowed_providers ?? []),
@@ -46,6 +48,7 @@ async function settingsPage(c: AppContext, caller: Caller, form: FormState | nul
     origin: origin.ok ? origin.value : null,
     form: form ?? { ...EMPTY_FORM, values: settingsFields(settings) },
     done: c.req.query('done'),
+    usage: used.filter((each) => each.of !== 'account' && each.used > 0),
   });
 }
 

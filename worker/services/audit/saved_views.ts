@@ -36,13 +36,10 @@ export async function saveView(
     return err(apiError('invalid_input', `name ${problem}`, { fields: [{ field: 'name', message: problem }] }));
   }
   const { userId } = caller;
-  const views = await listSavedViews(context.database, userId);
-  if (views.length >= MOST_VIEWS && !views.some((view) => view.name === name)) {
-    return err(apiError('limit_reached', `you have ${MOST_VIEWS} saved views: forget one that you do not use`));
-  }
   const row = { userId, name, query, createdAt: nowText(context) };
-  await context.database.write([putSavedView(context.database, row)]);
-  return ok(undefined);
+  const put = await context.database.write(putSavedView(context.database, row, MOST_VIEWS));
+  if (put.ok) return ok(undefined);
+  return err(apiError('limit_reached', `you have ${MOST_VIEWS} saved views: forget one that you do not use`));
 }
 
 function nameProblem(name: string): string | null {

@@ -11,7 +11,6 @@ import type { Page } from '../../../shared/wire/primitives.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import {
   type ClientCertificateRow,
-  countClientCertificates,
   deleteClientCertificate,
   findClientCertificate,
   findClientCertificateAt,
@@ -24,12 +23,9 @@ import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
-/** Every sidecar of the owner holds them. */
-const MOST_OF_OWNER = 100;
-
 /**
  * Presents a client certificate to a host (decision 0168), and withdraws the one that the host has in the same write: at no time has
- * it none. The secret is looked at by the sidecar alone, which opens it. Refuses with `conflict` more than the limit.
+ * it none. The secret is looked at by the sidecar alone, which opens it. Refuses with `limit_reached`.
  */
 export async function addClientCertificate(
   context: ServiceContext,
@@ -50,14 +46,10 @@ export async function addClientCertificate(
   };
   return commitPolicy(context, caller, async () => {
     const before = await findClientCertificateAt(context.database, row);
-    if (before === null && (await countClientCertificates(context.database, row.ownerId)) >= MOST_OF_OWNER) {
-      const message = `you have ${MOST_OF_OWNER} client certificates, which is the limit: remove one (svc cert rm HOST)`;
-      return err(apiError('conflict', message));
-    }
     const write = insertClientCertificate(context.database, row);
     const value = { record: toRecord(row), created: before === null };
     const added = change(context, caller, 'control.client_certificate.added', row, write, value);
-    if (before === null) return ok(added);
+    if (before === null) return ok({ ...added, adds: [{ kind: 'client_certificates', holder: row.ownerId }] });
     const removed = removal(context, caller, before);
     return ok({
       ...added,
@@ -117,7 +109,7 @@ export async function listAllClientCertificates(
   context: Pick<ServiceContext, 'database'>,
   ownerId: string,
 ): Promise<ClientCertificateRecord[]> {
-  const rows = await listClientCertificates(context.database, { ownerId, after: null, limit: MOST_OF_OWNER });
+  const rows = await listClientCertificates(context.database, { ownerId, after: null, limit: Number.MAX_SAFE_INTEGER });
   return rows.map(toRecord);
 }
 

@@ -26,6 +26,7 @@ import { type Caller, managedData, ownerName, visibleOwners, writableOwner } fro
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
+import { definitionGrowth } from '../../kernel/quotas.ts';
 import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
 type ChangedBinding = Promise<Result<Changed<HostBindingRecord>, ApiError>>;
@@ -53,7 +54,11 @@ export async function createHostBinding(
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicateError(twin));
     const write = insertHostBinding(context.database, row, credentialPaths(input));
-    return ok(change(context, caller, 'control.binding.created', row, write, toRecord(row)));
+    const created = change(context, caller, 'control.binding.created', row, write, toRecord(row));
+    return ok({
+      ...created,
+      adds: [{ kind: 'bindings', holder: row.ownerId }, definitionGrowth(row.ownerId, row.record)],
+    });
   });
 }
 
@@ -79,7 +84,8 @@ export async function putHostBinding(
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicateError(twin));
     const write = replaceHostBinding(context.database, row, credentialPaths(input), before.value.updatedAt);
-    return ok(change(context, caller, 'control.binding.updated', row, write, toRecord(row)));
+    const updated = change(context, caller, 'control.binding.updated', row, write, toRecord(row));
+    return ok({ ...updated, adds: [definitionGrowth(row.ownerId, row.record, before.value.record)] });
   });
 }
 

@@ -8,7 +8,6 @@ import type { TunnelHostInput, TunnelHostRecord } from '../../../shared/wire/hos
 import { bumpPolicy } from '../../store/accounts.ts';
 import { findClientCertificateAt } from '../../store/hosts/client_certificates.ts';
 import {
-  countTunnelHosts,
   deleteTunnelHost,
   findTunnelHost,
   findTunnelHostAt,
@@ -24,11 +23,8 @@ import { freshId, nowText, type ServiceContext } from '../../kernel/service_cont
 import { listAllConnectors } from '../connectors/all_connectors.ts';
 import { listAllHostBindings } from './host_bindings.ts';
 
-/** Entries of one owner. Every sidecar of the owner holds them, and compares them with every new connection. */
-const MOST_OF_OWNER = 500;
-
 /**
- * Adds a host or pattern that is not intercepted (decision 0074). Refuses with `admin_required`, and with `conflict` one that
+ * Adds a host or pattern that is not intercepted (decision 0074). Refuses with `admin_required`, `limit_reached`, and with `conflict` one that
  * is listed, or that would have no effect because a binding or a connector that the caller sees has it.
  */
 export async function addTunnelHost(
@@ -43,15 +39,11 @@ export async function addTunnelHost(
   return commitPolicy(context, caller, async () => {
     const twin = await findTunnelHostAt(context.database, row);
     if (twin !== null) return err(conflict(twin.id, `${host} is on the list already`));
-    if ((await countTunnelHosts(context.database, row.ownerId)) >= MOST_OF_OWNER) {
-      return err(
-        conflict(null, `the list has ${MOST_OF_OWNER} hosts, which is the limit: remove one, or use a pattern`),
-      );
-    }
     const found = await findVisibleInterceptor(context, caller, host);
     if (found !== null) return err(conflict(null, found));
     const write = insertTunnelHost(context.database, row);
-    return ok(change(context, caller, 'control.tunnel_host.added', row, write, toRecord(row)));
+    const added = change(context, caller, 'control.tunnel_host.added', row, write, toRecord(row));
+    return ok({ ...added, adds: [{ kind: 'tunnel_hosts', holder: row.ownerId }] });
   });
 }
 
@@ -100,8 +92,7 @@ export async function listTunnelHostPage(
 
 /** Every host and pattern of these owners, each once. */
 export async function listAllTunnelHosts(context: ServiceContext, ownerIds: readonly string[]): Promise<string[]> {
-  const limit = MOST_OF_OWNER * ownerIds.length;
-  const rows = await listTunnelHosts(context.database, { ownerIds, after: null, limit });
+  const rows = await listTunnelHosts(context.database, { ownerIds, after: null, limit: Number.MAX_SAFE_INTEGER });
   return [...new Set(rows.map(({ host }) => host))];
 }
 

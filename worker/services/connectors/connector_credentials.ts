@@ -30,7 +30,7 @@ import type { Change } from '../../kernel/commit.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { refuseTaken } from '../vault/secrets.ts';
-import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
+import { planVaultWrite, type ReservedPlace } from '../vault/vault_write.ts';
 
 /**
  * Stores the credential of a connector, or lets a stored secret of its owner serve it, and replaces an earlier one. From then on
@@ -86,8 +86,9 @@ export async function credentialStoring(
   if (!made.ok) return made;
   const { credential, value } = made.value;
   const replaced = before !== null && before.path !== credential.path ? before : null;
+  const stored = value === null ? null : await planVaultWrite(context, vaultPlace(connector), value);
   const statements = [
-    ...(value === null ? [] : await vaultWrite(context, vaultPlace(connector), value)),
+    ...(stored?.statements ?? []),
     ...putConnectorCredential(context.database, credential),
     ...(replaced === null ? [] : deleteOwnValue(context.database, replaced)),
     bumpPolicy(context.database, connector),
@@ -98,7 +99,7 @@ export async function credentialStoring(
     ...(replaced === null ? [] : [note('credential_deleted', replaced.path)]),
     note('credential_stored', credential.path),
   ];
-  return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
+  return ok({ statements, events, adds: stored?.adds ?? [], value: toCredentialRecord({ connector, credential }) });
 }
 
 /** Deletes the credential of a connector, which stays active: its operations are refused. Refuses with `not_found`, `admin_required`. */

@@ -34,6 +34,7 @@ import { contentHash, parseStoredSpec, toRecord, toSummary } from './connector_r
 import { listAddedHosts, connectorWarnings, isOtherLogin } from './connector_warnings.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
+import { type Addition, definitionGrowth } from '../../kernel/quotas.ts';
 import { freshId, nowText, timeAfter, type ServiceContext } from '../../kernel/service_context.ts';
 
 interface Installed {
@@ -84,9 +85,11 @@ function firstInstall(context: ServiceContext, caller: Caller, connector: Connec
   const row = { connector, credential: null };
   const reply = { ...toRecord(row), warnings: connectorWarnings(toConnectorSpec(parseStoredSpec(connector)), null) };
   const statements = [...insertConnector(context.database, connector), bumpPolicy(context.database, connector)];
+  const { ownerId: holder, spec } = connector;
   return {
     statements,
     events: [connectorEvent('control.connector.installed', caller.userId, connector)],
+    adds: [{ kind: 'connectors', holder }, { kind: 'connector_versions', holder }, definitionGrowth(holder, spec)],
     value: { reply, isNew: true },
   };
 }
@@ -120,7 +123,11 @@ function replacement(
   ];
   const events = [...dropped.events, connectorEvent('control.connector.installed', caller.userId, connector)];
   const reply = { ...toRecord({ connector, credential }), warnings };
-  return { statements, events, value: { reply, isNew: false } };
+  const adds: Addition[] = [
+    { kind: 'connector_versions', holder: ownerId },
+    definitionGrowth(ownerId, connector.spec, held.spec),
+  ];
+  return { statements, events, adds, value: { reply, isNew: false } };
 }
 
 /** A version that sends a stored secret to further hosts is for those who may bind that secret to them. */

@@ -22,12 +22,12 @@ import { change, planConfiguration, writableMcpServer } from './mcp_servers.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { refuseTaken } from '../vault/secrets.ts';
-import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
+import { planVaultWrite, type ReservedPlace } from '../vault/vault_write.ts';
 
 /**
  * Stores a credential of a server. The `env` entry of a local server becomes a reference, unless another value already
  * refers to the credential. The configuration of a remote server must refer to it already. With `onlyNew`, no value is
- * replaced. Refuses with `not_found`, `admin_required`, `invalid_input`, `conflict`.
+ * replaced. Refuses with `not_found`, `admin_required`, `invalid_input`, `conflict`, `limit_reached`.
  */
 export async function storeMcpCredential(
   context: ServiceContext,
@@ -43,17 +43,19 @@ export async function storeMcpCredential(
     if (onlyNew && (await findSecret(context.database, place)) !== null) return err(refuseTaken(place.path));
     const referring = await planReference(context, caller, row.value, name);
     if (!referring.ok) return referring;
+    const stored = await planVaultWrite(context, place, value);
     // This condition comes first: the vault must not get entries of a deleted server.
     const write = [
       ...isStill(id, row.value.revision),
-      ...(await vaultWrite(context, place, value)),
+      ...stored.statements,
       ...referring.value.statements,
       ...(await withoutPlainValue(context, row.value, name)),
     ];
     const reply: McpCredentialReply = { env_var_name: name, stored: true };
     const type = 'control.mcp_server.credential_stored' as const;
     const made = change(context, caller, { type, row: row.value, write, value: reply, credential: name });
-    return ok({ ...made, events: [...referring.value.events, ...made.events] });
+    const adds = [...stored.adds, ...(referring.value.adds ?? [])];
+    return ok({ ...made, events: [...referring.value.events, ...made.events], adds });
   });
 }
 

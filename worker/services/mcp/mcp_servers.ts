@@ -36,6 +36,7 @@ import { configurationProblem, invalidFields, settleConfiguration } from './mcp_
 import { listRequiredCredentials, toRecordOf, toRecords } from './mcp_server_records.ts';
 import { configurationOf, type McpConfiguration } from './mcp_configuration.ts';
 import { type Changed, controlChain, commitPolicy, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { definitionGrowth } from '../../kernel/quotas.ts';
 import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
 import { readBundle } from '../oauth/oauth_bundle.ts';
@@ -81,7 +82,11 @@ export async function createMcpServer(
       ...insertMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) }),
       ...(await derivationOf(context, row, isDerived)),
     ];
-    return ok(change(context, caller, { type: 'control.mcp_server.created', row, write, value: row }));
+    const made = change(context, caller, { type: 'control.mcp_server.created', row, write, value: row });
+    return ok({
+      ...made,
+      adds: [{ kind: 'mcp_servers', holder: row.ownerId }, definitionGrowth(row.ownerId, row.record)],
+    });
   });
   return answerChanged(context, caller, created);
 }
@@ -160,7 +165,8 @@ export async function planConfiguration(
     ...ended.statements,
   ];
   const updated = change(context, caller, { type: 'control.mcp_server.updated', row, write, value: row });
-  return ok({ ...updated, events: [...ended.events, ...updated.events], afterwards: ended.afterwards });
+  const adds = [definitionGrowth(ownerId, row.record, before.record)];
+  return ok({ ...updated, events: [...ended.events, ...updated.events], adds, afterwards: ended.afterwards });
 }
 
 const NOTHING_ENDS = { statements: [], events: [], afterwards: () => undefined };

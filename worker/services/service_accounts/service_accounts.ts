@@ -5,11 +5,10 @@ import type { FieldProblem } from '../../../shared/model/problem.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
-import {
-  MAX_SERVICE_ACCOUNTS,
-  type ServiceAccountChange,
-  type ServiceAccountInput,
-  type ServiceAccountRecord,
+import type {
+  ServiceAccountChange,
+  ServiceAccountInput,
+  ServiceAccountRecord,
 } from '../../../shared/wire/service_accounts.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
@@ -22,7 +21,6 @@ import { insertUser } from '../../store/accounts.ts';
 import { signOutEverywhere } from '../../store/members.ts';
 import {
   countJoined,
-  countServiceAccounts,
   findServiceAccount,
   insertServiceAccount,
   listServiceAccounts,
@@ -47,13 +45,16 @@ export async function createServiceAccount(
   const person = { id: freshId(context, 'per'), createdAt };
   const user = { id, enterpriseId, email: null, displayName: input.name, role: 'member' as const, createdAt };
   const made = await commit(context, controlChain(caller), async () => {
-    if ((await countServiceAccounts(context.database, enterpriseId)) >= MAX_SERVICE_ACCOUNTS) return err(tooMany());
     return ok({
       statements: [
         ...insertUser(context.database, { person, user }),
         insertServiceAccount(context.database, { userId: id, enterpriseId, ...policy.value }),
       ],
       events: [accountEvent('created', caller, id)],
+      adds: [
+        { kind: 'service_accounts', holder: enterpriseId },
+        { kind: 'members', holder: enterpriseId },
+      ],
       value: null,
     });
   });
@@ -281,11 +282,6 @@ const MAX_EVENT_CHARACTERS = 1_000;
 
 function invalid({ field, message }: FieldProblem): ApiError {
   return apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] });
-}
-
-function tooMany(): ApiError {
-  const message = `an enterprise has at most ${MAX_SERVICE_ACCOUNTS} service accounts: remove one that no job uses`;
-  return apiError('limit_reached', message);
 }
 
 function adminsOnly(): ApiError {

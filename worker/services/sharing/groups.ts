@@ -2,12 +2,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { mayManageGroups } from '../../../shared/sharing/share_rules.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
-import {
-  type GroupInput,
-  type GroupMember,
-  type GroupRecord,
-  MAX_GROUPS,
-} from '../../../shared/wire/sharing/groups.ts';
+import type { GroupInput, GroupMember, GroupRecord } from '../../../shared/wire/sharing/groups.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
@@ -16,7 +11,6 @@ import { freshId, nowText, type ServiceContext } from '../../kernel/service_cont
 import { findMember } from '../../store/members.ts';
 import {
   type CountedGroup,
-  countGroups,
   deleteGroup,
   deleteGroupMember,
   findGroup,
@@ -77,10 +71,11 @@ export async function createGroup(
     const { enterpriseId } = caller;
     const twin = await findGroupNamed(context.database, enterpriseId, name);
     if (twin !== null) return err(nameTaken(twin.id));
-    if ((await countGroups(context.database, enterpriseId)) >= MAX_GROUPS) return err(tooManyGroups());
     const row = { id: freshId(context, 'grp'), enterpriseId, name, createdAt: nowText(context) };
     const write = insertGroup(context.database, row);
-    return ok(change(caller, 'control.group.created', row.id, write, toRecord({ ...row, members: 0, isManaged: 0 })));
+    const shown = toRecord({ ...row, members: 0, isManaged: 0 });
+    const made = change(caller, 'control.group.created', row.id, write, shown);
+    return ok({ ...made, adds: [{ kind: 'groups', holder: enterpriseId }] });
   });
 }
 
@@ -202,11 +197,4 @@ function managedByDirectory(): ApiError {
 function nameTaken(id: string): ApiError {
   const message = `is taken by ${id}: choose another, whatever its case`;
   return apiError('name_taken', `name ${message}`, { fields: [{ field: 'name', message }] });
-}
-
-function tooManyGroups(): ApiError {
-  return apiError(
-    'limit_reached',
-    `this enterprise has ${MAX_GROUPS} groups, as many as it may have: delete one first`,
-  );
 }

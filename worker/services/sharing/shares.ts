@@ -4,19 +4,14 @@ import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { mayEndShare, needsAcceptance } from '../../../shared/sharing/share_rules.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
-import {
-  MAX_SHARES,
-  type ShareInput,
-  type ShareKind,
-  type ShareRecord,
-  type sharesQuery,
-} from '../../../shared/wire/sharing/shares.ts';
+import type { ShareInput, ShareKind, ShareRecord, sharesQuery } from '../../../shared/wire/sharing/shares.ts';
 import type { z } from 'zod';
 import type { Scope } from '../../../shared/wire/tokens.ts';
 import { type Caller, mayActAs, requireScope } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { readPageById } from '../../kernel/cursors.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
+import type { Addition } from '../../kernel/quotas.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { findConnector } from '../../store/connectors.ts';
 import { findHostBinding } from '../../store/host_bindings.ts';
@@ -25,7 +20,6 @@ import { findMember } from '../../store/members.ts';
 import { findColleague, findGroup } from '../../store/people/groups.ts';
 import {
   acceptShare,
-  countShares,
   declineShare,
   deleteShare,
   findSameShare,
@@ -35,6 +29,7 @@ import {
   type ShareRow,
   type ShownShare,
 } from '../../store/people/shares.ts';
+import { growthOfAcceptances } from '../../store/quotas.ts';
 import { credentialPaths, toRecord as toBindingRecord } from '../bindings/host_bindings.ts';
 import { configurationOf } from '../mcp/mcp_configuration.ts';
 import { findSourceAt } from '../../store/sources/secret_sources.ts';
@@ -61,11 +56,11 @@ export async function createShare(
     const row = newShare(context, caller, resource, receiver.value);
     const twin = await findSameShare(context.database, row);
     if (twin !== null) return err(sharedAlready(twin));
-    if ((await countShares(context.database, caller.userId)) >= MAX_SHARES) return err(tooManyShares());
     const write = insertShare(context.database, row, resource.row.updatedAt);
     const sharer = await findMember(context.database, caller.enterpriseId, caller.userId);
     const shown = { share: row, resource, sharer: { id: caller.userId, displayName: sharer?.displayName ?? '' } };
-    return ok(change(caller, 'control.share.created', row, write, toRecord({ ...shown, ...receiver.value })));
+    const made = change(caller, 'control.share.created', row, write, toRecord({ ...shown, ...receiver.value }));
+    return ok({ ...made, adds: [{ kind: 'shares', holder: caller.userId }] });
   });
 }
 
@@ -143,7 +138,8 @@ export async function acceptReceived(
     if (!allowed.ok) return allowed;
     if (found.value.resource.row.updatedAt !== revision) return err(changedSince(id));
     const write = acceptShare(context.database, found.value.share, { userId: caller.userId, revision });
-    return ok(change(caller, 'control.share.accepted', found.value.share, write, null));
+    const made = change(caller, 'control.share.accepted', found.value.share, write, null);
+    return ok({ ...made, adds: acceptance(caller.userId, found.value) });
   });
   if (!accepted.ok) return accepted;
   const now = await findReceived(context, caller, id);
@@ -163,6 +159,15 @@ export async function declineReceived(
     const write = declineShare(context.database, { shareId: id, userId: caller.userId });
     return ok(change(caller, 'control.share.declined', found.value.share, write, null));
   });
+}
+
+/** What an acceptance adds; it is in place of an earlier one of the same share. */
+function acceptance(holder: string, { share }: Received): Addition[] {
+  const { rows, bytes } = growthOfAcceptances(share, holder);
+  return [
+    { kind: 'accepted_shares', holder, by: rows },
+    { kind: 'accepted_bytes', holder, by: bytes },
+  ];
 }
 
 async function findReceived(context: ServiceContext, caller: Caller, id: string): Promise<Result<Received, ApiError>> {
@@ -338,10 +343,6 @@ function noReceiver(field: string, what: string, list: string): ApiError {
 
 function sharedAlready({ id }: ShareRow): ApiError {
   return apiError('conflict', `it is shared so already, as ${id}`, { share_id: id });
-}
-
-function tooManyShares(): ApiError {
-  return apiError('limit_reached', `you share ${MAX_SHARES} times, as often as one may: share with a group instead`);
 }
 
 function changedSince(id: string): ApiError {

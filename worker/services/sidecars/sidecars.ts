@@ -12,7 +12,7 @@ import { isUsableReceivingKey, isUsableSigningKey } from './sidecar_keys.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
-/** Enrols a sidecar for a user. Refuses with `invalid_input` when a key is not a point of its curve. */
+/** Enrols a sidecar for a user. Refuses with `invalid_input` when a key is not a point of its curve, `limit_reached`. */
 export async function enrolSidecar(
   context: ServiceContext,
   caller: Caller,
@@ -31,6 +31,7 @@ export async function enrolSidecar(
       statements: insertSidecar(context.database, row),
       events: [sidecarEvent('control.sidecar.enrolled', caller, row)],
       begins: [row.id],
+      adds: [{ kind: 'sidecars', holder: caller.userId }],
       value: enrolled(context, row),
     });
   });

@@ -23,7 +23,7 @@ import { targetProblem } from '../../kernel/outbound.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listRequiredCredentials } from '../mcp/mcp_server_records.ts';
-import { type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
+import { additionsOf, type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
 import { keyPlace, mint, mintedForOf, mintEvent, planMint, sourceOf } from './minted_value.ts';
 import type { Minted, MintFailure } from './source_port.ts';
 import { BORROWED_WHY, configured } from './source_table.ts';
@@ -65,6 +65,7 @@ export async function storeSource(
         insertSource(context.database, source),
         bumpPolicy(context.database, secret),
       ],
+      adds: additionsOf(secret, before),
       events: [
         {
           type: 'control.secret.stored',

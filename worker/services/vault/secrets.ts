@@ -27,6 +27,8 @@ import { listAllClientCertificates } from '../bindings/client_certificates.ts';
 import { type Caller, managedData, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
+import type { Addition } from '../../kernel/quotas.ts';
+import { growthOfSecret } from '../../store/quotas.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 
@@ -50,7 +52,7 @@ export function refuseTaken(path: string): ApiError {
   return apiError('conflict', `there is a secret at ${path} already: it was not replaced`);
 }
 
-/** Creates a secret, or replaces its value. Refuses with `admin_required`, `invalid_input` for a placeholder, `conflict`. */
+/** Creates a secret, or replaces its value. Refuses with `admin_required`, `invalid_input` for a placeholder, `conflict`, `limit_reached`. */
 export async function storeSecret(
   context: ServiceContext,
   caller: Caller,
@@ -76,7 +78,13 @@ export async function secretStoring(
   const row = await sealRow(context, caller, { ...input, ownerId: owner }, before);
   const write = before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
   const value = { secret: toRecord(row), created: before === null };
-  return change(context, caller, 'control.secret.stored', row, write, value);
+  return { ...change(context, caller, 'control.secret.stored', row, write, value), adds: additionsOf(row, before) };
+}
+
+/** What storing a sealed value adds. */
+export function additionsOf({ id, ownerId: holder, sealed }: SecretRow, before: SecretSummary | null): Addition[] {
+  const grown: Addition = { kind: 'secret_bytes', holder, by: growthOfSecret(id, sealed) };
+  return before === null ? [{ kind: 'secrets', holder }, grown] : [grown];
 }
 
 /**

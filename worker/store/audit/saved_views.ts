@@ -1,5 +1,5 @@
-import { and, asc, eq } from 'drizzle-orm';
-import type { Database, Statement } from '../database.ts';
+import { and, asc, eq, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from '../database.ts';
 import { savedViews } from '../tables.ts';
 
 /** A person's question to the audit log, by name. */
@@ -10,13 +10,15 @@ export async function listSavedViews(database: Database, userId: string): Promis
   return database.read.select().from(savedViews).where(eq(savedViews.userId, userId)).orderBy(asc(savedViews.name));
 }
 
-/** A view of the same name is replaced. */
-export function putSavedView(database: Database, row: SavedViewRow): Statement {
-  const { query, createdAt } = row;
-  return database.read
+/** A view of the same name is replaced; a conflict if the person has `most` others. */
+export function putSavedView(database: Database, row: SavedViewRow, most: number): Statement[] {
+  const { userId, name, query, createdAt } = row;
+  const put = database.read
     .insert(savedViews)
     .values(row)
     .onConflictDoUpdate({ target: [savedViews.userId, savedViews.name], set: { query, createdAt } });
+  const others = sql`SELECT count(*) FROM saved_views WHERE user_id = ${userId} AND name <> ${name}`;
+  return [...guard(sql`(${others}) < ${most}`), put];
 }
 
 export function deleteSavedView(

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { clientCertificates } from '../tables.ts';
 
@@ -41,14 +41,6 @@ export async function listClientCertificates(
     .where(and(eq(clientCertificates.ownerId, ownerId), later))
     .orderBy(asc(clientCertificates.host))
     .limit(limit);
-}
-
-export async function countClientCertificates(database: Database, ownerId: string): Promise<number> {
-  const rows = await database.read
-    .select({ n: count() })
-    .from(clientCertificates)
-    .where(eq(clientCertificates.ownerId, ownerId));
-  return rows[0]?.n ?? 0;
 }
 
 export function insertClientCertificate(database: Database, row: ClientCertificateRow): Statement[] {

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { tunnelHosts } from '../tables.ts';
 
@@ -50,11 +50,6 @@ export async function listTunnelHosts(
     .where(and(inArray(tunnelHosts.ownerId, [...page.ownerIds]), later ?? undefined))
     .orderBy(asc(tunnelHosts.ownerId), asc(tunnelHosts.host))
     .limit(page.limit);
-}
-
-export async function countTunnelHosts(database: Database, ownerId: string): Promise<number> {
-  const rows = await database.read.select({ n: count() }).from(tunnelHosts).where(eq(tunnelHosts.ownerId, ownerId));
-  return rows[0]?.n ?? 0;
 }
 
 export function insertTunnelHost(database: Database, row: TunnelHostRow): Statement[] {

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { groupMembers, groups, users } from '../tables.ts';
 
@@ -53,11 +53,6 @@ export async function listGroups(
     .where(and(eq(groups.enterpriseId, enterpriseId), later))
     .orderBy(asc(groups.id))
     .limit(limit);
-}
-
-export async function countGroups(database: Database, enterpriseId: string): Promise<number> {
-  const rows = await database.read.select({ n: count() }).from(groups).where(eq(groups.enterpriseId, enterpriseId));
-  return rows[0]?.n ?? 0;
 }
 
 /** The people in a group, in the order of their ids. */

@@ -136,10 +136,6 @@ export async function findSameShare(
   return rows[0] ?? null;
 }
 
-export async function countShares(database: Database, ownerId: string): Promise<number> {
-  return (await database.read.select({ n: count() }).from(shares).where(eq(shares.ownerId, ownerId)))[0]?.n ?? 0;
-}
-
 /** How often its owner shares a binding. */
 export async function countSharesOf(
   database: Database,

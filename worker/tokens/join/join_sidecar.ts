@@ -30,7 +30,7 @@ const MINUTE_MS = 60_000;
 
 /**
  * Enrols a sidecar for a while, for a job that shows a token of the service account's issuer. Refuses with `join_refused`,
- * `invalid_input`, `too_many_attempts`, `issuer_failed`.
+ * `invalid_input`, `too_many_attempts`, `issuer_failed`, `limit_reached`.
  */
 export async function joinSidecar(
   context: ServiceContext,
@@ -77,6 +77,7 @@ async function enrol(
       statements: [...takeJoinToken(context.database, found, token, now), ...insertSidecar(context.database, row)],
       events: [{ type: 'control.sidecar.joined', actor: account.userId, data }],
       begins: [row.id],
+      adds: [{ kind: 'job_sidecars', holder: account.userId }],
       value: { ...enrolled(context, row), expires_at: expiresAt },
     });
   });

@@ -83,6 +83,7 @@ export async function connectMcpClient(
     return ok({
       statements: insertMcpConnection(context.database, connection, { ...row, validUntil, expiresAt: validUntil }, now),
       events: [eventOf('control.mcp_client.connected', caller.userId, connection)],
+      adds: [{ kind: 'mcp_connections', holder: caller.userId }],
       value: code,
     });
   });
