@@ -188,12 +188,13 @@ test('a person can always sign in to one more browser: the one that was used lon
 
 const shown = async (who: HostedUser) => (await parseReply(usageReply, who.call('GET', '/v1/usage'))).items;
 
+const used = async (who: HostedUser) =>
+  (await shown(who)).filter(({ what }) => what === 'secrets').map(({ of, used: n, limit }) => [of, n, limit]);
+
 test('the program tells how much is kept: a member sees its own, an admin the enterprise’s too', async () => {
   const { owner, member } = await ownerWithMember(control);
   await storeSecret('one', 'v', member);
   await storeSecret('two', 'v', owner, 'enterprise');
-  const used = async (who: HostedUser) =>
-    (await shown(who)).filter(({ what }) => what === 'secrets').map(({ of, used: n, limit }) => [of, n, limit]);
   expect(await used(member)).toEqual([['account', 1, 5]]);
   expect(await used(owner)).toEqual([
     ['account', 0, 5],

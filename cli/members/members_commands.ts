@@ -60,6 +60,10 @@ export function addMembersCommands(line: CommandLine): void {
     .argument('<id>', 'its id (usr_...)')
     .option('--yes', 'do not ask');
   handle<LeaveOptions>(line, remove, removeMember);
+  addEnterpriseCommands(line);
+}
+
+function addEnterpriseCommands(line: CommandLine): void {
   const enterprise = line.program
     .command('enterprise')
     .description('list your enterprises, switch to one, ask to join one, or leave one');

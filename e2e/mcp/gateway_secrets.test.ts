@@ -106,16 +106,17 @@ test("a secret is masked in a server's requests and notifications during a call"
   expect(`${received}${JSON.stringify([ports.events, ports.health])}`).not.toContain(SECRET);
 });
 
+const callTell = () => client.callTool({ name: 'tells__tell', arguments: {} });
+
 test('a server whose value has ended is started again with the next one, which is masked too', async () => {
   ports.endsAt = ports.clock.now() + 300_000;
-  const call = () => client.callTool({ name: 'tells__tell', arguments: {} });
-  expect(JSON.stringify(await call())).toContain(`result ${MASK}`);
+  expect(JSON.stringify(await callTell())).toContain(`result ${MASK}`);
   const next = `${SECRET}-and-the-next`;
   ports.secrets = { SECRET: next };
   ports.endsAt = null;
-  expect(JSON.stringify(await call())).toContain(`result ${MASK} m accept`);
+  expect(JSON.stringify(await callTell())).toContain(`result ${MASK} m accept`);
   ports.aheadMs = 300_000;
-  expect(JSON.stringify(await call())).toContain(`result ${'*'.repeat(next.length)} m accept`);
+  expect(JSON.stringify(await callTell())).toContain(`result ${'*'.repeat(next.length)} m accept`);
   const types = ports.events.map(({ type }) => type).filter((type) => type.startsWith('mcp.server.'));
   expect(types).toEqual(['mcp.server.started', 'mcp.server.stopped', 'mcp.server.started']);
   expect(`${received}${JSON.stringify([ports.events, ports.health])}`).not.toContain(SECRET);

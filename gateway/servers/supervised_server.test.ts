@@ -160,22 +160,23 @@ test('a call does not wait for a server that failed repeatedly', async () => {
   expect(await supervised.connectPatiently()).toEqual(err(EXITED));
 });
 
-describe('values that end', () => {
-  const ends = (hasEnded: boolean, renewal: 'same' | 'changed' | 'unknown') => {
-    const facts = { hasEnded, asked: 0 };
-    return {
-      ...facts,
-      isRenewalDue: true,
-      renew() {
-        this.asked += 1;
-        return Promise.resolve(renewal);
-      },
-    };
+/** Of values whose end is near, or has come. */
+function endingValues(hasEnded: boolean, renewal: 'same' | 'changed' | 'unknown') {
+  return {
+    hasEnded,
+    asked: 0,
+    isRenewalDue: true,
+    renew() {
+      this.asked += 1;
+      return Promise.resolve(renewal);
+    },
   };
+}
 
+describe('values that end', () => {
   test('a server whose values have changed is started again with the new ones, once for concurrent requests', async () => {
     const { supervised, outcomes, launches, events } = world();
-    const first = connection(ends(false, 'changed'));
+    const first = connection(endingValues(false, 'changed'));
     const second = connection();
     outcomes.push(ok(first.downstream), ok(second.downstream));
     await supervised.connect();
@@ -189,7 +190,7 @@ describe('values that end', () => {
     'one whose next values are %s keeps running until the end',
     async (renewal) => {
       const { supervised, outcomes, launches } = world();
-      const { downstream } = connection(ends(false, renewal));
+      const { downstream } = connection(endingValues(false, renewal));
       outcomes.push(ok(downstream));
       await supervised.connect();
       expect(await supervised.connect()).toEqual(ok(downstream));
@@ -199,7 +200,7 @@ describe('values that end', () => {
 
   test('ahead of the end, running calls are waited for; at the end, it is not used any more', async () => {
     const { supervised, outcomes, launches, state } = world();
-    const values = ends(false, 'changed');
+    const values = endingValues(false, 'changed');
     const { downstream, facts } = connection(values);
     const next = connection();
     outcomes.push(ok(downstream), ok(next.downstream));
@@ -214,7 +215,7 @@ describe('values that end', () => {
 
   test('without new values at the end, it is stopped, and the reason is that of the start', async () => {
     const { supervised, outcomes } = world();
-    const { downstream, facts } = connection(ends(true, 'unknown'));
+    const { downstream, facts } = connection(endingValues(true, 'unknown'));
     const reason = { reason: 'credential_unavailable', message: 'its provider does not answer' } as const;
     outcomes.push(ok(downstream), err(reason));
     await supervised.connect();

@@ -29,11 +29,11 @@ function startedWith(lifeMs: number | null) {
   return {
     ends,
     release: (text: string, life: number | null) => void next.push(ok(released(text, life))),
-    pass(ms: number) {
+    pass: (ms: number): void => {
       at.wall += ms;
       at.monotonic += ms;
     },
-    setBack(ms: number) {
+    setBack: (ms: number): void => {
       at.wall -= ms;
     },
     state: () => [ends.isRenewalDue, ends.hasEnded],

@@ -1,5 +1,6 @@
 import { leftUntil, type Moment, momentAt, readClocks, type TwoClocks } from '../../shared/model/clock.ts';
 import type { Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
 import type { ReleasedValues } from '../gateway_ports.ts';
 
 export interface ValueEndsOptions extends TwoClocks {
@@ -18,7 +19,7 @@ const AGAIN_MS = 5_000;
 /** When the values end that a server was started with: a minted one does after minutes. The end comes by each of two clocks. */
 export class ValueEnds {
   readonly #options: ValueEndsOptions;
-  readonly #texts: ReadonlyMap<string, string>;
+  readonly #values: ReadonlyMap<string, Secret>;
   #end: Moment;
   #nextAsk: Moment;
   #renewing: Promise<Renewal> | null = null;
@@ -26,7 +27,7 @@ export class ValueEnds {
   /** `asked`: before the values were asked for. */
   constructor(released: ReleasedValues, asked: Moment, options: ValueEndsOptions) {
     this.#options = options;
-    this.#texts = textsOf(released);
+    this.#values = released.values;
     this.#end = endOf(released, asked);
     this.#nextAsk = aheadOf(this.#end);
   }
@@ -52,17 +53,14 @@ export class ValueEnds {
     this.#nextAsk = momentAt(asked.wall + AGAIN_MS, asked);
     const released = await this.#options.release();
     if (!released.ok) return 'unknown';
-    const texts = textsOf(released.value);
-    if ([...this.#texts].some(([path, text]) => texts.get(path) !== text)) return 'changed';
+    const { values } = released.value;
+    if ([...this.#values].some(([path, secret]) => values.get(path)?.equals(secret) !== true)) return 'changed';
     const before = this.#end;
     this.#end = endOf(released.value, asked);
     if (this.#end.wall > before.wall) this.#nextAsk = aheadOf(this.#end);
     return 'same';
   }
 }
-
-const textsOf = ({ values }: ReleasedValues): ReadonlyMap<string, string> =>
-  new Map(Array.from(values, ([path, secret]) => [path, secret.reveal()]));
 
 const aheadOf = ({ wall, monotonic }: Moment): Moment => ({ wall: wall - AHEAD_MS, monotonic: monotonic - AHEAD_MS });
 

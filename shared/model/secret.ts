@@ -24,6 +24,11 @@ export class Secret {
     return this.#value;
   }
 
+  /** Whether both are the same text. */
+  equals(other: Secret): boolean {
+    return this.#value === other.#value;
+  }
+
   toString(): string {
     return REDACTED;
   }
