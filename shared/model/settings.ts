@@ -2,12 +2,13 @@ import type { Setting, SettingProblem } from './setting.ts';
 import { ANCHOR_SETTINGS, anchorProblems, type AnchorSettings, readAnchorSettings } from './anchor_settings.ts';
 import { formatQuantity, isControlLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
-import { DEFAULT_QUOTA_PERCENT } from './quotas/quotas.ts';
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
 import { readSignInSettings, SIGN_IN_SETTINGS, type SignInSettings } from './sign_in_settings.ts';
 import { isLoopbackHostname } from './loopback_hostname.ts';
 
+/** Percent of its defaults that every quota is, unless it is set (decision 0174). */
+export const DEFAULT_QUOTA_PERCENT = 100;
 /** The public registry (specification section 9; only its `/v0/servers` is used). */
 export const DEFAULT_REGISTRY_URL = 'https://registry.modelcontextprotocol.io';
 

@@ -1,7 +1,6 @@
-import { DEFAULT_REGISTRY_URL } from '../../shared/model/settings.ts';
+import { DEFAULT_QUOTA_PERCENT, DEFAULT_REGISTRY_URL } from '../../shared/model/settings.ts';
 import type { AnchorSettings } from '../../shared/model/anchor_settings.ts';
 import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
-import { DEFAULT_QUOTA_PERCENT } from '../../shared/model/quotas/quotas.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';

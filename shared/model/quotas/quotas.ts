@@ -171,9 +171,6 @@ export const TOTALS: Readonly<Partial<Record<QuotaKind, QuotaKind>>> = {
   definition_bytes: 'all_bytes',
 };
 
-/** Percent of the defaults that a control plane allows, unless it is set. */
-export const DEFAULT_QUOTA_PERCENT = 100;
-
 /** The quota of a kind, where all are this many percent of their defaults; at least one. */
 export function quotaOf(kind: QuotaKind, percent: number): number {
   return Math.max(1, Math.floor((QUOTAS[kind].most * percent) / 100));
