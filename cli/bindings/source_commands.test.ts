@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+import { sourceSample } from '../testing/source_sample.ts';
 
 let home: TestHome;
 let key: string;
@@ -12,25 +13,10 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-const RECORD = {
-  id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
-  path: 'ci/build',
-  ref: 'vault://ci/build',
-  owner: 'personal',
-  description: null,
-  version: 1,
-  source: {
-    kind: 'client_credentials',
-    token_url: 'https://id.example.test/token',
-    client_id: 'build',
-    client_authentication: 'basic',
-    scopes: ['a', 'b'],
-  },
-  minted: null,
+const RECORD = sourceSample({
   last_minted_at: '2026-01-01T11:00:00.000Z',
   failure: { message: 'id.example.test refused (invalid_client)', at: '2026-01-01T11:59:00.000Z' },
-  updated_at: '2026-01-01T11:59:00.000Z',
-};
+});
 
 const PLAN = {
   kind: 'client_credentials',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { McpToolRecord } from '../../shared/wire/mcp/mcp_tools.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type SeenCall } from '../testing/run_cli.ts';
+import { sourceSample } from '../testing/source_sample.ts';
 
 let home: TestHome;
 beforeEach(() => {
@@ -434,24 +435,8 @@ describe('svc mcp rules', () => {
 
 test('svc mcp credential mint stores a source at the path of the credential, whose owner is that of the server', async () => {
   const seen: SeenCall[] = [];
-  const record = {
-    id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
-    path: `mcp-servers/${ID}/TOKEN`,
-    ref: `vault://mcp-servers/${ID}/TOKEN`,
-    owner: 'enterprise',
-    description: null,
-    version: 1,
-    source: {
-      kind: 'client_credentials',
-      token_url: 'https://id.example.test/token',
-      client_id: 'build',
-      client_authentication: 'basic',
-    },
-    minted: null,
-    last_minted_at: null,
-    failure: null,
-    updated_at: time,
-  };
+  const path = `mcp-servers/${ID}/TOKEN`;
+  const record = sourceSample({ path, ref: `vault://${path}`, owner: 'enterprise' });
   const answer: Answer = (call) => {
     seen.push(call);
     return call.method === 'POST' ? { status: 201, body: record } : control([{ ...server, owner: 'enterprise' }])(call);

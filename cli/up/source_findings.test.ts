@@ -1,29 +1,10 @@
 import { expect, test } from 'vitest';
-import type { SourceRecord } from '../../shared/wire/secret_sources.ts';
+import { sourceSample } from '../testing/source_sample.ts';
 import { sourceFindings } from './source_findings.ts';
 
 const AT = '2026-01-01T12:00:00.000Z';
 const UNTIL = '2026-01-01T13:00:00.000Z';
-const SOURCE: SourceRecord = {
-  id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
-  path: 'ci/build',
-  ref: 'vault://ci/build',
-  owner: 'personal',
-  description: null,
-  version: 1,
-  source: {
-    kind: 'client_credentials',
-    token_url: 'https://id.example.test/token',
-    client_id: 'build',
-    client_authentication: 'basic',
-    scopes: [],
-    algorithm: 'RS256',
-  },
-  minted: null,
-  last_minted_at: null,
-  failure: null,
-  updated_at: AT,
-};
+const SOURCE = sourceSample();
 const failure = { message: 'id.example.test refused: invalid_client', at: AT };
 const minted = { for: 'x', at: AT, until: UNTIL };
 

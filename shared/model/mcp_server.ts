@@ -96,10 +96,16 @@ export function mcpVaultPath(serverId: string, credentialName: string): string {
   return `${MCP_VAULT_PREFIX}/${serverId}/${credentialName}`;
 }
 
+/** The server and the name of the credential at a vault path; null for a path that is none of a server's credential. */
+export function mcpCredentialAt(path: string): { readonly serverId: string; readonly name: string } | null {
+  const [prefix, serverId = '', name, ...more] = path.split('/');
+  return prefix === MCP_VAULT_PREFIX && name !== undefined && more.length === 0 ? { serverId, name } : null;
+}
+
 /** The server whose access token is at a vault path; null for every other path. */
 export function mcpServerOfToken(path: string): string | null {
-  const [prefix, serverId = '', name, ...more] = path.split('/');
-  return prefix === MCP_VAULT_PREFIX && name === MCP_OAUTH_NAME && more.length === 0 ? serverId : null;
+  const credential = mcpCredentialAt(path);
+  return credential?.name === MCP_OAUTH_NAME ? credential.serverId : null;
 }
 
 /** The reference of a remote server's access token, in its owner's namespace. */

@@ -1,4 +1,4 @@
-import { MCP_CREDENTIAL_NAME, MCP_VAULT_PREFIX } from './mcp_server.ts';
+import { MCP_CREDENTIAL_NAME, mcpCredentialAt } from './mcp_server.ts';
 import type { Problem } from './problem.ts';
 import type { Result } from './result.ts';
 import { parseOwnVaultPath, parseVaultPath, type VaultPathProblemReason } from './vault_path.ts';
@@ -58,9 +58,8 @@ export function parseSourcePath(text: string): Result<string, Problem<VaultPathP
   return findServerCredential(text) === null ? parseOwnVaultPath(text) : parseVaultPath(text);
 }
 
-/** The server and the name of the credential at a path; null for a path that is none of an MCP server's credential. */
-export function findServerCredential(path: string): { readonly serverId: string; readonly name: string } | null {
-  const [prefix, serverId = '', name = '', ...rest] = path.split('/');
-  const isOne = prefix === MCP_VAULT_PREFIX && rest.length === 0 && MCP_CREDENTIAL_NAME.test(name);
-  return isOne ? { serverId, name } : null;
+/** The credential of an MCP server at a path, if a person may give it a value: null for the access token of a sign-in. */
+export function findServerCredential(path: string): ReturnType<typeof mcpCredentialAt> {
+  const credential = mcpCredentialAt(path);
+  return credential !== null && MCP_CREDENTIAL_NAME.test(credential.name) ? credential : null;
 }

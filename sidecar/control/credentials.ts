@@ -1,3 +1,4 @@
+import { mcpCredentialAt } from '../../shared/model/mcp_server.ts';
 import { programOfLogin } from '../../shared/model/connector.ts';
 import { parseSharedPath, SHARED_SECRET_MISSING } from '../../shared/model/vault_path.ts';
 import type { CredentialRef, Owner } from '../../shared/model/host_binding.ts';
@@ -8,7 +9,7 @@ import type { CredentialUse } from '../../shared/borrow/borrow_grant.ts';
 import type { BorrowedCredentials } from '../borrow/borrowed_credentials.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
 import { type ChannelFailure, unavailableRefusal } from './channel_failure.ts';
-import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider, mcpCredentialOf } from './connector_reference.ts';
+import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider } from './connector_reference.ts';
 import type { ControlChannel, CredentialsReply, CredentialVersion } from './control_channel.ts';
 import type { Link } from './link.ts';
 
@@ -250,7 +251,7 @@ function storeCommand(ref: CredentialRef): string {
   const program = fqn === null ? null : programOfLogin(fqn);
   if (program !== null) return `svc login ${program} --import`;
   if (fqn !== null) return `svc connector credential set ${fqn}`;
-  const mcp = mcpCredentialOf(ref);
+  const mcp = mcpCredentialAt(ref.path);
   return mcp === null ? `svc secret set ${ref.path}` : `svc mcp credential set ${mcp.serverId} ${mcp.name}`;
 }
 

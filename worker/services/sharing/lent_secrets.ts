@@ -1,5 +1,5 @@
 import { connectorOfVaultPath, connectorVaultPath } from '../../../shared/model/connector.ts';
-import { MCP_VAULT_PREFIX, mcpServerOfToken } from '../../../shared/model/mcp_server.ts';
+import { mcpCredentialAt, mcpServerOfToken } from '../../../shared/model/mcp_server.ts';
 import { referencesOf } from '../../../shared/mcp/references.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
@@ -54,8 +54,8 @@ export async function findLentCredential(
 ): Promise<LentCredential | null> {
   const fqn = connectorOfVaultPath(path);
   if (fqn !== null) return ofConnector(context, await findSharedConnector(context, user, { fqn }));
-  const [prefix, serverId = ''] = path.split('/');
-  const server = prefix === MCP_VAULT_PREFIX ? await findSharedServer(context, user, serverId) : null;
+  const credential = mcpCredentialAt(path);
+  const server = credential === null ? null : await findSharedServer(context, user, credential.serverId);
   return server === null ? null : ofServer(context, server, path);
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Owner } from '../../../shared/model/host_binding.ts';
-import { MCP_VAULT_PREFIX, mcpVaultPath } from '../../../shared/model/mcp_server.ts';
+import { mcpCredentialAt, mcpVaultPath } from '../../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference, parseVaultReference } from '../../../shared/model/vault_path.ts';
@@ -215,8 +215,8 @@ function usedByConnectorsError(
 
 /** The MCP server that a vault entry belongs to; a server's entries are deleted with it. */
 async function mcpServerOf(context: ServiceContext, { ownerId, path }: SecretSummary): Promise<McpServerRow | null> {
-  const [prefix, id = ''] = path.split('/');
-  return prefix === MCP_VAULT_PREFIX ? findMcpServer(context.database, [ownerId], id) : null;
+  const credential = mcpCredentialAt(path);
+  return credential === null ? null : findMcpServer(context.database, [ownerId], credential.serverId);
 }
 
 function usedByMcpServerError(row: SecretSummary, { id, name }: McpServerRow): ApiError {
