@@ -54,9 +54,10 @@ export async function launchProxied(
   request: LaunchRequest,
   { sessions, signals, hosts = [], changes, ...given }: ProxiedLaunch,
 ): Promise<LaunchEnd> {
+  // Before anything is asked for.
+  const scopes = await readScopes(call.options);
   const secrets = given.secrets ?? (await chooseSecrets(call));
   const found = await preflight(call, request, sessions);
-  const scopes = await readScopes(call.options);
   const launch = await containerLaunch(call, request, { ...found, hosts, secrets, scopes });
   const changed = { ...launch, ...(await changes?.(launch, found)) };
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
