@@ -9,7 +9,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
 import type { RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
-import { homeVolumesAt, type HomeVolume } from '../../sandbox/engine/docker_volumes.ts';
+import { homeVolumesAt, type HomeVolume } from '../../sandbox/engine/home_volumes.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { ChangedMeanwhile, replaceFile } from '../up/replace_file.ts';

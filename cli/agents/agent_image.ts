@@ -18,7 +18,7 @@ import { parseJson } from '../../shared/model/json.ts';
 import { BASE_PROBE } from '../../sandbox/contract/mcp_helper_node.ts';
 import type { ContainerRuntime, ImageConfig, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
-import { AGENT_LABEL } from '../../sandbox/engine/docker_volumes.ts';
+import { AGENT_LABEL } from '../../sandbox/engine/home_volumes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';

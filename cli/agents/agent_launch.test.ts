@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -97,7 +97,7 @@ const svc = (args: readonly string[], options: RunOptions = {}): Promise<RunResu
 const launch = (...args: readonly string[]): Promise<RunResult> => svc(['launch', '--image', 'team/agent', ...args]);
 const placeholder = (): string => String(Reflect.get(vault.bindings[0]?.['sentinel'] ?? {}, 'value'));
 const created = () => {
-  const use = docker.uses().find(({ args }) => args.includes('create') && !args.includes('volume'));
+  const use = docker.uses().find(({ args }) => args.includes('create'));
   return { args: use?.args ?? [], env: use?.env ?? {} };
 };
 /** HOME and FOLDER stand for what only a test knows. */
@@ -113,17 +113,15 @@ describe('svc launch NAME', () => {
     expect(args.slice(-4)).toEqual(['claude', '-p', 'hi', '--quiet']);
     expect(env).toMatchObject({ ANTHROPIC_API_KEY: placeholder(), DISABLE_AUTOUPDATER: '1' });
     expect(args.join(' ')).toContain(`type=volume,source=${volumeOf(args)},target=/home/dev`);
-    expect(docker.commands()).toContainEqual([
-      'volume',
-      'create',
-      '--label',
-      `svc.home=${homeLabelOf(home.path)}`,
-      '--label',
-      'svc.agent=claude',
-      '--label',
-      `svc.folder=${JSON.stringify(folder)}`,
-      '--',
-      volumeOf(args),
+    expect(docker.bodiesOf('POST /volumes/create')).toEqual([
+      {
+        Name: volumeOf(args),
+        Labels: {
+          'svc.home': homeLabelOf(home.path),
+          'svc.agent': 'claude',
+          'svc.folder': JSON.stringify(folder),
+        },
+      },
     ]);
   });
 
@@ -301,11 +299,10 @@ describe('svc launch NAME', () => {
     ['that is a folder of the machine', { Driver: 'local', Labels: LABELS, Options: { o: 'bind', device: '/' } }],
     ['for another folder', { Driver: 'local', Labels: { ...LABELS, 'svc.folder': '"/other"' }, Options: {} }],
   ])('does not use as its home a volume %s', async (_what, volume) => {
-    const text = JSON.stringify([volume])
+    const text = JSON.stringify(volume)
       .replaceAll('HOME', homeLabelOf(home.path))
       .replace('FOLDER', JSON.stringify(folder).slice(1, -1));
-    writeFileSync(join(docker.folder, 'foreign'), text);
-    docker.on('volume', `[ "$2" != inspect ] || cat ${docker.folder}/foreign`);
+    docker.replies('POST /volumes/create', 201, JSON.parse(text));
     const run = await launch('claude');
     expect(run.code).toBe(125);
     expect(run.stderr).toMatch(/the volume svc-home-claude-\w+ is there already, and svc did not make it/);
@@ -338,7 +335,7 @@ describe('svc launch NAME', () => {
     const args =
       flag === '--sandbox=none' ? ['launch', flag, 'claude'] : ['launch', '--image', 'team/agent', flag, 'claude'];
     expect(await svc(args)).toMatchObject({ code: 2, calls: [] });
-    expect(docker.uses()).toEqual([]);
+    expect(docker.calls()).toEqual([]);
   });
 
   test('runs a command of that name after --, and takes no option of agents for it', async () => {
@@ -351,7 +348,7 @@ describe('svc launch NAME', () => {
   });
 
   test('does not use the image that a setting names for commands', async () => {
-    docker.on('image', 'echo none >&2; exit 1').on('pull', 'echo no such host >&2; exit 1');
+    docker.replies('GET /images/*/json', 404, 'none').on('pull', 'echo no such host >&2; exit 1');
     const run = await svc(['launch', '--base', 'localhost/none', 'claude'], {
       env: { SVC_SANDBOX_IMAGE: 'team/agent' },
     });
@@ -361,17 +358,20 @@ describe('svc launch NAME', () => {
   });
 });
 
-const line = (name: string, agent: string, where: string): string => [name, agent, JSON.stringify(where)].join('\t');
-const removed = (): readonly (readonly string[])[] => docker.commands().filter(([, verb]) => verb === 'rm');
+const volume = (name: string, agent: string, where: string): object => ({
+  Name: name,
+  Driver: 'local',
+  Labels: { 'svc.agent': agent, 'svc.folder': JSON.stringify(where) },
+  Options: null,
+});
+const removed = (): readonly string[] => docker.calls().filter((call) => call.startsWith('DELETE '));
 
 describe('the homes of agents', () => {
   beforeEach(() => {
     home.write('agent_homes.json', JSON.stringify({ endpoints: [docker.endpoint] }));
-    writeFileSync(
-      join(docker.folder, 'volumes'),
-      `${line('svc-home-claude-1', 'claude', folder)}\n${line('svc-home-codex-2', 'codex', '/a\nb')}\n`,
-    );
-    docker.on('volume', `[ "$2" != ls ] || cat ${docker.folder}/volumes`);
+    const volumes = [volume('svc-home-claude-1', 'claude', folder), volume('svc-home-codex-2', 'codex', '/a\nb')];
+    docker.replies('GET /volumes', 200, { Volumes: volumes });
+    for (const name of ['svc-home-claude-1', 'svc-home-codex-2']) docker.replies(`DELETE /volumes/${name}`, 204);
   });
 
   test('are listed, those of this state directory', async () => {
@@ -382,24 +382,22 @@ describe('the homes of agents', () => {
         { volume: 'svc-home-codex-2', agent: 'codex', folder: '/a\nb' },
       ],
     });
-    expect(docker.commands()[0]).toContain(`label=svc.home=${homeLabelOf(home.path)}`);
+    const filters = JSON.stringify({ label: [`svc.home=${homeLabelOf(home.path)}`, 'svc.agent'] });
+    expect(docker.calls()[0]).toBe(`GET /volumes?filters=${encodeURIComponent(filters)}`);
   });
 
   test('are removed by name, and --forget removes the one of this folder', async () => {
     expect(await svc(['agents', 'homes', '--forget', 'svc-home-other'])).toMatchObject({ code: 1 });
     expect(removed()).toEqual([]);
     expect(await svc(['launch', '--forget', 'claude'])).toMatchObject({ code: 0, calls: [] });
-    expect(removed()).toEqual([['volume', 'rm', '--', 'svc-home-claude-1']]);
+    expect(removed()).toEqual(['DELETE /volumes/svc-home-claude-1']);
     expect((await svc(['launch', '--forget', 'codex'])).stdout).toContain('has no home for');
     await svc(['agents', 'homes', '--forget-all']);
     expect(removed()).toHaveLength(3);
   });
 
   test('that a container uses are not removed, and the engine says why', async () => {
-    docker.on(
-      'volume',
-      `[ "$2" != ls ] || cat ${docker.folder}/volumes; [ "$2" != rm ] || { echo volume is in use >&2; exit 1; }`,
-    );
+    docker.replies('DELETE /volumes/svc-home-claude-1', 409, 'volume is in use');
     const run = await svc(['launch', '--forget', 'claude']);
     expect(run.code).toBe(1);
     expect(run.stderr).toContain('volume is in use');

@@ -3,13 +3,7 @@ import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
-import {
-  containerJson,
-  CONTAINER_ID,
-  FakeDocker,
-  IMAGE_ID,
-  scriptWorkingEngine,
-} from '../../sandbox/launch/testing/fake_docker.ts';
+import { CONTAINER_ID, FakeDocker, IMAGE_ID, scriptWorkingEngine } from '../../sandbox/launch/testing/fake_docker.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult, type SeenCall } from '../testing/run_cli.ts';
 import { CONTAINER_SESSION as SESSION, ME } from '../testing/session_samples.ts';
 import { storedEvent } from '../testing/stored_event.ts';
@@ -111,7 +105,7 @@ describe('the sandbox proxy of a launch', () => {
       { reason: 'preflight_failed', mode, image: 'team/agent' },
     ]);
     expect(run.stderr).toContain('--sandbox-proxy=off');
-    expect(docker.uses()).toEqual([]);
+    expect(docker.calls()).toEqual([]);
   });
 
   test('with podman fails the preflight where there is none, and nothing starts', async () => {
@@ -120,7 +114,7 @@ describe('the sandbox proxy of a launch', () => {
     expect(run.code).toBe(125);
     expect(disabled(run.calls)).toEqual([{ reason: 'preflight_failed', mode: 'podman', image: 'team/agent' }]);
     expect(run.stderr).toContain('the program `podman` is not on the PATH');
-    expect(docker.uses()).toEqual([]);
+    expect(docker.calls()).toEqual([]);
   });
 
   test.each(['', 'Docker', 'lxc'])('refuses the sandbox %j', async (mode) => {
@@ -138,14 +132,14 @@ describe('the sandbox proxy of a launch', () => {
       },
     });
     expect(run.code).toBe(3);
-    expect(docker.uses()).toEqual([]);
+    expect(docker.calls()).toEqual([]);
   });
 
   test('refuses every launch without a sidecar', async () => {
     home.write('run.json', '{}');
     const runs = await Promise.all([launch(['--', 'tool']), launch(['--sandbox-proxy=off', '--', 'tool'])]);
     expect(runs.map(({ code }) => code)).toEqual([3, 3]);
-    expect(docker.uses()).toEqual([]);
+    expect(docker.calls()).toEqual([]);
   });
 });
 
@@ -379,7 +373,7 @@ describe('the preflight of a launch', () => {
   });
 
   test('does the same for a missing image and a remote engine', async () => {
-    docker.on('image', 'exit 1');
+    docker.replies('GET /images/*/json', 404, 'no such image');
     const absent = await launch(['--', 'tool']);
     const remote = await launch(['--', 'tool'], { env: { DOCKER_HOST: 'tcp://10.0.0.1:2375' } });
     expect([absent.code, remote.code]).toEqual([125, 125]);
@@ -533,9 +527,9 @@ test('options after the command belong to it, even without --', async () => {
 });
 
 test('a detached launch without the proxy prints its container id', async () => {
-  docker.on('start', 'exit 0').on('container', `printf '%s' '${containerJson({ running: true })}'`);
+  docker.replies(`POST /containers/${CONTAINER_ID}/start`, 204);
   const run = await launch(['--detach', '--sandbox-proxy=off', '--', 'tool']);
   expect(run).toMatchObject({ code: 0, stdout: `${CONTAINER_ID}\n` });
-  expect(docker.commands().map(([name]) => name)).toEqual(['image', 'create', 'start']);
+  expect(docker.calls()).toEqual(['GET /images/team/agent/json', 'create', `POST /containers/${CONTAINER_ID}/start`]);
   expect(IMAGE_ID).toContain('sha256');
 });

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { consentText } from '../../shared/mcp/consent_hash.ts';
 import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp/mcp_servers.ts';
 import type { ListedServer } from '../../shared/wire/mcp/mcp_gateway.ts';
-import { FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
+import { FakeDocker, imageReply } from '../../sandbox/launch/testing/fake_docker.ts';
 import { PROXY_URL, runCli, TestHome, type Answer } from '../testing/run_cli.ts';
 import { ME } from '../testing/me_sample.ts';
 
@@ -173,8 +173,7 @@ describe("the image of a server's own docker run", () => {
   let docker: FakeDocker;
 
   beforeEach(async () => {
-    const json = JSON.stringify({ Id: NOW, Architecture: 'amd64', Config: {} });
-    docker = new FakeDocker().on('image', `echo '${json}'`);
+    docker = new FakeDocker().replies('GET /images/*/json', 200, imageReply(NOW));
     await docker.listen();
   });
   afterEach(() => docker.remove());

@@ -1,8 +1,9 @@
+import { existsSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
-import { FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
+import { FakeDocker, imageReply } from '../../sandbox/launch/testing/fake_docker.ts';
 import { type Answer, runCli, type RunOptions, TestHome } from '../testing/run_cli.ts';
 import { ME } from '../testing/me_sample.ts';
 
@@ -30,15 +31,13 @@ afterEach(async () => {
 
 /** The images of the engine, by each name. A pull brings the one that `pulled` says, under the tag. */
 function useEngine(images: Readonly<Record<string, string>>, pulled: string | null = null): void {
-  const cases = Object.entries(images).map(([name, id]) => `${name}) echo '${imageJson(id)}' ;;`);
   const file = `${docker.folder}/pulled`;
-  const after = pulled === null ? '' : `acme/mcp:1.2) [ -e ${file} ] && echo '${imageJson(pulled)}' || exit 1 ;;`;
-  docker.on('image', `case $6 in\n${cases.join('\n')}\n${after}\n*) echo 'No such image' >&2; exit 1 ;;\nesac`);
+  if (pulled !== null) {
+    const body = imageReply(pulled);
+    docker.handles('GET /images/acme/mcp:1.2/json', () => (existsSync(file) ? { status: 200, body } : { status: 404 }));
+  }
+  for (const [name, id] of Object.entries(images)) docker.replies(`GET /images/${name}/json`, 200, imageReply(id));
   docker.on('pull', pulled === null ? 'echo no route to the registry >&2; exit 1' : `: > ${file}`);
-}
-
-function imageJson(id: string): string {
-  return JSON.stringify({ Id: id, Architecture: 'amd64', Config: {} });
 }
 
 const answer: Answer = ({ method, url }) => {

@@ -134,14 +134,18 @@ describe('svc down', () => {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'container.json'), JSON.stringify({ endpoint: docker.endpoint }));
     mkdirSync(join(home.path, 'sessions', 'other', 'container.json'), { recursive: true });
-    const own = `${CONTAINER_ID}\tone\trunning\tses_1\t${homeLabelOf(home.path)}`;
-    docker.on('ps', `printf '%s\\n' '${own}' '${'d'.repeat(64)}\ttwo\trunning\tses_2\tother'`);
-    docker.on('rm', `echo busy >&2; exit 1`);
+    const own = { 'svc.session': 'ses_1', 'svc.home': homeLabelOf(home.path) };
+    docker
+      .replies('GET /containers/json', 200, [
+        { Id: CONTAINER_ID, Names: ['/one'], State: 'running', Labels: own },
+        { Id: 'd'.repeat(64), Names: ['/two'], State: 'running', Labels: { ...own, 'svc.home': 'other' } },
+      ])
+      .replies(`DELETE /containers/${CONTAINER_ID}`, 500, 'busy');
     lock(identity());
     const { code, stderr } = await runCli(home, ['down', '--yes'], { env: docker.env() });
-    const removals = docker.commands().filter(([verb]) => verb === 'rm');
+    const removals = docker.calls().filter((call) => call.startsWith('DELETE '));
     await docker.remove();
-    expect([code, removals]).toEqual([0, [['rm', '--force', '--volumes', '--', CONTAINER_ID]]]);
+    expect([code, removals]).toEqual([0, [`DELETE /containers/${CONTAINER_ID}?force=1&v=1`]]);
     expect(stderr).toContain('container cccccccccccc could not be removed');
   });
 

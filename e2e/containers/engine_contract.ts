@@ -14,7 +14,7 @@ import type {
   ContainerState,
   ExecSpec,
 } from '../../sandbox/engine/container_runtime.ts';
-import { homeVolumesAt } from '../../sandbox/engine/docker_volumes.ts';
+import { homeVolumesAt } from '../../sandbox/engine/home_volumes.ts';
 
 /** An engine on which the contract is tried. */
 export interface EngineOnTrial {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
+import { FakeDocker, imageReply } from '../../sandbox/launch/testing/fake_docker.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { ok } from '../../shared/model/result.ts';
 import { CurrentMask } from './current_mask.ts';
@@ -47,14 +47,12 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-const imageJson = (id: string) => JSON.stringify({ Id: id, Architecture: 'amd64', Config: {} });
-
 /** An engine in which the tag names another image by now. */
 function useEngine(ids: readonly string[]): void {
-  const cases = [...ids, 'acme/mcp:1.2'].map((name) => {
-    return `${name}) printf '%s\\n' '${imageJson(name.startsWith('sha256:') ? name : MOVED)}' ;;`;
-  });
-  docker.on('image', `case $6 in\n${cases.join('\n')}\n*) echo 'No such image' >&2; exit 1 ;;\nesac`);
+  for (const name of [...ids, 'acme/mcp:1.2']) {
+    const id = name.startsWith('sha256:') ? name : MOVED;
+    docker.replies(`GET /images/${name}/json`, 200, imageReply(id));
+  }
 }
 
 async function start(image: string | null, env: Readonly<Record<string, string>> = own.env) {
@@ -91,7 +89,7 @@ describe("a server's own docker run", () => {
 });
 
 test("podman gets its caller's folders, and of the server only its own variables", async () => {
-  const podman = new FakeDocker('podman').on('image', `echo '${imageJson(CONSENTED)}'`);
+  const podman = new FakeDocker('podman').on('image', `echo '${JSON.stringify(imageReply(CONSENTED))}'`);
   const caller = { CONTAINERS_CONF: '/etc/own.conf', XDG_RUNTIME_DIR: '/run/user/7', SVC_VAULT_KEY: 'planted' };
   launch = openLaunch({ PATH: `${podman.folder}:/usr/bin:/bin`, HOME: '/home/ada', ...caller }, 'podman:/store');
   const { started } = await start(CONSENTED, { TOKEN: 'of the server' });

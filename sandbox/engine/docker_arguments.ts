@@ -1,5 +1,4 @@
 import type { BindMount, Confinement, ContainerSpec, ExecSpec, Hardening, VolumeMount } from './container_runtime.ts';
-import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
 import type { EngineName } from './engine_address.ts';
 
 /**
@@ -95,13 +94,8 @@ function isWrittenOut(name: string, engine: EngineName): boolean {
   return engine === 'podman' && /^(HOME|TMPDIR|XDG_[A-Z]+_(HOME|DIRS?))$/.test(name);
 }
 
-export function listArguments(label: string, value: string, engine: EngineName): string[] {
-  const filter = ['--filter', `label=${label}=${value}`];
-  // podman has no template for a label, and words for the state that are meant for people.
-  if (engine === 'podman') return ['ps', '--all', '--no-trunc', ...filter, '--format', 'json'];
-  const fields = ['.ID', '.Names', '.State', `.Label "${SESSION_LABEL}"`, `.Label "${HOME_LABEL}"`];
-  const format = fields.map((field) => `{{${field}}}`).join('\t');
-  return ['ps', '--all', '--no-trunc', ...filter, '--format', format];
+export function podmanListArguments(label: string, value: string): string[] {
+  return ['ps', '--all', '--no-trunc', '--filter', `label=${label}=${value}`, '--format', 'json'];
 }
 
 function hardeningArguments(hardening: Hardening): string[] {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { isExecutable } from '../../machine/is_executable.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
 import { runProgram, type ProgramFailureReason } from './engine_program.ts';
 import { tryUnixSocket, unixSocketPath, type SocketState } from './engine_socket.ts';
@@ -11,10 +12,23 @@ const TIMEOUT_MS = 10_000;
 
 const DEFAULT_ENDPOINT = 'unix:///var/run/docker.sock';
 
-/** Finds the engine that the user's environment and settings select, and checks that it is on this machine and answers. */
+/**
+ * Finds the engine that the user's environment and settings select, and checks that it is on this machine and answers, and that its
+ * program is installed, without which no container can be attached to.
+ */
 export async function findDockerEndpoint(
   env: Readonly<Record<string, string>>,
 ): Promise<Result<string, RuntimeFailure>> {
+  const endpoint = await findEndpoint(env);
+  if (!endpoint.ok || hasProgram(env)) return endpoint;
+  return err(programFailure('docker', { reason: 'missing', message: '' }));
+}
+
+function hasProgram(env: Readonly<Record<string, string>>): boolean {
+  return (env['PATH'] ?? '').split(delimiter).some((folder) => isExecutable(join(folder, 'docker')));
+}
+
+async function findEndpoint(env: Readonly<Record<string, string>>): Promise<Result<string, RuntimeFailure>> {
   const plain = plainEndpoint(env);
   if (plain !== null) return checkDockerEndpoint(plain);
   const args = ['context', 'inspect', '--format', '{{json .Endpoints.docker.Host}}'];
@@ -61,6 +75,15 @@ export function programFailure(program: string, failure: Failure<ProgramFailureR
     };
   }
   return { reason: 'engine_refused', message: `\`${program}\` failed: ${failure.message.split('\n')[0]}`, fixes: [] };
+}
+
+const MAX_MESSAGE_LENGTH = 600;
+
+/** A refusal in the engine's own words. */
+export function refusedFailure(said: string): RuntimeFailure {
+  const words = said.trim().slice(0, MAX_MESSAGE_LENGTH);
+  const message = `the engine refused: ${words === '' ? 'no reason given' : words}`;
+  return { reason: 'engine_refused', message, fixes: [] };
 }
 
 /** Why the engine behind a socket cannot be used. */

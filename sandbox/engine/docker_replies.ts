@@ -3,18 +3,12 @@ import { z } from 'zod';
 import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
 import type { ContainerState, ImageConfig, ListedContainer } from './container_runtime.ts';
 
-/** Parses the output of the programs `docker` and `podman`. An image from `docker import` has almost no settings. */
+/** Parses the replies of Docker's API and of the program `podman`. An image from `docker import` has almost no settings. */
 
 const words = z
   .array(z.string())
   .nullish()
   .transform((value) => value ?? []);
-
-/** podman replies with a list of one. */
-function theOne(json: string): unknown {
-  const reply: unknown = JSON.parse(json);
-  return Array.isArray(reply) && reply.length === 1 ? reply[0] : reply;
-}
 
 const imageReply = z.object({
   // podman leaves the algorithm out.
@@ -35,8 +29,8 @@ const imageReply = z.object({
     .nullish(),
 });
 
-export function imageConfigOf(json: string): ImageConfig {
-  const { Id, Architecture, Config } = imageReply.parse(theOne(json));
+export function imageConfigOf(reply: unknown): ImageConfig {
+  const { Id, Architecture, Config } = imageReply.parse(reply);
   return {
     id: Id,
     user: Config?.User ?? '',
@@ -62,8 +56,8 @@ const containerReply = z.object({
   Config: z.object({ Labels: z.record(z.string(), z.string()).nullish() }),
 });
 
-export function containerStateOf(json: string): ContainerState {
-  const { Id, Name, State, Config } = containerReply.parse(theOne(json));
+export function containerStateOf(reply: unknown): ContainerState {
+  const { Id, Name, State, Config } = containerReply.parse(reply);
   return {
     id: Id,
     name: Name.replace(/^\//, ''),
@@ -76,16 +70,7 @@ export function containerStateOf(json: string): ContainerState {
   };
 }
 
-/** The lines of `docker ps` with the fields of `listArguments`. */
-export function parseContainerList(text: string): ListedContainer[] {
-  const lines = text.split('\n').filter((line) => line !== '');
-  return lines.map((line) => {
-    const [id = '', name = '', state = '', session = '', home = ''] = line.split('\t');
-    return { id, name, running: state === 'running', session: session || null, home: home || null };
-  });
-}
-
-const podmanContainers = z
+const containersReply = z
   .array(
     z.object({
       Id: z.string(),
@@ -96,27 +81,33 @@ const podmanContainers = z
   )
   .nullable();
 
-/** The reply of `podman ps --format json`. */
-export function parsePodmanContainers(json: string): ListedContainer[] {
-  return (podmanContainers.parse(JSON.parse(json)) ?? []).map(({ Id, Names, State, Labels }) => ({
+/** The reply to a list of containers: Docker's names begin with a slash. */
+export function parseContainers(reply: unknown): ListedContainer[] {
+  return (containersReply.parse(reply) ?? []).map(({ Id, Names, State, Labels }) => ({
     id: Id,
-    name: Names?.[0] ?? '',
+    name: (Names?.[0] ?? '').replace(/^\//, ''),
     running: State === 'running',
     session: Labels?.[SESSION_LABEL] ?? null,
     home: Labels?.[HOME_LABEL] ?? null,
   }));
 }
 
+const versionReply = z.object({ KernelVersion: z.string().nullish() });
+
 /** The release of the engine's kernel; null if it names none. */
-export function kernelReleaseOf(json: string): string | null {
-  return z.string().nullable().parse(JSON.parse(json)) || null;
+export function kernelReleaseOf(reply: unknown): string | null {
+  return versionReply.parse(reply).KernelVersion || null;
 }
 
-const networkReply = z.array(z.object({ Subnet: z.string().optional(), Gateway: z.string().optional() })).nullish();
+const networkReply = z.object({
+  IPAM: z
+    .object({ Config: z.array(z.object({ Subnet: z.string().optional(), Gateway: z.string().optional() })).nullish() })
+    .nullish(),
+});
 
 /** A network's IPv4 gateway. Older engines report none for the default network; then it is the first address. */
-export function gatewayAddressOf(json: string): string | null {
-  for (const { Gateway, Subnet } of networkReply.parse(JSON.parse(json)) ?? []) {
+export function gatewayAddressOf(reply: unknown): string | null {
+  for (const { Gateway, Subnet } of networkReply.parse(reply).IPAM?.Config ?? []) {
     if (Gateway !== undefined && isIPv4(Gateway)) return Gateway;
     const network = /^(\d+\.\d+\.\d+)\.0\/\d+$/.exec(Subnet ?? '')?.[1];
     if (network !== undefined) return `${network}.1`;

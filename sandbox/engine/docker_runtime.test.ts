@@ -6,7 +6,7 @@ import type { ContainerRuntime, ContainerSpec } from './container_runtime.ts';
 import { engineRuntime } from './docker_runtime.ts';
 import { openDocker } from './open_engine.ts';
 import { AGENT_HARDENING } from './agent_hardening.ts';
-import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID } from '../launch/testing/fake_docker.ts';
+import { CONTAINER_ID, containerState, FakeDocker, IMAGE_ID, imageReply } from '../launch/testing/fake_docker.ts';
 import { sampleImage } from './testing/sample_image.ts';
 
 let docker: FakeDocker;
@@ -75,8 +75,10 @@ describe('the engine that is meant', () => {
   });
 
   test('needs its program', async () => {
-    const elsewhere = engineRuntime({ PATH: '/nonexistent' }, docker.endpoint);
-    expect(await elsewhere.inspectImage('x')).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
+    const without = { ...docker.env(), PATH: '/nonexistent' };
+    expect(await openDocker(without)).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
+    const known = engineRuntime(without, docker.endpoint);
+    expect(await known.create(SPEC)).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
   });
 });
 
@@ -116,7 +118,7 @@ describe('a container', () => {
 
   test("sends every command to the one engine, in an environment without the caller's secrets", async () => {
     const env = docker.env({ SVC_VAULT_KEY: 'planted', GITHUB_TOKEN: 'planted', DOCKER_CONTEXT: 'other' });
-    await engineRuntime(env, docker.endpoint).startDetached(CONTAINER_ID);
+    await engineRuntime(env, docker.endpoint).create(SPEC);
     const [use] = docker.uses();
     expect(use?.args.slice(0, 2)).toEqual(['--host', docker.endpoint]);
     expect(Object.values(use?.env ?? {})).not.toContain('planted');
@@ -125,20 +127,20 @@ describe('a container', () => {
   });
 
   test('reports its first process once it runs', async () => {
-    docker.on('container', `printf '%s' '${containerJson({ running: false, started: false })}'`);
+    const call = `GET /containers/${CONTAINER_ID}/json`;
+    docker.replies(call, 200, containerState({ running: false, started: false }));
     expect(await runtime.pidOf(CONTAINER_ID)).toEqual({ ok: true, value: null });
-    docker.on('container', `printf '%s' '${containerJson({ running: true })}'`);
+    docker.replies(call, 200, containerState({ running: true }));
     expect(await runtime.pidOf(CONTAINER_ID)).toEqual({ ok: true, value: 4242 });
   });
 
   test('that does not exist is null, and removing it succeeds', async () => {
-    docker.on('container', 'echo no such container >&2; exit 1').on('rm', 'exit 1').on('ps', 'exit 0');
     expect(await runtime.inspect(CONTAINER_ID)).toEqual({ ok: true, value: null });
     expect(await runtime.remove(CONTAINER_ID)).toEqual({ ok: true, value: undefined });
   });
 
   test("that cannot be removed is a problem in the engine's words", async () => {
-    docker.on('rm', 'echo Error response from daemon: device busy >&2; exit 1').on('ps', `echo ${CONTAINER_ID}`);
+    docker.replies(`DELETE /containers/${CONTAINER_ID}`, 409, 'device busy');
     expect(await runtime.remove(CONTAINER_ID)).toEqual({
       ok: false,
       error: { reason: 'engine_refused', message: 'the engine refused: device busy', fixes: [] },
@@ -147,7 +149,6 @@ describe('a container', () => {
 
   test('distinguishes an engine that is gone from one that refuses', async () => {
     const gone = engineRuntime(docker.env(), `${docker.endpoint}.gone`);
-    docker.on('rm', 'exit 1');
     expect(await gone.remove(CONTAINER_ID)).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
   });
 
@@ -166,9 +167,20 @@ describe('a container', () => {
     ]);
   });
 
+  test('is started without streams, also if it runs already', async () => {
+    docker.replies(`POST /containers/${CONTAINER_ID}/start`, 304);
+    expect(await runtime.startDetached(CONTAINER_ID)).toEqual({ ok: true, value: undefined });
+  });
+
+  test('is waited for, and says how it ended', async () => {
+    docker.replies(`POST /containers/${CONTAINER_ID}/wait`, 200, { StatusCode: 7 });
+    expect(await runtime.wait(CONTAINER_ID)).toEqual({ ok: true, value: 7 });
+  });
+
   test('gets signals by name', async () => {
-    await runtime.signal(CONTAINER_ID, 'SIGTERM');
-    expect(docker.commands()[0]).toEqual(['kill', '--signal', 'SIGTERM', '--', CONTAINER_ID]);
+    docker.replies(`POST /containers/${CONTAINER_ID}/kill`, 204);
+    expect(await runtime.signal(CONTAINER_ID, 'SIGTERM')).toEqual({ ok: true, value: undefined });
+    expect(docker.calls()).toEqual([`POST /containers/${CONTAINER_ID}/kill?signal=SIGTERM`]);
   });
 
   test('runs another program with the environment passed by name', async () => {
@@ -182,7 +194,15 @@ describe('a container', () => {
   });
 
   test('are found by a label, with their owners’ labels', async () => {
-    docker.on('ps', String.raw`printf '${CONTAINER_ID}\tdemo\trunning\tses_1\tabc\nffff\tx\texited\t\t\n'`);
+    docker.replies('GET /containers/json', 200, [
+      {
+        Id: CONTAINER_ID,
+        Names: ['/demo'],
+        State: 'running',
+        Labels: { 'svc.session': 'ses_1', 'svc.home': 'abc' },
+      },
+      { Id: 'ffff', Names: ['/x'], State: 'exited', Labels: {} },
+    ]);
     expect(await runtime.listByLabel('svc.home', 'abc')).toEqual({
       ok: true,
       value: [
@@ -190,12 +210,15 @@ describe('a container', () => {
         { id: 'ffff', name: 'x', running: false, session: null, home: null },
       ],
     });
+    expect(docker.calls()).toEqual([
+      `GET /containers/json?all=1&filters=${encodeURIComponent('{"label":["svc.home=abc"]}')}`,
+    ]);
   });
 });
 
 describe('an image', () => {
   test('from an import has almost no settings', async () => {
-    docker.on('image', `echo '{"Id":"${IMAGE_ID}","Architecture":"amd64","Config":{"Entrypoint":null}}'`);
+    docker.replies('GET /images/x/json', 200, imageReply(IMAGE_ID, { Entrypoint: null }));
     expect(await runtime.inspectImage('x')).toEqual({
       ok: true,
       value: sampleImage({ id: IMAGE_ID }),
@@ -203,10 +226,25 @@ describe('an image', () => {
   });
 
   test('that is missing is not pulled; the fix says how', async () => {
-    docker.on('image', 'exit 1');
     const found = await runtime.inspectImage('team/x:1');
     expect(found).toMatchObject({ ok: false, error: { reason: 'image_missing' } });
     expect(!found.ok && found.error.fixes.join(' ')).toContain('docker pull team/x:1');
+  });
+
+  test.each(['../containers/x', 'a/../../version', '/x', 'x//y', '.'])(
+    'with the name %j is missing, and not asked for',
+    async (name) => {
+      expect(await runtime.inspectImage(name)).toMatchObject({ ok: false, error: { reason: 'image_missing' } });
+      expect(docker.calls()).toEqual([]);
+    },
+  );
+
+  test("of a reply that is not Docker's is a refusal, not a crash", async () => {
+    docker.replies('GET /images/x/json', 200, { Id: 'x' });
+    expect(await runtime.inspectImage('x')).toMatchObject({
+      ok: false,
+      error: { reason: 'engine_refused', message: expect.stringContaining("is not Docker's") },
+    });
   });
 
   test("is probed as root, without a network, hardened like an agent's container", async () => {
@@ -220,22 +258,32 @@ describe('an image', () => {
 });
 
 test.each([
-  ['"6.6.87-linuxkit"', '6.6.87-linuxkit'],
-  ['""', null],
-  ['null', null],
-])('the kernel of an engine that says %s is %s', async (json, release) => {
-  docker.on('version', `echo '${json}'`);
+  ['6.6.87-linuxkit', '6.6.87-linuxkit'],
+  ['', null],
+  [null, null],
+])('the kernel of an engine that says %j is %s', async (json, release) => {
+  docker.replies('GET /version', 200, { KernelVersion: json });
   expect(await runtime.kernelRelease()).toEqual({ ok: true, value: release });
 });
 
 describe('the gateway of a network', () => {
   test.each([
-    ['[{"Subnet":"172.17.0.0/16","Gateway":"172.17.0.9"}]', '172.17.0.9'],
-    ['[{"Subnet":"172.17.0.0/16"}]', '172.17.0.1'],
-    ['[{"Subnet":"fd00::/64","Gateway":"fd00::1"},{"Subnet":"10.1.0.0/24","Gateway":"10.1.0.1"}]', '10.1.0.1'],
-    ['null', null],
-  ])('of %s is %s', async (config, address) => {
-    docker.on('network', `echo '${config}'`);
+    [[{ Subnet: '172.17.0.0/16', Gateway: '172.17.0.9' }], '172.17.0.9'],
+    [[{ Subnet: '172.17.0.0/16' }], '172.17.0.1'],
+    [
+      [
+        { Subnet: 'fd00::/64', Gateway: 'fd00::1' },
+        { Subnet: '10.1.0.0/24', Gateway: '10.1.0.1' },
+      ],
+      '10.1.0.1',
+    ],
+    [null, null],
+  ])('of %j is %s', async (config, address) => {
+    docker.replies('GET /networks/bridge', 200, { IPAM: { Config: config } });
     expect(await runtime.gatewayOf('bridge')).toEqual({ ok: true, value: address });
+  });
+
+  test('that the engine does not have is named', async () => {
+    expect(await runtime.gatewayOf('bridge')).toMatchObject({ ok: false, error: { reason: 'network_missing' } });
   });
 });

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RuntimeFailure } from './container_runtime.ts';
-import { checkDockerEndpoint, programFailure } from './docker_endpoint.ts';
+import { checkDockerEndpoint, programFailure, refusedFailure } from './docker_endpoint.ts';
 import { type EngineName, engineNameOf, podmanStore } from './engine_address.ts';
 import { runProgram } from './engine_program.ts';
 import { checkPodmanStore } from './podman_store.ts';
@@ -156,16 +156,6 @@ function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts
   };
 }
 
-const MAX_MESSAGE_LENGTH = 600;
-
 function problemOfStderr(stderr: string): RuntimeFailure {
-  const said = stderr
-    .trim()
-    .replace(/^(Error response from daemon|Error): /, '')
-    .slice(0, MAX_MESSAGE_LENGTH);
-  return {
-    reason: 'engine_refused',
-    message: `the engine refused: ${said === '' ? 'no reason given' : said}`,
-    fixes: [],
-  };
+  return refusedFailure(stderr.trim().replace(/^(Error response from daemon|Error): /, ''));
 }

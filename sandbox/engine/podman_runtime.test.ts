@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CONTAINER_ID, containerJson, FakeDocker } from '../launch/testing/fake_docker.ts';
+import { CONTAINER_ID, containerState, FakeDocker } from '../launch/testing/fake_docker.ts';
 import { AGENT_HARDENING } from './agent_hardening.ts';
 import type { ContainerSpec } from './container_runtime.ts';
 import { engineRuntime } from './docker_runtime.ts';
-import { homeVolumesAt } from './docker_volumes.ts';
+import { homeVolumesAt } from './home_volumes.ts';
 import { namespaceRightsAt } from './namespace_rights.ts';
 import { openEngine } from './open_engine.ts';
 import { sampleImage } from './testing/sample_image.ts';
@@ -138,7 +138,7 @@ describe('podman', () => {
   test('replies with lists of one, and with ids without their algorithm', async () => {
     const id = 'a'.repeat(64);
     podman.on('image', `echo '[{"Id":"${id}","Architecture":"amd64","Config":{}}]'`);
-    podman.on('container', `echo '[${containerJson({ running: true })}]'`);
+    podman.on('container', `echo '${JSON.stringify([containerState({ running: true })])}'`);
     const runtime = engineRuntime(env, ENDPOINT);
     expect(await runtime.inspectImage('x')).toEqual({ ok: true, value: sampleImage({ id: `sha256:${id}` }) });
     expect(await runtime.pidOf(CONTAINER_ID)).toEqual({ ok: true, value: 4242 });

@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
-import { existsSync, watch } from 'node:fs';
+import { existsSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { homeLabelOf } from '../engine/container_labels.ts';
 import { engineRuntime } from '../engine/docker_runtime.ts';
 import { launchContainer, type ContainerLaunch, type LaunchEnd } from './launch_container.ts';
-import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID, scriptWorkingEngine } from './testing/fake_docker.ts';
+import { CONTAINER_ID, containerState, FakeDocker, IMAGE_ID, scriptWorkingEngine } from './testing/fake_docker.ts';
 import { FakeSessions } from './testing/fake_sessions.ts';
 
 let docker: FakeDocker;
@@ -54,7 +54,10 @@ function launch(wanted: ContainerLaunch, sessions = new FakeSessions()): Promise
   );
 }
 
-const subcommands = (): (string | undefined)[] => docker.commands().map(([name]) => name);
+/** Without questions. */
+const actions = (): string[] => docker.calls().filter((call) => !call.startsWith('GET '));
+const CONTAINER = `GET /containers/${CONTAINER_ID}/json`;
+const REMOVAL = `DELETE /containers/${CONTAINER_ID}?force=1&v=1`;
 const findCreate = () => docker.uses().find(({ args }) => args.includes('create'));
 
 describe('a launch in a container', () => {
@@ -63,7 +66,7 @@ describe('a launch in a container', () => {
     docker.on('start', 'exit 7');
     expect(await launch(launchOf(), sessions)).toEqual({ sessionId: 'ses_1', containerId: CONTAINER_ID, exitCode: 7 });
     expect(sessions.calls).toEqual(['create', 'recordContainer ses_1 cccc', 'openListener ses_1 4242', 'end ses_1']);
-    expect(subcommands().filter((name) => name !== 'container')).toEqual(['create', 'start', 'rm']);
+    expect(actions()).toEqual(['create', 'start', REMOVAL]);
   });
 
   test('starts the helper as root in a hardened container that sees only the CA of the session', async () => {
@@ -112,13 +115,13 @@ describe('a launch in a container', () => {
     const end = await launch({ ...base, session: { ...base.session, detached: true } }, sessions);
     expect(end.exitCode).toBeNull();
     expect(sessions.calls.at(-1)).toBe('openListener ses_1 4242');
-    expect(subcommands()).not.toContain('rm');
+    expect(actions()).toEqual(['create', `POST /containers/${CONTAINER_ID}/start`]);
     expect(findCreate()?.args).not.toContain('--interactive');
   });
 
   test('returns 127 if the engine did not find the command', async () => {
     docker.on('start', 'echo not found >&2; exit 1');
-    docker.on('container', `printf '%s' '${containerJson({ running: false, started: false, exitCode: 127 })}'`);
+    docker.replies(CONTAINER, 200, containerState({ running: false, started: false, exitCode: 127 }));
     expect((await launch(launchOf())).exitCode).toBe(127);
   });
 });
@@ -127,7 +130,7 @@ describe('a failed launch is undone', () => {
   test('after a refused session there is nothing to undo', async () => {
     const sessions = new FakeSessions(['create']);
     await expect(launch(launchOf(), sessions)).rejects.toThrow('create refused');
-    expect([sessions.calls, docker.uses()]).toEqual([['create'], []]);
+    expect([sessions.calls, docker.calls()]).toEqual([['create'], []]);
   });
 
   test('a refused credential ends the session', async () => {
@@ -137,7 +140,7 @@ describe('a failed launch is undone', () => {
     const wanted = { ...base, session: { ...base.session, unsealed: [credential] } };
     await expect(launch(wanted, sessions)).rejects.toThrow('unseal refused');
     expect(sessions.calls.at(-1)).toBe('end ses_1');
-    expect(docker.uses()).toEqual([]);
+    expect(docker.calls()).toEqual([]);
   });
 
   test('a container that cannot be created ends the session', async () => {
@@ -150,7 +153,7 @@ describe('a failed launch is undone', () => {
   test('a container that the sidecar cannot record is removed before it starts', async () => {
     const sessions = new FakeSessions(['recordContainer']);
     await expect(launch(launchOf(), sessions)).rejects.toThrow('recordContainer refused');
-    expect(subcommands()).toEqual(['create', 'rm']);
+    expect(actions()).toEqual(['create', REMOVAL]);
     expect(sessions.calls.at(-1)).toBe('end ses_1');
   });
 
@@ -158,7 +161,7 @@ describe('a failed launch is undone', () => {
     docker.on('start', 'exec sleep 60');
     const sessions = new FakeSessions(['openListener']);
     await expect(launch(launchOf(), sessions)).rejects.toThrow('openListener refused');
-    expect(subcommands().at(-1)).toBe('rm');
+    expect(actions().at(-1)).toBe(REMOVAL);
     expect(sessions.calls.at(-1)).toBe('end ses_1');
   });
 
@@ -167,12 +170,12 @@ describe('a failed launch is undone', () => {
     const sessions = new FakeSessions(['openListener']);
     const wanted = { ...base, session: { ...base.session, detached: true } };
     await expect(launch(wanted, sessions)).rejects.toThrow('openListener refused');
-    expect([subcommands().at(-1), sessions.calls.at(-1)]).toEqual(['rm', 'end ses_1']);
+    expect([actions().at(-1), sessions.calls.at(-1)]).toEqual([REMOVAL, 'end ses_1']);
   });
 
   test('a step that cannot be undone is reported, and the others are still undone', async () => {
     const sessions = new FakeSessions(['end']);
-    docker.on('rm', 'echo busy >&2; exit 1').on('ps', `echo ${CONTAINER_ID}`);
+    docker.replies(`DELETE /containers/${CONTAINER_ID}`, 500, 'busy');
     expect((await launch(launchOf(), sessions)).exitCode).toBe(0);
     expect(warnings).toEqual([
       'not taken down in order: the engine refused: busy',
@@ -187,7 +190,7 @@ describe('a failed launch is undone', () => {
     signals.emit('SIGTERM');
     await expect(running).rejects.toMatchObject({ exitCode: 143 });
     expect(sessions.calls).toEqual(['create', 'end ses_1']);
-    expect(docker.uses()).toEqual([]);
+    expect(docker.calls()).toEqual([]);
   });
 });
 
@@ -197,19 +200,16 @@ describe('while the command runs', () => {
       'start',
       `: > ${docker.folder}/ready; while [ ! -e ${docker.folder}/killed ]; do sleep 0.02; done; exit 9`,
     );
-    docker.on('kill', `: > ${docker.folder}/killed`);
+    docker.handles(`POST /containers/${CONTAINER_ID}/kill`, () => {
+      writeFileSync(join(docker.folder, 'killed'), '');
+      return { status: 204 };
+    });
     const ready = waitForFile(join(docker.folder, 'ready'));
     const end = launch(launchOf());
     await ready;
     signals.emit('SIGTERM');
     expect((await end).exitCode).toBe(9);
-    expect(docker.commands().find(([name]) => name === 'kill')).toEqual([
-      'kill',
-      '--signal',
-      'SIGTERM',
-      '--',
-      CONTAINER_ID,
-    ]);
+    expect(actions()).toContain(`POST /containers/${CONTAINER_ID}/kill?signal=SIGTERM`);
     expect(signals.eventNames().flatMap((name) => signals.listeners(name))).toEqual([]);
   });
 });

@@ -259,8 +259,8 @@ export const AGENT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Agents: containers',
     holds: 'a home is a volume that svc made for it, and no folder of the machine',
-    file: 'sandbox/engine/docker_volumes.ts',
-    text: 'return isMadeWith(labels, found.value) ? ok(undefined) : err(foreignVolume(home.name));',
+    file: 'sandbox/engine/home_volumes.ts',
+    text: 'return isMadeWith(labels, volume) ? ok(undefined) : err(foreignVolume(name));',
     replacement: 'return ok(undefined);',
     tests: [OF_LAUNCH],
   },

@@ -1,7 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import { parseJson } from '../../../shared/model/json.ts';
 
 export const IMAGE_ID = `sha256:${'a'.repeat(64)}`;
 export const CONTAINER_ID = 'c'.repeat(64);
@@ -12,15 +15,26 @@ interface DockerUse {
   readonly env: Readonly<Record<string, string>>;
 }
 
+interface ApiReply {
+  readonly status: number;
+  readonly body?: unknown;
+}
+
+type ApiHandler = (body: unknown) => ApiReply;
+
+const refuse: ApiHandler = () => ({ status: 404, body: { message: 'no such thing' } });
+
 /**
  * A `docker` or `podman` program in a folder of its own: it writes down how it was called, and runs the shell script given for the
- * subcommand, else does nothing. It starts no other program, which would take most of the time of a test. Its engine is a socket
- * that anybody may connect to.
+ * subcommand, else does nothing. It starts no other program, which would take most of the time of a test. Its engine replies to
+ * calls of the API what the test says, else that there is no such thing.
  */
 export class FakeDocker {
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-docker-'));
   readonly socket = join(this.folder, 'docker.sock');
   readonly endpoint = `unix://${this.socket}`;
+  readonly #replies = new Map<string, ApiHandler>();
+  readonly #sent: (readonly [call: string, body: unknown])[] = [];
   #engine: Server | null = null;
 
   constructor(program: 'docker' | 'podman' = 'docker') {
@@ -40,8 +54,32 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
     return this;
   }
 
+  /**
+   * What the engine replies to a method and a path, such as `GET /images/x/json`, or with `*` to those of each image; the query does
+   * not count. A string is its reason for a refusal.
+   */
+  replies(call: string, status: number, body?: unknown): this {
+    return this.handles(call, () => ({ status, body: typeof body === 'string' ? { message: body } : body }));
+  }
+
+  /** The same by a function, which gets the body. */
+  handles(call: string, handler: ApiHandler): this {
+    this.#replies.set(call, handler);
+    return this;
+  }
+
   listen(): Promise<void> {
-    const engine = createServer((socket) => socket.destroy());
+    const engine = createServer((call, response) => {
+      const { method = '', url = '' } = call;
+      appendFileSync(join(this.folder, 'uses'), `${method} ${url}\n`);
+      void text(call).then((sent) => {
+        const name = `${method} ${decodeURIComponent(url.replace(/\?.*/, ''))}`;
+        const body = parseJson(sent);
+        this.#sent.push([name, body]);
+        const reply = this.#handlerOf(name)(body);
+        response.writeHead(reply.status).end(reply.body === undefined ? '' : JSON.stringify(reply.body));
+      });
+    });
     this.#engine = engine;
     return new Promise((resolve) => {
       engine.listen(this.socket, () => resolve());
@@ -59,17 +97,40 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
     return { PATH: `${this.folder}:/usr/bin:/bin`, HOME: this.folder, DOCKER_HOST: this.endpoint, ...more };
   }
 
+  /** The uses of the program. */
   uses(): readonly DockerUse[] {
-    const pids = this.#read('uses').split('\n').slice(0, -1);
-    return pids.map((pid) => {
-      const [, args = '', exported = ''] = /^(.*\0)?\0(.*)$/s.exec(this.#read(`use.${pid}`)) ?? [];
-      return { args: args.split('\0').slice(0, -1), env: exportedVariables(exported) };
-    });
+    return this.#lines()
+      .filter((line) => !line.includes(' '))
+      .map((pid) => this.#useOf(pid));
   }
 
-  /** The uses without the words that bind them to the engine. */
+  /** The uses of the program without the words that bind them to the engine. */
   commands(): readonly (readonly string[])[] {
     return this.uses().map(({ args }) => withoutBinding(args));
+  }
+
+  /** In their order, each use of the program by its subcommand, and each call of the API by its method and path with the query. */
+  calls(): readonly string[] {
+    return this.#lines().map((line) => (line.includes(' ') ? line : (withoutBinding(this.#useOf(line).args)[0] ?? '')));
+  }
+
+  /** The bodies that a call of the API was given. */
+  bodiesOf(wanted: string): readonly unknown[] {
+    return this.#sent.filter(([call]) => call === wanted).map(([, body]) => body);
+  }
+
+  #handlerOf(call: string): ApiHandler {
+    const ofEachImage = call.replace(/(?<=^GET \/images\/).*(?=\/json$)/, '*');
+    return this.#replies.get(call) ?? this.#replies.get(ofEachImage) ?? refuse;
+  }
+
+  #lines(): readonly string[] {
+    return this.#read('uses').split('\n').slice(0, -1);
+  }
+
+  #useOf(pid: string): DockerUse {
+    const [, args = '', exported = ''] = /^(.*\0)?\0(.*)$/s.exec(this.#read(`use.${pid}`)) ?? [];
+    return { args: args.split('\0').slice(0, -1), env: exportedVariables(exported) };
   }
 
   #read(name: string): string {
@@ -98,48 +159,34 @@ function withoutBinding(args: readonly string[]): readonly string[] {
 
 /** The scripts of an engine on which a container starts and ends as it should; its program prints `hello`. */
 export function scriptWorkingEngine(docker: FakeDocker, exitCode = 0): FakeDocker {
-  const image = { Id: IMAGE_ID, Architecture: 'amd64', Config: { User: 'agent' } };
   return docker
-    .on('image', `printf '%s\\n' '${JSON.stringify(image)}'`)
+    .replies('GET /images/*/json', 200, imageReply(IMAGE_ID, { User: 'agent' }))
+    .replies(`GET /containers/${CONTAINER_ID}/json`, 200, containerState({ running: true }))
+    .replies(`POST /containers/${CONTAINER_ID}/start`, 204)
+    .replies(`DELETE /containers/${CONTAINER_ID}`, 204)
     .on('create', `echo ${CONTAINER_ID}`)
-    .on('volume', VOLUMES)
-    .on('container', `printf '%s\\n' '${containerJson({ running: true })}'`)
+    .handles('POST /volumes/create', (body) => ({ status: 201, body: volumeOf(body) }))
     .on('start', `exit ${exitCode}`);
 }
 
-/** An engine with one volume: the one that was created last. */
-const VOLUMES = `
-file=\${0%/*}/volume.json
-asString() {
-  rest=$1 string=
-  while [ "$rest" ]; do
-    after=\${rest#?} character=\${rest%"\${rest#?}"}
-    case $character in ['"\\\\']) string=$string\\\\ ;; esac
-    string=$string$character rest=$after
-  done
-  string=\\"$string\\"
-}
-case $2 in
-create)
-  labels=
-  while [ $# -gt 0 ]; do
-    if [ "$1" = --label ]; then
-      asString "\${2%%=*}" && name=$string
-      asString "\${2#*=}" && labels=$labels\${labels:+,}$name:$string
-    fi
-    shift
-  done
-  printf '[{"Driver":"local","Labels":{%s},"Options":null}]' "$labels" > "$file" ;;
-inspect) read -r line < "$file"; printf '%s' "$line" ;;
-esac
-`;
+const volumeCreation = z.object({ Name: z.string(), Labels: z.record(z.string(), z.string()) });
 
-export function containerJson(state: {
+function volumeOf(creation: unknown): object {
+  return { ...volumeCreation.parse(creation), Driver: 'local', Options: null };
+}
+
+/** The engine's reply about an image. */
+export function imageReply(id: string, config: object = {}): object {
+  return { Id: id, Architecture: 'amd64', Config: config };
+}
+
+/** The engine's reply about the container. */
+export function containerState(state: {
   readonly running: boolean;
   readonly started?: boolean;
   readonly exitCode?: number;
-}): string {
-  return JSON.stringify({
+}): object {
+  return {
     Id: CONTAINER_ID,
     Name: '/demo',
     State: {
@@ -150,5 +197,5 @@ export function containerJson(state: {
       StartedAt: (state.started ?? true) ? '2026-01-01T00:00:00Z' : '0001-01-01T00:00:00Z',
     },
     Config: { Labels: { 'svc.session': 'ses_1' } },
-  });
+  };
 }
