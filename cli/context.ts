@@ -2,6 +2,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { LearnTools } from '../gateway/trial/learn_tools.ts';
 import type { Npm } from '../gateway/packages/npm_program.ts';
 import type { Pip } from '../gateway/packages/pip_program.ts';
+import type { FindServerSandbox } from '../gateway/servers/sealed_sandbox.ts';
 import { parseSettings, type Settings } from '../shared/model/settings.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import type { Waiter } from './launch/waiter.ts';
@@ -36,6 +37,8 @@ export interface CliContext {
   readonly npm?: Npm;
   /** python3 with pip; by default those on the PATH. */
   readonly pip?: Pip;
+  /** Whether a server can run in a sandbox of this machine; by default bubblewrap's. */
+  readonly findServerSandbox?: FindServerSandbox;
   /** Starts a server once for its tools; by default in a container or a sandbox of this machine. */
   readonly learnTools?: LearnTools;
   /** Milliseconds since the epoch. */

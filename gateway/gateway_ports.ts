@@ -54,10 +54,10 @@ export interface GatewayServer {
   readonly image?: string | null;
 }
 
-/** A session of the proxy for one run of a server in a container. */
+/** A session of the proxy for one run of a server. */
 export interface ServerSession {
   readonly sessionId: string;
-  /** As the container reaches the proxy, with the session's credentials. */
+  /** As a container reaches the proxy, with the session's credentials. */
   readonly proxyUrl: string;
   /** PEM file on this machine: the system's roots and the session's CA. */
   readonly caBundlePath: string;
@@ -65,23 +65,22 @@ export interface ServerSession {
   readonly sentinels: readonly { readonly env: string; readonly value: string }[];
 }
 
-/** The image and the engine of a server's container. */
-interface ServerContainer {
-  readonly image: string;
-  readonly imageId: string;
-  /** `unix://...` */
-  readonly endpoint: string;
-}
+/** Where a server runs whose network is closed. */
+type ServerPlace =
+  /** `endpoint` is the engine's (`engine_address.ts`). */
+  | { readonly kind: 'container'; readonly image: string; readonly imageId: string; readonly endpoint: string }
+  /** `folder` is its name in `$SVC_HOME/sandboxes`; the proxy's socket is in it. */
+  | { readonly kind: 'sandbox'; readonly folder: string };
 
-/** The sidecar's sessions for servers in containers with a closed network. Errors are for a person. */
+/** The sidecar's sessions for servers with a closed network. Errors are for a person. */
 export interface ServerSessions {
   /** The sidecar decides by the consent which hosts the session reaches. The session ends with this program. */
-  open(server: McpServer, container: ServerContainer): Promise<Result<ServerSession, string>>;
+  open(server: McpServer, place: ServerPlace): Promise<Result<ServerSession, string>>;
   /** Called before the container starts, so that the sidecar finds it after a crash. */
   recordContainer(sessionId: string, containerId: string): Promise<Result<void, string>>;
   /** Opens the proxy in the network of the container whose first process this is. */
   openListener(sessionId: string, pid: number): Promise<Result<void, string>>;
-  /** Ends a session and removes its container. */
+  /** Ends a session, and removes its container if it has one. */
   end(sessionId: string): Promise<void>;
 }
 

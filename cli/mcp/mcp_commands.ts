@@ -135,7 +135,7 @@ function withConfiguration(command: Command): Command {
     .addOption(
       new Option(
         '--isolation <isolation>',
-        'container: run it in a container; process: run it as you (default for a new server: a container, where this machine can)',
+        'container: run it in a container; process: run it as you (default for a new server: a container, or bubblewrap where there is no engine, where this machine can)',
       ).choices(MCP_ISOLATIONS),
     );
 }

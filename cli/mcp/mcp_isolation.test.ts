@@ -1,10 +1,10 @@
-import { createServer, type Server } from 'node:net';
-import { chmodSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { FakeDocker, imageReply } from '../../sandbox/launch/testing/fake_docker.ts';
 import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
+import type { Bubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
 import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { consentOf } from '../../sidecar/mcp/server_directory.ts';
 import { type Answer, runCli, TestHome } from '../testing/run_cli.ts';
@@ -14,38 +14,25 @@ const TIME = '2026-01-01T12:00:00.000Z';
 const written = z.looseObject({ isolation: z.string() });
 
 let home: TestHome;
-let engine: Server;
+let docker: FakeDocker;
 let env: Readonly<Record<string, string>>;
-/** What the engine's program does for an image that is there, or is not. */
-let hasImage: boolean;
-let canPull: boolean;
 let isolation: object;
+let sandbox: Result<Bubblewrap, string>;
 
-/** An engine that only listens, and a program in place of `docker`. */
+const IMAGES = 'GET /images/*/json';
+
 beforeEach(async () => {
   home = new TestHome();
-  [hasImage, canPull, isolation] = [true, true, { sealed: true, message: null }];
-  const socket = join(home.path, 'engine.sock');
-  engine = createServer();
-  await new Promise<void>((resolve) => engine.listen(socket, resolve));
-  env = { DOCKER_HOST: `unix://${socket}`, PATH: `${home.path}:${process.env['PATH']}` };
+  isolation = { sealed: true, message: null };
+  sandbox = err('bubblewrap is not installed');
+  docker = new FakeDocker().replies(IMAGES, 200, imageReply(`sha256:${'a'.repeat(64)}`));
+  await docker.listen();
+  env = docker.env();
 });
 afterEach(async () => {
-  await new Promise((resolve) => engine.close(resolve));
+  await docker.remove();
   home.remove();
 });
-
-function makeDocker(): void {
-  const image = JSON.stringify({ Id: `sha256:${'a'.repeat(64)}`, Architecture: 'amd64', Config: {} });
-  const script = `#!/bin/sh
-case " $* " in
-*' pull '*) ${canPull ? 'exit 0' : 'echo no route to the registry >&2; exit 1'} ;;
-*) ${hasImage ? `echo '${image}'` : 'echo No such image >&2; exit 1'} ;;
-esac
-`;
-  writeFileSync(join(home.path, 'docker'), script);
-  chmodSync(join(home.path, 'docker'), 0o755);
-}
 
 const answerAdd: Answer = ({ url, method }) => {
   if (url.pathname === '/v1/mcp/isolation') return { status: 200, body: isolation };
@@ -55,13 +42,21 @@ const answerAdd: Answer = ({ url, method }) => {
 };
 
 async function add(...words: string[]) {
-  makeDocker();
-  const done = await runCli(home, ['mcp', 'add', 'box', ...words], { answer: answerAdd, env });
+  const options = { answer: answerAdd, env, findServerSandbox: () => sandbox };
+  const done = await runCli(home, ['mcp', 'add', 'box', ...words], options);
   const post = done.calls.find(({ method }) => method === 'POST');
   return {
     ...done,
     isolation: post === undefined ? null : (written.safeParse(post.body).data?.isolation ?? 'not given'),
   };
+}
+
+function forgetImage(): void {
+  docker.replies(IMAGES, 404, 'No such image').on('pull', 'echo no route to the registry >&2; exit 1');
+}
+
+function stopEngine(): void {
+  env = { ...env, DOCKER_HOST: 'unix:///nonexistent.sock' };
 }
 
 describe('a new server', () => {
@@ -71,7 +66,7 @@ describe('a new server', () => {
   });
 
   test('waits for an image that is not there yet', async () => {
-    hasImage = false;
+    docker.replies(IMAGES, 404, 'No such image');
     const done = await add('--', 'npx', '-y', 'box@1.0.0');
     expect(done.stderr).toContain('fetching the image node:24-slim');
     expect(done.isolation).toBe('container');
@@ -79,8 +74,8 @@ describe('a new server', () => {
 
   test.each<readonly [string, () => void, readonly string[], string]>([
     ['its network cannot be closed', () => (isolation = { sealed: false, message: 'needs root' }), [], 'needs root'],
-    ['the image cannot be had', () => ([hasImage, canPull] = [false, false]), [], 'no route to the registry'],
-    ['no engine answers', () => (env = { ...env, DOCKER_HOST: 'unix:///nonexistent.sock' }), [], 'nonexistent'],
+    ['the image cannot be had', forgetImage, [], 'no route to the registry'],
+    ['there is neither an engine nor bubblewrap', stopEngine, [], 'nonexistent.*; bubblewrap is not installed'],
     ['the engine is elsewhere', () => (env = { ...env, DOCKER_HOST: 'tcp://10.0.0.1:2375' }), [], '10.0.0.1'],
     ['an argument is a path of this machine', () => undefined, ['/etc'], '/etc'],
     ['an option has a path of this machine', () => undefined, ['--root=/etc'], '/etc'],
@@ -95,6 +90,22 @@ describe('a new server', () => {
     const done = await add('--', 'my-server');
     expect(done.isolation).toBe('process');
     expect(done.stderr).toContain('no image is known for "my-server"');
+  });
+
+  test.each<readonly [string, () => void, readonly string[]]>([
+    ['no engine', stopEngine, ['npx', '-y', 'box@1.0.0']],
+    ['no image', () => undefined, ['/usr/bin/my-server']],
+  ])('runs in a sandbox where there is %s', async (_, prepare, command) => {
+    prepare();
+    sandbox = ok({ program: '/usr/bin/bwrap', machine: 'x64' });
+    const done = await add('--', ...command);
+    expect([done.isolation, done.stderr]).toEqual(['container', expect.not.stringContaining('runs code as you')]);
+  });
+
+  test('never runs in a sandbox with a path of this machine, which it would not have', async () => {
+    stopEngine();
+    sandbox = ok({ program: '/usr/bin/bwrap', machine: 'x64' });
+    expect((await add('--', 'npx', '-y', 'box@1.0.0', '/etc')).isolation).toBe('process');
   });
 
   test.each(['process', 'container'])(

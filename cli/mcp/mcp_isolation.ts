@@ -12,6 +12,7 @@ import { readPackageCommand } from '../../shared/mcp/package_command.ts';
 import { pipOnPath } from '../../gateway/packages/pip_program.ts';
 import { pythonImage } from '../../gateway/packages/python_installer.ts';
 import { DEFAULT_RUNTIME_IMAGES, imageFor } from '../../gateway/servers/container_command.ts';
+import { findServerSandbox } from '../../gateway/servers/sealed_sandbox.ts';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { openEngine } from '../../sandbox/engine/open_engine.ts';
 import { engineCommand } from '../../sandbox/engine/engine_cli.ts';
@@ -28,7 +29,7 @@ const PULL_MS = 600_000;
 
 /**
  * The isolation of a new local server for which none was given: a container with a closed network where this machine can give
- * it one, else a process, which is said with the reason (decision 0080). Only a path that the person typed can be such a reason:
+ * it one, or a sandbox in its place, else a process, which is said with the reason (decision 0080). Only a path that the person typed can be such a reason:
  * what comes from a registry must not decide where it runs.
  */
 export async function chooseIsolation(
@@ -44,18 +45,27 @@ export async function chooseIsolation(
   return 'process';
 }
 
-/** Why the server cannot run in a container with a closed network here; null if it can. The image is there then. */
+/** Why the server cannot run apart, with a closed network, here; null if it can. The image of its container is there then. */
 async function findObstacle(call: Call, command: readonly string[], typed: readonly string[]): Promise<string | null> {
-  const image = await imageOf(call, command);
-  if (!image.ok) return image.error;
   const path = typed.map(pathIn).find((each) => each !== null && existsSync(each));
   if (path !== undefined) return `a container does not have ${path}, which its configuration names`;
-  const runtime = await openEngine(call.context.env);
-  if (!runtime.ok) return runtime.error.message;
+  const image = await imageOf(call, command);
+  const runtime = image.ok ? await openEngine(call.context.env) : null;
+  if (!image.ok || runtime?.ok !== true) {
+    const sandbox = findSandbox(call, command);
+    const noContainer = runtime?.ok === false ? runtime.error.message : image.ok ? '' : image.error;
+    return sandbox.ok ? null : `${noContainer}; ${sandbox.error}`;
+  }
   const sealed = await askSealed(call, runtime.value.endpoint);
   if (!sealed.ok) return sealed.error;
   const fetched = await fetchImage(call, runtime.value, image.value, null);
   return fetched.ok ? null : fetched.error;
+}
+
+/** Whether the gateway can run it in a sandbox where there is no engine, or no image for it (decision 0177). */
+function findSandbox({ context }: Call, command: readonly string[]): Result<unknown, string> {
+  const find = context.findServerSandbox ?? findServerSandbox;
+  return find(command, readPackageCommand(command) !== null, context.env);
 }
 
 /** A Python package needs the Python that it is installed for. Without one, the install says what to do. */
@@ -156,11 +166,14 @@ export async function hostsToConsent(
   }
   const hosts = [...new Set([...(had ?? []), ...typed])].toSorted();
   const runtime = await openEngine(call.context.env);
-  // Without an engine the server does not start, and may once there is one.
-  const isolation = runtime.ok ? await fetchIsolation(call, runtime.value.endpoint) : null;
-  if (isolation?.sealed === false)
-    return { hosts: null, text: `in a container; ${OPEN}, because: ${isolation.message ?? UNSEALED}` };
-  return { hosts, text: `in a container; ${reachText(server.name, hosts)}` };
+  // With neither an engine nor bubblewrap the server does not start, and may once there is one.
+  if (!runtime.ok || !(await imageOf(call, server.command)).ok) {
+    const place = findSandbox(call, server.command).ok ? 'a sandbox of bubblewrap' : 'a container';
+    return { hosts, text: `in ${place}; ${reachText(server.name, hosts)}` };
+  }
+  const isolation = await fetchIsolation(call, runtime.value.endpoint);
+  if (isolation.sealed) return { hosts, text: `in a container; ${reachText(server.name, hosts)}` };
+  return { hosts: null, text: `in a container; ${OPEN}, because: ${isolation.message ?? UNSEALED}` };
 }
 
 const OPEN = 'it can reach every host, also on your network';
@@ -169,7 +182,7 @@ const OPEN = 'it can reach every host, also on your network';
 export function isolationLine(isolation: McpServer['isolation'], hosts: readonly string[]): string {
   if (isolation === 'process') return 'it runs code as you, with your files and your network';
   const reach = hosts.length === 0 ? 'it reaches no host until you allow one' : reachText('', hosts);
-  return `it runs in a container; ${reach}`;
+  return `it runs in a container, or in a sandbox where there is no engine; ${reach}`;
 }
 
 /** What a container with a closed network reaches. */

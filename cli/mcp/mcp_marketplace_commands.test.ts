@@ -306,7 +306,8 @@ describe('svc mcp install', () => {
   test('says before the question what its container reaches', async () => {
     const typed = ['--isolation', 'container', '--allow', 'api.acme.test', '--input', 'dir=/tmp'];
     const { stderr } = await run(['install', NAME, '--yes', ...typed]);
-    const said = 'it runs in a container; it reaches only api.acme.test, with the credentials that you have there\n';
+    const said =
+      'it runs in a container, or in a sandbox where there is no engine; it reaches only api.acme.test, with the credentials that you have there\n';
     expect(stderr).toContain(said);
     expect(stderr.indexOf(said)).toBeLessThan(stderr.indexOf('takes:'));
   });

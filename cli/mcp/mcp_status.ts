@@ -41,7 +41,8 @@ export async function showStatus(call: Call): Promise<undefined> {
 function isolationText({ server, allowed_hosts: hosts }: MachineServer): string {
   const { name, mode, command } = server;
   if (mode === 'remote') return `${name} runs nothing on this machine`;
-  if (hosts !== null) return `${name} runs in a container; ${reachText(name, hosts)}`;
+  if (hosts !== null)
+    return `${name} runs in a container, or in a sandbox where there is no engine; ${reachText(name, hosts)}`;
   const isBoxed = server.isolation === 'container' || isContainerCommand(command);
   return isBoxed ? `${name} runs in a container with an open network` : `${name} runs code as you, in no container`;
 }

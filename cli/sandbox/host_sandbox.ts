@@ -1,12 +1,11 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, realpathSync, rmSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { identify } from '../../machine/process_identity.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { planSandbox, type SandboxPlan, type SandboxRequest } from '../../sandbox/bubblewrap/plan_sandbox.ts';
 import { readGitIdentity } from '../../sandbox/bubblewrap/git_identity.ts';
-import { ownFiles, SANDBOX_CA, SANDBOX_PORT, startSandbox } from '../../sandbox/bubblewrap/run_sandbox.ts';
-import { CA_FILE, isLeft, SANDBOXES, sandboxFolderName } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { insideUrl, ownFiles, SANDBOX_CA, SANDBOX_PORT, startSandbox } from '../../sandbox/bubblewrap/run_sandbox.ts';
+import { CA_FILE, makeSandboxFolder } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
 import type { ChildEnd, SignalSource } from '../../sandbox/engine/run_child.ts';
 import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';
@@ -53,7 +52,7 @@ export function openHostSandbox(
 ): HostSandbox {
   const { context, options, print } = call;
   const bubblewrap = valueOrNotStarted(findBubblewrap(machineFacts(context.env['PATH'] ?? '')));
-  const folder = makeFolder(homeOf(context, options));
+  const folder = makeSandboxFolder(homeOf(context, options));
   try {
     const plan = valueOrNotStarted(planFor(call, wanted, { command, folder: folder.path }));
     for (const warning of plan.warnings) print.warn(warning);
@@ -153,27 +152,6 @@ function packageFolderOf(file: string): readonly string[] {
   } catch {
     return [];
   }
-}
-
-/** The folder that this sandbox alone sees. Those of launchers that have ended are removed. */
-export function makeFolder(home: string): { readonly name: string; readonly path: string } {
-  const all = join(home, SANDBOXES);
-  mkdirSync(all, { recursive: true, mode: 0o700 });
-  for (const name of readdirSync(all)) {
-    if (isLeft(name, identify)) rmSync(join(all, name), { recursive: true, force: true });
-  }
-  const name = sandboxFolderName(identify(process.pid) ?? { pid: process.pid, started: null });
-  const path = join(all, name);
-  rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { mode: 0o700 });
-  return { name, path };
-}
-
-/** The proxy's URL in the sandbox's own network. */
-export function insideUrl(proxyUrl: string, port = SANDBOX_PORT): string {
-  const url = new URL(proxyUrl);
-  url.host = `127.0.0.1:${port}`;
-  return url.href.replace(/\/$/, '');
 }
 
 /** Variables that name sockets and files of the person's desktop, which are not there. */

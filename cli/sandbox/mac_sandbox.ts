@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { isExecutable } from '../../machine/is_executable.ts';
 import { type FileView, MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
+import { insideUrl } from '../../sandbox/bubblewrap/run_sandbox.ts';
 import { chooseVisible, type VisibleFiles } from '../../sandbox/bubblewrap/plan_sandbox.ts';
-import { CA_FILE, PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { CA_FILE, makeSandboxFolder, PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { runChild } from '../../sandbox/engine/run_child.ts';
 import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';
 import { findSandboxExec } from '../../sandbox/seatbelt/find_sandbox_exec.ts';
@@ -19,8 +20,6 @@ import { homeOf } from '../up/home.ts';
 import {
   type HostSandbox,
   insideEnvironment,
-  insideUrl,
-  makeFolder,
   requestFor,
   valueOrNotStarted,
   type WantedSandbox,
@@ -54,7 +53,7 @@ export async function openMacSandbox(
   const program = valueOrNotStarted(find());
   const visible = valueOrNotStarted(chooseVisible(macRequest(call, wanted, command), MAC_FILES, MAC_PLACES));
   for (const warning of visible.parts.warnings) print.warn(warning);
-  const folder = makeFolder(homeOf(context, options));
+  const folder = makeSandboxFolder(homeOf(context, options));
   const temporary = realpathSync.native(mkdtempSync(join(tmpdir(), 'svc-sandbox-')));
   const clean = (): void => {
     for (const path of [folder.path, temporary]) rmSync(path, { recursive: true, force: true });

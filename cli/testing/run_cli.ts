@@ -49,6 +49,7 @@ export interface RunOptions {
   readonly env?: CliContext['env'];
   readonly npm?: CliContext['npm'];
   readonly pip?: CliContext['pip'];
+  readonly findServerSandbox?: CliContext['findServerSandbox'];
   readonly learnTools?: CliContext['learnTools'];
   readonly terminal?: boolean;
 }
@@ -114,6 +115,8 @@ export function testContext(home: TestHome, options: RunOptions = {}): TestConte
     compileCache: join(home.path, 'cache'),
     fetch: createAnswering(calls, options.answer),
     learnTools: options.learnTools ?? (() => Promise.resolve({ ok: false, error: 'it starts nothing in this test' })),
+    findServerSandbox:
+      options.findServerSandbox ?? (() => ({ ok: false, error: 'bubblewrap is not looked for in this test' })),
     npm: options.npm ?? (() => Promise.resolve({ ok: false, error: 'no npm in this test' })),
     pip: options.pip ?? {
       describe: () => Promise.resolve({ ok: false, error: 'no python3 in this test' }),

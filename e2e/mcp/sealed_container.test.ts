@@ -269,7 +269,8 @@ describeContainers('a new server', () => {
 
   it('is a process where no container can be had, and that is said', async () => {
     const env = { ...environment(), DOCKER_HOST: `unix://${person}/none.sock` };
-    const named = await world.svc.cli(['mcp', 'add', 'plain', '--', 'npx', '-y', '@acme/box@1.0.0'], { env });
+    // What fetches its package at the start has no place in bubblewrap either.
+    const named = await world.svc.cli(['mcp', 'add', 'plain', '--', 'bunx', '@acme/box@1.0.0'], { env });
     expect(named.stderr).toMatch(/plain runs code as you, not in a container: .*none[.]sock/);
     const path = await done('mcp', 'add', 'paths', '--', 'npx', '-y', '@acme/box@1.0.0', person);
     expect(path.stderr).toContain(`paths runs code as you, not in a container: a container does not have ${person}`);

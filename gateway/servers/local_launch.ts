@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { delimiter, dirname } from 'node:path';
+import { delimiter } from 'node:path';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { scriptsCommand } from '../../shared/mcp/npm_command.ts';
 import { type InstallSpec, readPackageCommand } from '../../shared/mcp/package_command.ts';
@@ -9,42 +9,28 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runProgram } from '../../sandbox/engine/engine_program.ts';
 import {
   type ContainerMarks,
-  imageFor,
   markContainer,
   wrapInContainer,
   type ProgramCommand,
   RUN_LABEL,
-  type RuntimeImages,
 } from './container_command.ts';
 import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { engineCommand, environmentAt } from '../../sandbox/engine/engine_cli.ts';
-import { type ServerDirectories, serverDirectories } from '../../machine/server_directories.ts';
-import { launchEnvironment, RUN_ID_VARIABLE } from './launch_environment.ts';
+import { serverDirectories } from '../../machine/server_directories.ts';
+import { launchEnvironment } from './launch_environment.ts';
 import type { FilledLaunch } from './fill_launch.ts';
-import type { ProcessGuard } from './process_guard.ts';
 import type { ProcessRecords } from '../../machine/process_records.ts';
 import type { PackageStore } from '../packages/package_store.ts';
-import { createSealedContainer } from './sealed_container.ts';
+import { type InstalledCommand, noContainerFailure, type SealedLaunchOptions, startSealed } from './sealed_launch.ts';
 import { ServerProcess } from './server_process.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import type { Failure } from '../../shared/model/failure.ts';
-import type { ServerFailureReason, ServerSessions } from '../gateway_ports.ts';
+import type { ServerFailureReason } from '../gateway_ports.ts';
 
 /** Settings for the local servers of one gateway. */
-interface LocalLaunchOptions {
-  /** `$SVC_HOME/mcp`. */
-  readonly mcpHome: string;
-  /** The gateway's environment. */
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly gatewayMark: string;
-  readonly guard: ProcessGuard;
+interface LocalLaunchOptions extends SealedLaunchOptions {
   readonly records: ProcessRecords;
-  readonly images: RuntimeImages;
   readonly packages: Pick<PackageStore, 'find' | 'install' | 'keepStarted' | 'goBack'>;
-  /** The machine's engine (`engine_address.ts`), or why there is none. */
-  readonly findEngine: () => Promise<Result<string, string>>;
-  /** For servers in containers with a closed network; null if there are none. */
-  readonly sessions: ServerSessions | null;
 }
 
 /** One start of a server. */
@@ -87,7 +73,10 @@ export class LocalLaunch {
       ? await this.#installed(values.command, stderr, signal)
       : ok(notInstalled(values.command));
     if (!installed.ok) return installed;
-    if (isSealed) return this.#startSealed({ server, stderr, runId, installed: installed.value, directories }, filled);
+    if (isSealed) {
+      const run = { runId, number: this.#runs, watch: this.#watch(runId, server.id) };
+      return startSealed(this.#options, { server, stderr, ...run, installed: installed.value, directories }, filled);
+    }
     const wanted = { server, image, command: installed.value.command, envNames: Object.keys(values.env), runId };
     const command = await this.#command(wanted);
     if (!command.ok) return command;
@@ -164,59 +153,8 @@ export class LocalLaunch {
       image: start.image,
       programs: start.programs,
       folder,
+      needs: start.needs,
     });
-  }
-
-  /** Starts it in a container whose only way out is the proxy. It never falls back to another isolation. */
-  async #startSealed(
-    { server, stderr, runId, installed, directories }: SealedStart,
-    { values }: FilledLaunch,
-  ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
-    const { env, gatewayMark, guard, images, mcpHome, sessions } = this.#options;
-    const image = installed.image === null ? imageFor(values.command[0] ?? '', images) : ok(installed.image);
-    if (!image.ok) return err(noContainerFailure(image.error));
-    const engine = await this.#options.findEngine();
-    if (!engine.ok) return err(noContainerFailure(engine.error));
-    if (sessions === null) return err(noContainerFailure('this gateway has no proxy for it'));
-    const endpoint = engine.value;
-    guard.watchEngine(endpoint);
-    const created = await createSealedContainer(engineRuntime(env, endpoint), sessions, {
-      server,
-      image: image.value,
-      command: installed.inContainer,
-      packageFolder: installed.folder,
-      env: values.env,
-      marks: { gatewayMark, runId, endpoint },
-      home: dirname(mcpHome),
-    });
-    if (!created.ok) return err(noContainerFailure(created.error));
-    const container = created.value;
-    const started = await ServerProcess.start(
-      {
-        ...container.command,
-        // The values are in the container already: the program that attaches to it needs none.
-        env: environmentAt(endpoint, env, {
-          PATH: env['PATH'] ?? '/usr/bin:/bin',
-          HOME: directories.home,
-          [RUN_ID_VARIABLE]: runId,
-        }),
-        directory: directories.home,
-        runId,
-        watch: this.#watch(runId, server.id),
-        afterwards: () => container.end(),
-      },
-      stderr,
-    );
-    if (!started.ok) {
-      await container.end();
-      return err({ reason: 'spawn_failed', message: started.error });
-    }
-    let hasEnded = false;
-    void started.value.ended.then(() => (hasEnded = true));
-    const begun = await container.begin(started.value.child.stdin, () => hasEnded);
-    if (begun.ok) return started;
-    await started.value.stop(0);
-    return err(noContainerFailure(begun.error));
   }
 
   async #command({
@@ -304,25 +242,8 @@ interface Trial {
   readonly folder: string;
 }
 
-interface InstalledCommand {
-  readonly command: readonly string[];
-  readonly inContainer: readonly string[];
-  /** Of its container; null for the one that belongs to the server's command. */
-  readonly image: string | null;
-  /** The directory of the programs that the package brings; null without a package. */
-  readonly programs: string | null;
-  /** The folder of the package. */
-  readonly folder: string | null;
-}
-
 function notInstalled(command: readonly string[]): InstalledCommand {
-  return { command, inContainer: command, image: null, programs: null, folder: null };
-}
-
-interface SealedStart extends Pick<LocalStart, 'server' | 'stderr'> {
-  readonly runId: string;
-  readonly installed: InstalledCommand;
-  readonly directories: ServerDirectories;
+  return { command, inContainer: command, image: null, programs: null, folder: null, needs: [] };
 }
 
 interface WantedCommand extends Pick<LocalStart, 'server'> {
@@ -340,9 +261,4 @@ interface LaunchCommand {
 
 function imageFailure({ name }: McpServer, why: string): Failure<ServerFailureReason> {
   return { reason: 'consent_needed', message: `${why}: svc mcp consent ${name}` };
-}
-
-function noContainerFailure(why: string): Failure<ServerFailureReason> {
-  const fix = 'start a Docker Engine on this machine, install podman, or set its isolation to process';
-  return { reason: 'container_unavailable', message: `the server must run in a container, but ${why}; ${fix}` };
 }

@@ -35,8 +35,8 @@ beforeEach(() => {
   steps = [];
   specs = [];
   sessions = {
-    open: ({ name }, { image, imageId, endpoint }) => {
-      steps.push(`open ${name} ${image} ${imageId} ${endpoint}`);
+    open: ({ name }, place) => {
+      steps.push(`open ${name} ${Object.values(place).join(' ')}`);
       const sentinels = [
         { env: 'API_TOKEN', value: 'placeholder-of-the-api' },
         { env: 'OWN', value: 'placeholder-of-own' },
@@ -176,7 +176,7 @@ describe('a run', () => {
     await container.end();
     const engine = 'unix:///run/docker.sock';
     expect(steps).toEqual([
-      `open box node:24-slim ${IMAGE} ${engine}`,
+      `open box container node:24-slim ${IMAGE} ${engine}`,
       'create',
       'record ses_1 64',
       'listen ses_1 77',

@@ -3,7 +3,6 @@ import { containerLabels } from '../../sandbox/engine/container_labels.ts';
 import type { ContainerRuntime, ContainerSpec } from '../../sandbox/engine/container_runtime.ts';
 import { startArguments } from '../../sandbox/engine/docker_arguments.ts';
 import { engineCommand, isReadByEngine } from '../../sandbox/engine/engine_cli.ts';
-import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ServerSession, ServerSessions } from '../gateway_ports.ts';
@@ -14,6 +13,7 @@ import {
   containerLabelsOf,
   type ProgramCommand,
 } from './container_command.ts';
+import { proxiedEnvironment } from './proxied_environment.ts';
 
 /** What one run of a server in a container with a closed network consists of (decision 0080). */
 export interface SealedRun {
@@ -51,8 +51,8 @@ export async function createSealedContainer(
 ): Promise<Result<SealedContainer, string>> {
   const image = await runtime.inspectImage(run.image);
   if (!image.ok) return err([image.error.message, ...image.error.fixes.slice(0, 1)].join('. '));
-  const container = { image: run.image, imageId: image.value.id, endpoint: runtime.endpoint };
-  const opened = await sessions.open(run.server, container);
+  const place = { kind: 'container', image: run.image, imageId: image.value.id, endpoint: runtime.endpoint } as const;
+  const opened = await sessions.open(run.server, place);
   if (!opened.ok) return opened;
   const { sessionId } = opened.value;
   const created = await runtime.create(specOf(run, opened.value, image.value.id));
@@ -110,19 +110,8 @@ function specOf(run: SealedRun, session: ServerSession, imageId: string): Contai
   );
 }
 
-/**
- * The server's own variables come after the placeholders, so that a reference to the vault still resolves, and before those of
- * the proxy, so that no configuration replaces them.
- */
 function environmentOf({ env }: SealedRun, session: ServerSession): Record<string, string> {
-  const own = Object.entries(env).filter(([name]) => !isReserved(name) && !isReadByEngine(name));
-  const sentinels = session.sentinels.filter((each) => !Object.hasOwn(env, each.env));
-  const access = { sessionId: session.sessionId, proxyUrl: session.proxyUrl, caBundlePath: BUNDLE, sentinels };
-  const proxied = Object.entries(sessionEnvironment({}, access)).filter(([name]) => !isReserved(name));
-  return { ...Object.fromEntries([...own, ...proxied]), ...CONTAINER_VARIABLES };
-}
-
-/** No configuration sets these, and no server needs the API of the sidecar. */
-function isReserved(name: string): boolean {
-  return /^(svc_|npm_config_(?!cafile$)|path$)/i.test(name);
+  const own = Object.entries(env).filter(([name]) => !isReadByEngine(name));
+  const proxied = proxiedEnvironment(Object.fromEntries(own), { ...session, caBundlePath: BUNDLE });
+  return { ...proxied, ...CONTAINER_VARIABLES };
 }

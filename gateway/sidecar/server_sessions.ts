@@ -21,12 +21,9 @@ const created = z.object({
 /** The sessions of the sidecar that `localApi` calls, for servers of the program with this process id. */
 export function serverSessions(localApi: LocalApi, pid: number): ServerSessions {
   return {
-    async open({ id, name }, { image, imageId, endpoint }) {
-      const program = engineNameOf(endpoint);
-      const runtime = { program, endpoint };
-      const sandbox = { mode: program, image, image_id: imageId, runtime, detached: false, egress: 'sealed' };
+    async open({ id, name }, place) {
       const owner = identify(pid);
-      const body = { name: `mcp ${name}`, mcp_server: id, sandbox, ...(owner !== null && { owner }) };
+      const body = { name: `mcp ${name}`, mcp_server: id, ...placeField(place), ...(owner !== null && { owner }) };
       const reply = await localApi.call('POST', BASE, created, { body, timeoutMs: TIMEOUT_MS, isOnce: true });
       if (!reply.ok) return err(reply.error.message);
       const { session_id, proxy_url, ca_bundle_path, sentinels } = reply.value;
@@ -47,4 +44,12 @@ export function serverSessions(localApi: LocalApi, pid: number): ServerSessions 
       await localApi.send('DELETE', `${BASE}/${sessionId}`, { timeoutMs: TIMEOUT_MS });
     },
   };
+}
+
+function placeField(place: Parameters<ServerSessions['open']>[1]): object {
+  if (place.kind === 'sandbox') return { host_sandbox: { mode: 'bubblewrap', egress: 'sealed', folder: place.folder } };
+  const { image, imageId, endpoint } = place;
+  const program = engineNameOf(endpoint);
+  const runtime = { program, endpoint };
+  return { sandbox: { mode: program, image, image_id: imageId, runtime, detached: false, egress: 'sealed' } };
 }

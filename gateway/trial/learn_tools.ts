@@ -17,12 +17,13 @@ import type { ServerFailureReason } from '../gateway_ports.ts';
 import { countForReport } from '../routing/tool_reviews.ts';
 import { ServerLists } from '../routing/server_lists.ts';
 import { confinedSpec } from '../servers/confined_container.ts';
+import { SANDBOX_PATH, sandboxCommand } from '../servers/confined_sandbox.ts';
 import { CONTAINER_HOME, CONTAINER_VARIABLES, RUN_LABEL } from '../servers/container_command.ts';
 import { launchEnvironment } from '../servers/launch_environment.ts';
 import { Launcher } from '../servers/launcher.ts';
 import { ServerProcess } from '../servers/server_process.ts';
 import { StderrRing } from '../servers/stderr_ring.ts';
-import { emptyFoldersOf, findTrialPlace, SANDBOX_PATH, sandboxCommand, type TrialPlace } from './trial_place.ts';
+import { emptyFoldersOf, findTrialPlace, type TrialPlace } from './trial_place.ts';
 
 /** One start of a server whose package is installed. */
 export interface TrialStart {
@@ -173,7 +174,7 @@ function startSandbox(
   const directories = { home: CONTAINER_HOME, temporary: '/tmp' };
   const environment = launchEnvironment({ gateway: { LANG, LC_ALL, TZ }, directories, own, runId });
   const run = { command, packageFolder, needs: program.needs, node: process.execPath, filter };
-  const placed = sandboxCommand(bubblewrap, run);
+  const placed = sandboxCommand(bubblewrap, { ...run, emptyFolders: emptyFoldersOf(command) });
   const start = { ...placed, env: { ...environment, PATH: SANDBOX_PATH }, directory: folder, runId, watch: UNWATCHED };
   return ServerProcess.start(start, stderr);
 }

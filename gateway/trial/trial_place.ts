@@ -11,8 +11,7 @@ import {
 import { REPLACED_FOLDERS, SYSTEM_FOLDERS } from '../../sandbox/bubblewrap/visible_paths.ts';
 import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { PACKAGE_FOLDER, PACKAGE_PROGRAMS, placeInPackage } from '../servers/confined_container.ts';
-import { CONTAINER_HOME, DEFAULT_RUNTIME_IMAGES, imageFor, type ProgramCommand } from '../servers/container_command.ts';
+import { CONTAINER_HOME, DEFAULT_RUNTIME_IMAGES, imageFor } from '../servers/container_command.ts';
 
 /** Where a server can run once without network, files and secrets (decision 0099). */
 export type TrialPlace =
@@ -40,73 +39,6 @@ export async function findTrialPlace(
   if (!found.ok) return err(found.error.message);
   const made = probeBubblewrap(found.value);
   return made.ok ? ok({ kind: 'sandbox', bubblewrap: found.value }) : err(made.error.message);
-}
-
-/** What runs in a sandbox of bubblewrap. */
-interface SandboxedProgram {
-  readonly command: readonly string[];
-  readonly packageFolder: string;
-  /** What it needs of the machine beside the system. */
-  readonly needs: readonly string[];
-  /** Node on this machine. */
-  readonly node: string;
-  /** A file with the filter of system calls. */
-  readonly filter: string;
-}
-
-const NODE_FOLDER = '/opt/svc/node';
-/** The PATH in the sandbox. The package's programs are last, as they are at each start. */
-export const SANDBOX_PATH = `${NODE_FOLDER}:/usr/local/bin:/usr/bin:/bin:${PACKAGE_PROGRAMS}`;
-
-/** The names of users, certificates and what the linker reads. No program of the system needs more of `/etc`. */
-const READ_OF_ETC = [
-  'passwd',
-  'group',
-  'nsswitch.conf',
-  'ld.so.cache',
-  'ld.so.conf',
-  'ld.so.conf.d',
-  'ssl/certs',
-  'alternatives',
-];
-const FILTER = 3;
-const WITH_FILTER = `exec "$@" ${FILTER}<"$0"`;
-
-/** The program in a sandbox of its own: the system and the package read-only, an empty home, no network, and nothing else. */
-export function sandboxCommand({ program }: Pick<Bubblewrap, 'program'>, run: SandboxedProgram): ProgramCommand {
-  const { command, packageFolder, needs, node, filter } = run;
-  const system = SYSTEM_FOLDERS.filter((path) => !['/etc', '/opt'].includes(path));
-  const args = [
-    ...['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`),
-    '--unshare-cgroup-try',
-    '--die-with-parent',
-    '--cap-drop',
-    'ALL',
-    '--seccomp',
-    String(FILTER),
-    ...system.flatMap((path) => bindReadOnly(path)),
-    ...READ_OF_ETC.flatMap((name) => bindReadOnly(`/etc/${name}`)),
-    '--proc',
-    '/proc',
-    '--dev',
-    '/dev',
-    ...['/tmp', CONTAINER_HOME].flatMap((path) => ['--tmpfs', path]),
-    ...emptyFoldersOf(command).flatMap((path) => ['--dir', path]),
-    ...needs
-      .filter((path) => !SYSTEM_FOLDERS.some((folder) => isAtOrBelow(path, folder)))
-      .flatMap((path) => bindReadOnly(path)),
-    ...bindReadOnly(packageFolder, PACKAGE_FOLDER),
-    ...bindReadOnly(node, `${NODE_FOLDER}/node`),
-    '--chdir',
-    CONTAINER_HOME,
-    '--',
-    ...command.map((word) => placeInPackage(word, packageFolder)),
-  ];
-  return { program: '/bin/sh', args: ['-c', WITH_FILTER, filter, program, ...args] };
-}
-
-function bindReadOnly(path: string, target = path): readonly string[] {
-  return ['--ro-bind-try', path, target];
 }
 
 /**

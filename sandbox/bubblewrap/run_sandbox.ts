@@ -25,6 +25,13 @@ const SESSION_FOLDER = `${OWN_FOLDER}/session`;
 /** The file with the session's roots, where the sandbox sees it. */
 export const SANDBOX_CA = `${SESSION_FOLDER}/${CA_FILE}`;
 
+/** The proxy's URL in the sandbox's own network. */
+export function insideUrl(proxyUrl: string, port = SANDBOX_PORT): string {
+  const url = new URL(proxyUrl);
+  url.host = `127.0.0.1:${port}`;
+  return url.href.replace(/\/$/, '');
+}
+
 /** Where the first program of a sandbox finds its orders and says that it runs. */
 const ORDERS = 3;
 const STATUS = 4;

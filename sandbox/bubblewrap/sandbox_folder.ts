@@ -1,4 +1,6 @@
-import type { ProcessIdentity } from '../../machine/process_identity.ts';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
 
 /** In the state directory: a folder for each running sandbox, which alone sees it. The sidecar listens there. */
 export const SANDBOXES = 'sandboxes';
@@ -7,11 +9,29 @@ export const PROXY_SOCKET = 'proxy.sock';
 /** The session's roots. */
 export const CA_FILE = 'ca.pem';
 
-/** A folder's name: its launcher's process id and start time. It is no path. */
-export const SANDBOX_FOLDER_NAME = /^(\d{1,10})-(\d{1,20})$/;
+/** A folder's name: its launcher's process id and start time, and a number if it launches several. It is no path. */
+export const SANDBOX_FOLDER_NAME = /^((\d{1,10})-\d{1,20})(-\d{1,10})?$/;
 
 export function sandboxFolderName({ pid, started }: ProcessIdentity): string {
   return `${pid}-${started === null ? '0' : startNumber(started)}`;
+}
+
+/**
+ * Makes the folder that one sandbox of this process alone sees, in the state directory `home`; `number` tells several apart. Those
+ * of launchers that have ended are removed.
+ */
+export function makeSandboxFolder(home: string, number: number | null = null): { name: string; path: string } {
+  const all = join(home, SANDBOXES);
+  mkdirSync(all, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(all)) {
+    if (isLeft(name, identify)) rmSync(join(all, name), { recursive: true, force: true });
+  }
+  const launcher = sandboxFolderName(identify(process.pid) ?? { pid: process.pid, started: null });
+  const name = number === null ? launcher : `${launcher}-${number}`;
+  const path = join(all, name);
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { mode: 0o700 });
+  return { name, path };
 }
 
 /** Ticks since the start of the machine as they are; what `ps` prints on macOS, a date without its zone, in milliseconds. */
@@ -26,8 +46,8 @@ function startNumber(started: string): string {
  * of another user's process may be hidden.
  */
 export function isLeft(name: string, identify: (pid: number) => ProcessIdentity | null): boolean {
-  const [, pid] = SANDBOX_FOLDER_NAME.exec(name) ?? [];
+  const [, launcher, pid] = SANDBOX_FOLDER_NAME.exec(name) ?? [];
   if (pid === undefined) return false;
   const running = identify(Number(pid));
-  return running === null || (running.started !== null && sandboxFolderName(running) !== name);
+  return running === null || (running.started !== null && sandboxFolderName(running) !== launcher);
 }

@@ -11,7 +11,7 @@ export type McpTransport = (typeof MCP_TRANSPORTS)[number];
 /** The specification's `status`, which no process changes: it stays `stopped` (section 3). `health` tells what runs. */
 export const MCP_STATUSES = ['stopped', 'running', 'error'] as const;
 
-/** `container`: in a container, if Docker is available. */
+/** `container`: in a container, or where a machine has no engine in a sandbox of bubblewrap; else it is not started. */
 export const MCP_ISOLATIONS = ['process', 'container'] as const;
 type McpIsolation = (typeof MCP_ISOLATIONS)[number];
 

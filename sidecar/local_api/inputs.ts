@@ -110,7 +110,7 @@ export const sessionInput = z.strictObject({
         .regex(/^[!-~]+$/, 'must be visible ASCII'),
     })
     .optional(),
-  /** The container runs this MCP server: it reaches the hosts that the consent to the server names, and nothing else. */
+  /** The container or the sandbox runs this MCP server: it reaches the hosts that the consent to the server names, and nothing else. */
   mcp_server: id('mcp').optional(),
   /** The session belongs to a plan: it has no token of its own. */
   plan: z.strictObject({ lock: z.string().min(1) }).optional(),

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { identify } from '../../machine/process_identity.ts';
 import { localServer, remoteServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err } from '../../shared/model/result.ts';
@@ -390,9 +391,26 @@ describe('the session of a server in a container', () => {
     expect(reach?.data).toMatchObject({ 'svc.reach.hosts': hosts, 'svc.reach.egress': 'sealed' });
   });
 
-  test('has a token that opens no API, and is in no list of sessions', async () => {
+  const folder = '7-123456-2';
+  const host_sandbox = { mode: 'bubblewrap', egress: 'sealed', folder };
+  const owner = identify(process.pid);
+  const BOXED = { host_sandbox, owner, mcp_server: SERVER_ID };
+
+  test('has the hosts of the consent in a sandbox too, where its socket is', async () => {
     await consentWith(['api.example.test']);
-    const { session_id: id, token } = opened.parse((await openSession()).body);
+    const { session_id: id } = opened.parse((await openSession(BOXED)).body);
+    const session = bench.sessions.get(id);
+    expect(session).toMatchObject({ egress: 'sealed', hostSandbox: host_sandbox, mcpServers: [] });
+    expect(session?.allowList).toEqual({ hosts: ['api.example.test'], named: [] });
+    expect(session?.mcpServer).toMatchObject({ id: SERVER_ID });
+  });
+
+  test.each([
+    ['container', SEALED],
+    ['sandbox', BOXED],
+  ])('has in a %s a token that opens no API, and is in no list of sessions', async (_, body) => {
+    await consentWith(['api.example.test']);
+    const { session_id: id, token } = opened.parse((await openSession(body)).body);
     expect(bench.sessions.authenticate(id, token)).not.toBeNull();
     expect(bench.sessions.withToken(token)).toBeNull();
     expect((await call('GET', '/v1/sandbox-proxy/sessions')).body).toMatchObject({ items: [] });
@@ -410,6 +428,15 @@ describe('the session of a server in a container', () => {
     ['with hosts of the caller', [], { ...SEALED, allowed_hosts: ['evil.test'] }, 'invalid_input'],
     ['with private hosts of the caller', [], { ...SEALED, named_hosts: ['evil.test'] }, 'invalid_input'],
     ['with other servers', [], { ...SEALED, mcp_servers: [SERVER_ID] }, 'invalid_input'],
+    [
+      'in a sandbox that is not sealed',
+      [],
+      { ...BOXED, host_sandbox: { ...host_sandbox, egress: 'open' } },
+      'invalid_input',
+    ],
+    ['in a sandbox with hosts of the caller', [], { ...BOXED, allowed_hosts: ['evil.test'] }, 'invalid_input'],
+    ['in a sandbox with every other server', [], { ...BOXED, every_mcp_server: true }, 'invalid_input'],
+    ['in a sandbox without consent', 'none', BOXED, 'consent_needed'],
   ])('is not created %s', async (_, hosts, body, code) => {
     bench.mcpServers = [{ server: boxed, authorization: null }];
     if (hosts !== 'none') await consentWith(hosts);

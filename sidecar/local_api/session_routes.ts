@@ -178,15 +178,9 @@ async function checkSession(
 }
 
 /** Why the session cannot have a sandbox of its launcher's; null if it can, or asks for none. */
-function whyNoHostSandbox({
-  host_sandbox: asked,
-  sandbox,
-  plan,
-  owner,
-  mcp_server: server,
-}: SessionInput): string | null {
+function whyNoHostSandbox({ host_sandbox: asked, sandbox, plan, owner }: SessionInput): string | null {
   if (asked === undefined) return null;
-  if (sandbox !== undefined || plan !== undefined || server !== undefined) return 'the session has a container';
+  if (sandbox !== undefined || plan !== undefined) return 'the session has a container';
   return owner === undefined ? 'needs an owner, with whose end it ends' : null;
 }
 
@@ -195,12 +189,13 @@ interface ServedContainer {
   readonly allowList: AllowList;
 }
 
-/** The server that the session's container runs. Its hosts come from the consent on this machine, never from the caller. */
+/** The server that the session's container or sandbox runs. Its hosts come from the consent on this machine, never from the caller. */
 function servedServerOf({ mcp }: LocalApiOptions, input: SessionInput): Result<ServedContainer | null, LocalError> {
-  const { mcp_server: id, sandbox } = input;
+  const { mcp_server: id, sandbox, host_sandbox: hostSandbox, ...rest } = input;
   if (id === undefined) return ok(null);
-  const { sandbox: _, ...rest } = input;
-  if (sandbox?.egress !== 'sealed' || sandbox.detached || sandbox.unsealed.length > 0 || reachesSomething(rest)) {
+  const isSealed = (sandbox ?? hostSandbox)?.egress === 'sealed';
+  const isMore = sandbox?.detached === true || (sandbox?.unsealed ?? []).length > 0 || reachesSomething(rest);
+  if (!isSealed || isMore) {
     return err(localError('invalid_input', 'mcp_server: needs a sealed sandbox of its own, and nothing else'));
   }
   const known = mcp?.directory.find(id) ?? null;

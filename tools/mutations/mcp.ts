@@ -17,6 +17,7 @@ const TOOLS = 'worker/mcp_tools.test.ts';
 const REVIEW = 'shared/mcp/tools/tool_review.test.ts';
 const REVIEWS = 'gateway/routing/tool_reviews.test.ts';
 const POLICY = 'shared/mcp/tool_policy.test.ts';
+const SEALED_SANDBOX = 'e2e/mcp/sealed_sandbox.test.ts';
 const CMDS = 'cli/mcp/mcp_commands.test.ts';
 
 /** Checks of MCP servers, the gateway and the marketplace (specification sections 2 to 4, design section 7). */
@@ -49,8 +50,8 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: containers',
     holds: 'the session of a server has no network of its own',
     file: 'sidecar/local_api/session_routes.ts',
-    text: "sandbox?.egress !== 'sealed' || sandbox.detached",
-    replacement: 'sandbox === undefined || sandbox.detached',
+    text: "(sandbox ?? hostSandbox)?.egress === 'sealed'",
+    replacement: '(sandbox ?? hostSandbox) !== undefined',
     tests: [ROUTES],
   },
   {
@@ -84,6 +85,30 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     text: '.filter(({ host }) => hosts.some((allowed) => doPatternsMeet(allowed, host)))',
     replacement: '',
     tests: [ROUTES],
+  },
+  {
+    row: 'MCP: sandboxes',
+    holds: 'a server in a sandbox has no network but the proxy',
+    file: 'gateway/servers/confined_sandbox.ts',
+    text: ", 'net'].map",
+    replacement: '].map',
+    tests: ['gateway/servers/confined_sandbox.test.ts', SEALED_SANDBOX],
+  },
+  {
+    row: 'MCP: sandboxes',
+    holds: 'a server in a sandbox can write only its own home',
+    file: 'gateway/servers/confined_sandbox.ts',
+    text: "    '--remount-ro',\n    '/',\n",
+    replacement: '',
+    tests: [SEALED_SANDBOX],
+  },
+  {
+    row: 'MCP: sandboxes',
+    holds: 'a server in a sandbox has no variable of the gateway',
+    file: 'gateway/servers/sealed_sandbox.ts',
+    text: 'gateway: { LANG, LC_ALL, TZ }, directories',
+    replacement: 'gateway, directories',
+    tests: ['gateway/servers/sealed_sandbox.test.ts'],
   },
   {
     row: 'MCP: consent',

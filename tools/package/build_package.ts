@@ -27,6 +27,7 @@ const FILES = [
   'catalog',
   'package.json',
   'sandbox/bubblewrap/sandbox_init.cjs',
+  'sandbox/bubblewrap/server_init.cjs',
   'sandbox/carrier/carry.cjs',
   'sandbox/carrier/companion.cjs',
   'sandbox/engine/agent_seccomp.json',

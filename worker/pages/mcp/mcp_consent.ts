@@ -39,7 +39,7 @@ export function consentPanel(server: McpServerRecord): Html {
       ],
       ['Version', version === null ? 'none is named' : foreignText(version)],
       ['From', registryId === null ? 'registered by hand' : html`the registry: ${foreignText(registryId)}`],
-      ['Isolation', isolation === 'container' ? 'in a container' : 'a program with your rights'],
+      ['Isolation', isolation === 'container' ? 'in a container or a sandbox' : 'a program with your rights'],
       ...dangers.map(
         ({ severity, message }) =>
           [severity === 'unchecked' ? 'Unchecked' : 'Warning', foreignText(`it ${message}`)] as const,

@@ -109,7 +109,10 @@ function startedSection(server: McpServerRecord): Html {
     ${isLocal ? foreignCommand(command.map((word) => nameReferences(server.id, word))) : foreignCommand([nameReferences(server.id, url ?? '')])}
     ${definitionList([
       ['Transport', isLocal ? 'stdio' : transport],
-      ['Isolation', isLocal ? (isolation === 'container' ? 'in a container' : 'a process of the user') : null],
+      [
+        'Isolation',
+        isLocal ? (isolation === 'container' ? 'in a container or a sandbox' : 'a process of the user') : null,
+      ],
       ['Variables', fieldList(server, env)],
       ['Headers', fieldList(server, headers)],
     ])}

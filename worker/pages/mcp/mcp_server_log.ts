@@ -24,7 +24,7 @@ const REASONS: Readonly<Record<string, string>> = {
   authorisation_needed: 'The server asks for a sign-in.',
   control_plane_unavailable: 'The control plane was unreachable.',
   audit_unavailable: 'Its calls could not be recorded, and none is made without a record.',
-  container_unavailable: 'It runs in a container, and there is no engine or no image for it.',
+  container_unavailable: 'It needs a container or a sandbox, and the machine can make neither.',
   install_failed: 'Its package could not be installed on that machine.',
   spawn_failed: 'The program could not be started: it may not be installed there.',
   start_timeout: 'It took too long to start.',

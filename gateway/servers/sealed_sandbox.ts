@@ -1,0 +1,151 @@
+import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  type Bubblewrap,
+  findBubblewrap,
+  machineFacts,
+  probeBubblewrap,
+} from '../../sandbox/bubblewrap/find_bubblewrap.ts';
+import { OWN_FOLDER } from '../../sandbox/bubblewrap/plan_sandbox.ts';
+import { insideUrl, SANDBOX_PORT } from '../../sandbox/bubblewrap/run_sandbox.ts';
+import { CA_FILE, makeSandboxFolder, PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
+import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
+import { SYSTEM_FOLDERS } from '../../sandbox/bubblewrap/visible_paths.ts';
+import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
+import { isPackageRunner } from '../../shared/mcp/dangers/package_runners.ts';
+import { describeFetchAtStart } from '../../shared/mcp/fetch_at_start.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { ServerSession, ServerSessions } from '../gateway_ports.ts';
+import { SANDBOX_NODE, SANDBOX_PATH, sandboxCommand, SYSTEM_PROGRAMS } from './confined_sandbox.ts';
+import { CONTAINER_HOME, type ProgramCommand } from './container_command.ts';
+import { launchEnvironment } from './launch_environment.ts';
+import { proxiedEnvironment } from './proxied_environment.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export type FindServerSandbox = typeof findServerSandbox;
+
+/**
+ * bubblewrap, if a server with this command can run in a sandbox of it with a closed network (decision 0177), or why not. A package
+ * has to be installed by svc: `hasPackage` says that it is or will be. A program of the system does as well, and Node.
+ */
+export function findServerSandbox(
+  command: readonly string[],
+  hasPackage: boolean,
+  env: Environment,
+): Result<Bubblewrap, string> {
+  const problem = hasPackage ? null : whyNoProgram(command);
+  if (problem !== null) return err(problem);
+  const found = findBubblewrap(machineFacts(env['PATH'] ?? ''));
+  if (!found.ok) return err(found.error.message);
+  const made = probeBubblewrap(found.value);
+  return made.ok ? found : err(made.error.message);
+}
+
+/** Why a command that is started as it is has no program in a sandbox; null if it has one. */
+function whyNoProgram(command: readonly string[]): string | null {
+  const [program = ''] = command;
+  if (isPackageRunner(basename(program)) || describeFetchAtStart(command) !== null) {
+    return `${program} fetches its package at the start, for which a sandbox has no room`;
+  }
+  if (program === 'node') return null;
+  const paths = program.includes('/') ? [program] : SYSTEM_PROGRAMS.map((folder) => join(folder, program));
+  const isOfSystem = (path: string): boolean => SYSTEM_FOLDERS.some((folder) => isAtOrBelow(path, folder));
+  return paths.some((path) => isOfSystem(path) && existsSync(path))
+    ? null
+    : `a sandbox does not have ${JSON.stringify(program)}`;
+}
+
+/** What one run of a server in a sandbox consists of. */
+export interface SandboxedRun {
+  readonly server: McpServer;
+  readonly command: readonly string[];
+  /** The folder of its installed package; null if the command needs none. */
+  readonly packageFolder: string | null;
+  /** What its package needs of the machine beside the system. */
+  readonly needs: readonly string[];
+  /** Its own variables, with credentials inserted. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The gateway's environment. */
+  readonly gateway: Environment;
+  readonly runId: string;
+  /** Tells the runs of this gateway apart. */
+  readonly number: number;
+  /** `$SVC_HOME`. */
+  readonly home: string;
+}
+
+interface SealedSandbox {
+  /** Starts it with our streams. The proxy is open by then. */
+  readonly command: ProgramCommand;
+  readonly env: Readonly<Record<string, string>>;
+  /** Ends its session and removes its folder. */
+  end(): Promise<void>;
+}
+
+const SESSION_FOLDER = `${OWN_FOLDER}/session`;
+const INIT = `${OWN_FOLDER}/bubblewrap/server_init.cjs`;
+const CARRY = `${OWN_FOLDER}/carrier/carry.cjs`;
+/** Code of ours in the sandbox, at the same place as seen from each other. */
+const OWN_FILES = [
+  { source: ownFile('server_init.cjs'), target: INIT },
+  { source: ownFile('../carrier/carry.cjs'), target: CARRY },
+];
+const STARTER = [SANDBOX_NODE, INIT, String(SANDBOX_PORT), `${SESSION_FOLDER}/${PROXY_SOCKET}`];
+const HOSTS = '127.0.0.1 localhost\n::1 localhost\n';
+
+/** Creates the session of a run and what its sandbox needs. After a failure nothing is left. Errors are for a person. */
+export async function createSealedSandbox(
+  bubblewrap: Bubblewrap,
+  sessions: Pick<ServerSessions, 'open' | 'end'>,
+  run: SandboxedRun,
+): Promise<Result<SealedSandbox, string>> {
+  const folder = makeSandboxFolder(run.home, run.number);
+  const remove = (): void => rmSync(folder.path, { recursive: true, force: true });
+  const opened = await sessions.open(run.server, { kind: 'sandbox', folder: folder.name });
+  if (!opened.ok) {
+    remove();
+    return opened;
+  }
+  const { sessionId, caBundlePath } = opened.value;
+  const end = async (): Promise<void> => {
+    await sessions.end(sessionId);
+    remove();
+  };
+  const fileIn = (name: string): string => join(folder.path, name);
+  try {
+    copyFileSync(caBundlePath, fileIn(CA_FILE));
+    writeFileSync(fileIn('hosts'), HOSTS);
+    writeFileSync(fileIn('filter'), seccompFilter(bubblewrap.machine));
+  } catch (error) {
+    await end();
+    return err(error instanceof Error ? error.message : String(error));
+  }
+  const { command, packageFolder, needs } = run;
+  const files = [
+    ...OWN_FILES,
+    { source: folder.path, target: SESSION_FOLDER },
+    { source: fileIn('hosts'), target: '/etc/hosts' },
+  ];
+  const program = { command, packageFolder, needs, files, node: process.execPath, filter: fileIn('filter') };
+  return ok({
+    command: sandboxCommand(bubblewrap, { ...program, starter: STARTER }),
+    env: environmentOf(run, opened.value),
+    end,
+  });
+}
+
+function environmentOf({ env, gateway, runId }: SandboxedRun, session: ServerSession): Record<string, string> {
+  const { LANG, LC_ALL, TZ } = gateway;
+  const directories = { home: CONTAINER_HOME, temporary: '/tmp' };
+  const own = launchEnvironment({ gateway: { LANG, LC_ALL, TZ }, directories, own: env, runId });
+  const inside = { ...session, proxyUrl: insideUrl(session.proxyUrl), caBundlePath: `${SESSION_FOLDER}/${CA_FILE}` };
+  const { PATH: _, ...proxied } = proxiedEnvironment(env, inside);
+  return { ...own, ...proxied, HOME: CONTAINER_HOME, PATH: SANDBOX_PATH };
+}
+
+function ownFile(name: string): string {
+  return fileURLToPath(new URL(`../../sandbox/bubblewrap/${name}`, import.meta.url));
+}
