@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { ok } from '../shared/model/result.ts';
+import { signInLinkReply } from '../shared/wire/account.ts';
 import { CREDENTIALS_TYP, credentialsPayload, sealedCredential } from '../shared/wire/channel.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
@@ -108,4 +109,31 @@ test('is replaced by a value that is stored, and deleted with the credential', a
   await store(pathOf());
   expect((await control.asUser('DELETE', `/v1/mcp-servers/${id}/credentials/TOKEN`)).ok).toBe(true);
   expect([await listSources(), await release(), minted]).toEqual([[], null, 0]);
+});
+
+test('is set up in the console, from the page of its server and back', async () => {
+  const { url } = await parseReply(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const cookie = ((await control.send(url)).headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  const open = async (path: string) => (await control.inBrowser(path, { headers: { cookie } })).text();
+  const at = new URLSearchParams({ path: pathOf(), owner: 'personal' }).toString();
+  expect(await open(`/mcp-servers/${id}`)).toContain(`href="/secrets/sources/new?${at.replace('&', '&amp;')}"`);
+  const form = await open(`/secrets/sources/new?${at}`);
+  expect(form).toContain(`value="${pathOf()}"`);
+  expect(form).toContain(`<a class="button" href="/mcp-servers/${id}">Cancel</a>`);
+  const { scopes, ...fields } = SOURCE;
+  const body = new URLSearchParams({ ...fields, scopes: scopes.join(' '), path: pathOf(), key: 'k', do: 'store' });
+  const sent = {
+    method: 'POST',
+    headers: { cookie, origin: control.consoleOrigin },
+    body,
+    redirect: 'manual',
+  } as const;
+  const stored = await control.inBrowser('/secrets/sources', sent);
+  expect([stored.status, stored.headers.get('location')]).toEqual([303, expect.stringContaining('/secrets/source?')]);
+  const page = await open(stored.headers.get('location') ?? '');
+  expect(page).toContain(`href="/mcp-servers/${id}/credentials/delete?name=TOKEN"`);
+  const server = await open(`/mcp-servers/${id}`);
+  expect(server).toContain('Minted');
+  expect(server).toContain(`href="/secrets/source?${at.replace('&', '&amp;')}"`);
+  expect(server).not.toContain('/secrets/sources/new');
 });

@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { mcpCredentialAt } from '../../../shared/model/mcp_server.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
 import { type SourcePlan, sourceFieldText, type SourceRecord } from '../../../shared/wire/secret_sources.ts';
 import type { CredentialUse } from '../../services/vault/credential_uses.ts';
@@ -34,19 +35,36 @@ export function sourcePage(view: SourceView): Page {
   const { record, plan, tested, done, mayChange } = view;
   const { path, owner, ref, source, description } = record;
   const at = { path, owner };
+  const place = placeOf(path);
   const isBorrowed = source.kind === BORROWED_KIND;
   const content = html`${pageHeader({
     title: html`<span class="mono">${ref}</span>`,
-    above: { path: '/secrets', title: 'Secrets' },
+    above: place,
     lead: description === null ? SOURCE_TITLES[source.kind].lead : foreignText(description),
     actions: mayChange
       ? html`${isBorrowed ? '' : changeLink(source.kind, at)}
-          <a class="button danger" href="${pathWith('/secrets/delete', at)}">Delete</a>`
+          <a class="button danger" href="${place.deletion ?? pathWith('/secrets/delete', at)}">Delete</a>`
       : '',
   })}
   ${flash(done)} ${tested === null ? '' : testedAlert(tested)} ${plan === null ? '' : planPanel(plan)}
   ${stateSection(view)} ${fieldsSection(record)} ${mayChange && !isBorrowed ? trySection(record) : ''}`;
   return layout(ref, content, 'narrow');
+}
+
+interface SourcePlace {
+  /** The page above, with its title. */
+  readonly path: string;
+  readonly title: string;
+  /** Where it is deleted, if not as a secret. */
+  readonly deletion: string | null;
+}
+
+/** A credential of an MCP server belongs to the page of that server, every other secret to the list of secrets. */
+export function placeOf(path: string): SourcePlace {
+  const credential = mcpCredentialAt(path);
+  if (credential === null) return { path: '/secrets', title: 'Secrets', deletion: null };
+  const server = `/mcp-servers/${credential.serverId}`;
+  return { path: server, title: 'MCP server', deletion: `${server}/credentials/delete?name=${credential.name}` };
 }
 
 function noneHeld({ source }: SourceRecord): string {

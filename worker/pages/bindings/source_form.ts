@@ -9,10 +9,8 @@ import { textArea } from '../components/text_area.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type OwnerChoice, ownerField } from './owner_field.ts';
-import { planPanel } from './source.ts';
+import { placeOf, planPanel } from './source.ts';
 import { choicesOf, SOURCE_FIELD_WORDS, SOURCE_TITLES } from './source_words.ts';
-
-const ABOVE = { path: '/secrets', title: 'Secrets' };
 
 interface SourceFormView {
   readonly form: FormState;
@@ -25,7 +23,8 @@ interface SourceFormView {
 /** The form of a source: its kind, then the fields of that kind. The key is never returned, not even after an error. */
 export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Page {
   const { path, owner } = form.values;
-  const content = html`${pageHeader({ title: 'Add a minted secret', above: ABOVE, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
+  const above = placeOf(path ?? '');
+  const content = html`${pageHeader({ title: 'Add a minted secret', above, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
     ${tabs(
       'What mints it',
       SOURCE_KINDS.map((each) => ({
@@ -47,7 +46,7 @@ export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Pa
       <div class="actions">
         <button class="primary" name="do" value="store">Store</button>
         <button name="do" value="plan">Dry run</button>
-        <a class="button" href="/secrets">Cancel</a>
+        <a class="button" href="${above.path}">Cancel</a>
       </div>
       <p class="quiet small">A dry run asks no provider and stores nothing.</p>
     </form>`;

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import { mcpReference } from '../../../shared/mcp/references.ts';
+import { mcpVaultPath } from '../../../shared/model/mcp_server.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { McpRevisionsReply, McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -11,6 +12,7 @@ import { foreignCommand } from '../components/foreign_command.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
 import { textArea } from '../components/text_area.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Content, Html } from '../frame/html.ts';
@@ -26,6 +28,8 @@ import { signInPanel } from './mcp_sign_in.ts';
 interface McpServerView {
   readonly server: McpServerRecord;
   readonly revisions: McpRevisionsReply['items'];
+  /** The names of the credentials that a provider mints. */
+  readonly minted: ReadonlySet<string>;
   /** The registry's current version, if it differs. */
   readonly newer: string | null;
   /** Recent reports of gateways, newest first. */
@@ -157,8 +161,7 @@ function setWords({ id, credentials: all }: McpServerRecord, value: string): Con
   return named.map(({ set }) => (set ? badge('good', 'Set') : badge('warn', 'Not set')));
 }
 
-function credentials({ server, nowMs, mayChange }: McpServerView): Html {
-  const path = `/mcp-servers/${server.id}/credentials`;
+function credentials({ server, minted, nowMs, mayChange }: McpServerView): Html {
   return html`<section class="panel flush" id="credentials" aria-labelledby="credentials-title">
     <div class="panel-head">
       <h2 id="credentials-title">Credentials</h2>
@@ -176,7 +179,11 @@ function credentials({ server, nowMs, mayChange }: McpServerView): Html {
                 cell: ({ name, required }) =>
                   html`<code>${name}</code> ${required ? '' : html`<span class="quiet small">unused</span>`}`,
               },
-              { title: 'Value', cell: ({ set }) => (set ? badge('good', 'Set') : badge('warn', 'Not set')) },
+              {
+                title: 'Value',
+                cell: ({ name, set }) =>
+                  minted.has(name) ? mintedWords(server, name) : set ? badge('good', 'Set') : badge('warn', 'Not set'),
+              },
               {
                 title: 'Stored',
                 cell: ({ updated_at: stored }) => (stored === null ? '' : timeAgo(stored, nowMs)),
@@ -184,7 +191,7 @@ function credentials({ server, nowMs, mayChange }: McpServerView): Html {
               {
                 title: 'Actions',
                 isActions: true,
-                cell: (credential) => (mayChange ? credentialActions(path, credential) : ''),
+                cell: (credential) => (mayChange ? credentialActions(server, credential, minted) : ''),
               },
             ],
           })
@@ -192,11 +199,25 @@ function credentials({ server, nowMs, mayChange }: McpServerView): Html {
   </section>`;
 }
 
-function credentialActions(path: string, { name, set }: McpServerRecord['credentials'][number]): Html {
+/** The value of a credential that a provider mints, with its page. */
+function mintedWords({ id, owner }: McpServerRecord, name: string): Html {
+  const page = pathWith('/secrets/source', { path: mcpVaultPath(id, name), owner });
+  return html`${badge('good', 'Minted')}
+    <a class="small" href="${page}">by its provider<span class="hidden-but-read">: ${name}</span></a>`;
+}
+
+function credentialActions(
+  { id, owner }: McpServerRecord,
+  { name, set }: McpServerRecord['credentials'][number],
+  minted: ReadonlySet<string>,
+): Html {
+  const path = `/mcp-servers/${id}/credentials`;
+  const source = pathWith('/secrets/sources/new', { path: mcpVaultPath(id, name), owner });
   const change = html`<a class="button compact" href="${path}?name=${name}"
-    >${set ? 'Replace' : 'Store'}<span class="hidden-but-read"> ${name}</span></a
-  >`;
-  if (!set) return change;
+      >${set ? 'Replace' : 'Store'}<span class="hidden-but-read"> ${name}</span></a
+    >
+    ${minted.has(name) ? '' : html`<a class="button compact" href="${source}">Mint<span class="hidden-but-read"> ${name}</span></a>`}`;
+  if (!set) return html`<div class="actions">${change}</div>`;
   return html`<div class="actions">
     ${change}
     <a class="button compact danger" href="${path}/delete?name=${name}"

@@ -1,3 +1,4 @@
+import { mcpCredentialAt } from '../../../shared/model/mcp_server.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import {
@@ -8,6 +9,7 @@ import {
 } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import { newerVersions } from '../../marketplace/newer_versions.ts';
+import { listSourceRecords } from '../../services/sources/secret_sources.ts';
 import { showUpgrade } from '../../marketplace/upgrade.ts';
 import { listQueryOf } from '../../pages/components/arranged_list.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
@@ -105,6 +107,7 @@ async function serverView(c: AppContext, caller: Caller, server: McpServerRecord
   return mcpServerPage({
     server,
     revisions: items,
+    minted: await listMinted(c, caller, server),
     newer,
     events: await listMcpServerEvents(context, caller, server.id, recent),
     tools,
@@ -112,6 +115,17 @@ async function serverView(c: AppContext, caller: Caller, server: McpServerRecord
     nowMs,
     mayChange: writableOwner(caller, server.owner).ok,
   });
+}
+
+async function listMinted(c: AppContext, caller: Caller, { id, owner, credentials }: McpServerRecord) {
+  if (credentials.length === 0) return new Set<string>();
+  const sources = await listSourceRecords(c.get('context'), caller, owner);
+  return new Set(
+    sources.flatMap(({ path }) => {
+      const credential = mcpCredentialAt(path);
+      return credential?.serverId === id ? [credential.name] : [];
+    }),
+  );
 }
 
 /** The fields of a server that users edit. */
