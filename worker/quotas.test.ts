@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
 import { ITEMS_SPEC, itemsSpec } from '../e2e/runtimes/connector_samples.ts';
 import { hostedUser, type HostedUser, outcome, ownerWithMember, PUBLIC_URL } from '../e2e/runtimes/hosted_users.ts';
@@ -7,10 +8,12 @@ import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { type QuotaKind, quotaOf, QUOTAS } from '../shared/model/quotas/quotas.ts';
 import { insertBrowserSession } from './store/browser_sessions.ts';
 import { errorBody } from '../shared/wire/errors.ts';
+import { sharesPage } from '../shared/wire/sharing/shares.ts';
 import { usageReply } from '../shared/wire/usage.ts';
 
 /** A thousandth of the defaults: 5 secrets, 2 bindings, one of most others. */
 const PERCENT = 0.1;
+const withId = z.object({ id: z.string() });
 const most = (kind: QuotaKind) => quotaOf(kind, PERCENT);
 
 let control: InProcess;
@@ -164,6 +167,73 @@ describe('what all people of an enterprise may keep', () => {
     const refused = await refusal(storeSecret('own'));
     expect(refused.details).toEqual({ kind: 'all_secrets', of: 'everybody', limit: 3, used: 3 });
     expect(await outcome(storeSecret('own', 'v', await hostedUser(control)))).toBe(201);
+  });
+});
+
+describe('what a team may keep', () => {
+  let owner: HostedUser;
+  let member: HostedUser;
+  let keys: readonly object[];
+  beforeEach(async () => {
+    ({ owner, member } = await ownerWithMember(control));
+    const { publicKey } = await generateKeyPair('ES256', { extractable: true });
+    keys = [{ ...(await exportJWK(publicKey)), kid: 'one' }];
+  });
+
+  async function shareBinding(name: string, by = owner, to = member): Promise<Response> {
+    await storeSecret('shared', 'v', by);
+    const shown = {
+      host: `${name}.example.test`,
+      scheme: 'bearer',
+      credential_ref: 'vault://user/shared',
+      effect: 'read',
+    };
+    const { id } = withId.parse(await (await by.call('POST', '/v1/host-bindings', shown)).json());
+    return by.call('POST', '/v1/shares', { binding_id: id, user_id: to.caller.userId });
+  }
+
+  const TEAM_KINDS: readonly (readonly [QuotaKind, string, (name: string) => Promise<Response>])[] = [
+    ['groups', 'everybody', (name) => owner.call('POST', '/v1/groups', { name })],
+    ['invitations', 'everybody', (name) => owner.call('POST', '/v1/invitations', { email: `${name}@acme.test` })],
+    [
+      'service_accounts',
+      'everybody',
+      (name) =>
+        owner.call('POST', '/v1/service-accounts', {
+          name,
+          issuer: 'https://id.ci.test',
+          claims: { repository: 'acme/app' },
+          keys,
+        }),
+    ],
+    ['shares', 'account', (name) => shareBinding(name)],
+  ];
+  test.each(TEAM_KINDS)('of %s is limited, and the refusal says how to make room', async (kind, of, create) => {
+    for (let index = 0; index < most(kind); index += 1) expect((await create(`n${index}`)).status).toBe(201);
+    const refused = await refusal(create('one-more'));
+    expect(refused).toMatchObject({ status: 409, code: 'limit_reached', details: { kind, of, limit: most(kind) } });
+    expect(refused.message).toContain(QUOTAS[kind].fix);
+  });
+
+  test('counts those who joined: nobody else can, and a service account is one of them', async () => {
+    Object.assign(control.context, { quotaPercent: (2 / QUOTAS.members.most) * 100 });
+    const policy = { name: 'deploy', issuer: 'https://id.ci.test', claims: { repository: 'acme/app' }, keys };
+    const refused = await refusal(owner.call('POST', '/v1/service-accounts', policy));
+    expect(refused).toMatchObject({ code: 'limit_reached', details: { kind: 'members', of: 'everybody', limit: 2 } });
+    expect((await owner.call('DELETE', `/v1/members/${member.caller.userId}`)).status).toBeLessThan(300);
+    expect((await owner.call('POST', '/v1/service-accounts', policy)).status).toBe(201);
+  });
+
+  test('of shares that a person accepts is limited for that person', async () => {
+    Object.assign(control.context, { quotaPercent: 0.4 });
+    for (const name of ['one', 'two']) expect((await shareBinding(name, member, owner)).status).toBe(201);
+    Object.assign(control.context, { quotaPercent: PERCENT });
+    const received = await parseReply(sharesPage, owner.call('GET', '/v1/shares?list=received'));
+    const accept = (share: (typeof received.items)[number] | undefined): Promise<Response> =>
+      owner.call('POST', `/v1/shares/${share?.id}/accept`, { revision: share?.binding?.revision });
+    const [first, second] = received.items;
+    expect((await accept(first)).status).toBe(200);
+    expect((await refusal(accept(second))).details).toMatchObject({ kind: 'accepted_shares', limit: 1, used: 1 });
   });
 });
 
