@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { foundIn, plantSecret, searchProcesses } from '../support/planted_secret.ts';
+import { kill } from '../support/process.ts';
 import { SVC } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
@@ -177,6 +178,17 @@ describe.skipIf(!canTry)('a new server without an engine', () => {
     expect(said.slice(1, 5).filter((line) => /Read-only file system|Permission denied/.test(line))).toHaveLength(4);
     expect(said[5]).toBe('own');
     expect(said[6]).toMatch(/unshare/);
+  });
+
+  it('works again after the sidecar was killed, with a session of its own', async () => {
+    const before = await inBox('echo $HTTPS_PROXY');
+    kill(svc.runFile.sidecar_pid, 'SIGKILL');
+    await waitFor('the API to be reached again', async () => {
+      const said = await call('box__fetch', { url: `https://${API}/again` }).catch(() => '');
+      return said === '200 ok';
+    });
+    expect(upstream.last().headers('authorization')).toEqual([`Bearer ${SECRET}`]);
+    expect(await inBox('echo $HTTPS_PROXY')).not.toBe(before);
   });
 
   it('ends with its gateway, and its session and folder with it', async () => {

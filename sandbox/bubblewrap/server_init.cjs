@@ -27,7 +27,14 @@ function run() {
   child.on('exit', (code, signal) => process.exit(signal === null ? code : SIGNAL_BASE + constants.signals[signal]));
 }
 
-carry(port, socket).then(run, (error) => {
+// The session is over, and its token opens nothing any more. The gateway starts the server again with a new one. All other processes
+// of the sandbox end with this one.
+function endWithSession() {
+  process.stderr.write("svc: the server's session has ended\n");
+  process.exit(1);
+}
+
+carry(port, socket, endWithSession).then(run, (error) => {
   process.stderr.write(`svc: the sandbox cannot reach the proxy: ${error.message}\n`);
   process.exit(1);
 });

@@ -2,12 +2,17 @@
 // Carries connections from a loopback port to a Unix socket. CommonJS without types: it runs where nothing of svc but these files is.
 const { connect, createServer } = require('node:net');
 
-/** Resolves with the listening server. */
-function carry(port, socket) {
+const NOBODY_LISTENS = new Set(['ECONNREFUSED', 'ENOENT']);
+
+/** Resolves with the listening server. `onGone` is called for a connection at whose socket nobody listens. */
+function carry(port, socket, onGone = () => undefined) {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     const far = connect({ path: socket, allowHalfOpen: true });
     near.on('error', () => far.destroy());
-    far.on('error', () => near.destroy());
+    far.on('error', ({ code }) => {
+      near.destroy();
+      if (NOBODY_LISTENS.has(code)) onGone();
+    });
     near.on('close', () => far.destroy());
     far.on('close', () => near.destroy());
     near.pipe(far);
