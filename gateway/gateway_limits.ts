@@ -4,6 +4,8 @@ export interface GatewayLimits {
   readonly listWaitMs: number;
   /** How long a list waits for a starting server whose list of the last run is kept. */
   readonly keptListMs: number;
+  /** How much longer it waits if the server runs by then. Some clients wait 5 s for a list in all. */
+  readonly freshListMs: number;
   /** How long a server may take to start and complete the handshake, including fetching its package. */
   readonly startMs: number;
   /** How long a local server may take to answer which revision it speaks; after that, an earlier one is assumed. */
@@ -52,6 +54,7 @@ const MIB = 1024 * 1024;
 export const DEFAULT_GATEWAY_LIMITS: GatewayLimits = {
   listWaitMs: 30_000,
   keptListMs: 1_000,
+  freshListMs: 3_000,
   startMs: 90_000,
   probeMs: 15_000,
   requestMs: 60_000,

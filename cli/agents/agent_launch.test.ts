@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { refreshPlaceholder } from '../../shared/connect/token_request.ts';
 import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
 import { homeLabelOf } from '../../sandbox/engine/container_labels.ts';
-import { FakeDocker, IMAGE_ID, scriptWorkingEngine } from '../../sandbox/launch/testing/fake_docker.ts';
+import { FakeDocker, IMAGE_ID, scriptVolumes, scriptWorkingEngine } from '../../sandbox/launch/testing/fake_docker.ts';
 import { FakeVault } from '../testing/fake_vault.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult } from '../testing/run_cli.ts';
 import { CONTAINER_SESSION as SESSION, ME } from '../testing/session_samples.ts';
@@ -302,7 +302,7 @@ describe('svc launch NAME', () => {
     const text = JSON.stringify(volume)
       .replaceAll('HOME', homeLabelOf(home.path))
       .replace('FOLDER', JSON.stringify(folder).slice(1, -1));
-    docker.replies('POST /volumes/create', 201, JSON.parse(text));
+    scriptVolumes(docker, () => JSON.parse(text));
     const run = await launch('claude');
     expect(run.code).toBe(125);
     expect(run.stderr).toMatch(/the volume svc-home-claude-\w+ is there already, and svc did not make it/);

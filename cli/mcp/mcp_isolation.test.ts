@@ -92,14 +92,22 @@ describe('a new server', () => {
     expect(done.stderr).toContain('no image is known for "my-server"');
   });
 
-  test.each<readonly [string, () => void, readonly string[]]>([
-    ['no engine', stopEngine, ['npx', '-y', 'box@1.0.0']],
-    ['no image', () => undefined, ['/usr/bin/my-server']],
-  ])('runs in a sandbox where there is %s', async (_, prepare, command) => {
+  test.each<readonly [string, () => void]>([
+    ['no engine', stopEngine],
+    ['an image cannot be had', forgetImage],
+    ['a network cannot be closed', () => (isolation = { sealed: false, message: 'needs root' })],
+  ])('runs in a sandbox where %s', async (_, prepare) => {
     prepare();
     sandbox = ok({ program: '/usr/bin/bwrap', machine: 'x64' });
-    const done = await add('--', ...command);
+    const done = await add('--', 'npx', '-y', 'box@1.0.0');
     expect([done.isolation, done.stderr]).toEqual(['container', expect.not.stringContaining('runs code as you')]);
+  });
+
+  test('is a process if it is a program of the machine, which may need files of its person', async () => {
+    sandbox = ok({ program: '/usr/bin/bwrap', machine: 'x64' });
+    const done = await add('--', 'python3', '-m', 'my_server');
+    expect(done.isolation).toBe('process');
+    expect(done.stderr).toContain('box runs code as you, not in a container: no image is known for "python3"');
   });
 
   test('never runs in a sandbox with a path of this machine, which it would not have', async () => {

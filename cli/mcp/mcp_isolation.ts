@@ -49,20 +49,25 @@ export async function chooseIsolation(
 async function findObstacle(call: Call, command: readonly string[], typed: readonly string[]): Promise<string | null> {
   const path = typed.map(pathIn).find((each) => each !== null && existsSync(each));
   if (path !== undefined) return `a container does not have ${path}, which its configuration names`;
-  const image = await imageOf(call, command);
-  const runtime = image.ok ? await openEngine(call.context.env) : null;
-  if (!image.ok || runtime?.ok !== true) {
-    const sandbox = findSandbox(call, command);
-    const noContainer = runtime?.ok === false ? runtime.error.message : image.ok ? '' : image.error;
-    return sandbox.ok ? null : `${noContainer}; ${sandbox.error}`;
-  }
-  const sealed = await askSealed(call, runtime.value.endpoint);
-  if (!sealed.ok) return sealed.error;
-  const fetched = await fetchImage(call, runtime.value, image.value, null);
-  return fetched.ok ? null : fetched.error;
+  const container = await findContainer(call, command);
+  if (container.ok) return null;
+  // A program of the machine may need files of its person, so it gets a sandbox only if the person says so.
+  if (readPackageCommand(command) === null) return container.error;
+  const sandbox = findSandbox(call, command);
+  return sandbox.ok ? null : `${container.error}; ${sandbox.error}`;
 }
 
-/** Whether the gateway can run it in a sandbox where there is no engine, or no image for it (decision 0177). */
+/** Whether it can run in a container here, whose image is fetched; or why not. */
+async function findContainer(call: Call, command: readonly string[]): Promise<Result<void, string>> {
+  const image = await imageOf(call, command);
+  if (!image.ok) return image;
+  const runtime = await openEngine(call.context.env);
+  if (!runtime.ok) return err(runtime.error.message);
+  const sealed = await askSealed(call, runtime.value.endpoint);
+  return sealed.ok ? fetchImage(call, runtime.value, image.value, null) : sealed;
+}
+
+/** Whether the gateway can run it in a sandbox if it has no container (decision 0177). */
 function findSandbox({ context }: Call, command: readonly string[]): Result<unknown, string> {
   const find = context.findServerSandbox ?? findServerSandbox;
   return find(command, readPackageCommand(command) !== null, context.env);
@@ -167,12 +172,12 @@ export async function hostsToConsent(
   const hosts = [...new Set([...(had ?? []), ...typed])].toSorted();
   const runtime = await openEngine(call.context.env);
   // With neither an engine nor bubblewrap the server does not start, and may once there is one.
-  if (!runtime.ok || !(await imageOf(call, server.command)).ok) {
-    const place = findSandbox(call, server.command).ok ? 'a sandbox of bubblewrap' : 'a container';
-    return { hosts, text: `in ${place}; ${reachText(server.name, hosts)}` };
-  }
-  const isolation = await fetchIsolation(call, runtime.value.endpoint);
-  if (isolation.sealed) return { hosts, text: `in a container; ${reachText(server.name, hosts)}` };
+  const isOfEngine = runtime.ok && (await imageOf(call, server.command)).ok;
+  const isolation = isOfEngine ? await fetchIsolation(call, runtime.value.endpoint) : null;
+  if (isolation?.sealed === true) return { hosts, text: `in a container; ${reachText(server.name, hosts)}` };
+  const sandbox = findSandbox(call, server.command);
+  if (sandbox.ok) return { hosts, text: `in a sandbox of bubblewrap; ${reachText(server.name, hosts)}` };
+  if (isolation === null) return { hosts, text: `in a container; ${reachText(server.name, hosts)}` };
   return { hosts: null, text: `in a container; ${OPEN}, because: ${isolation.message ?? UNSEALED}` };
 }
 

@@ -78,6 +78,16 @@ test('a server that runs, and has not listed yet, is waited for', async () => {
   expect(await found).toEqual(['new']);
 });
 
+test('a server that runs, and does not list in time, has the list of its last run; clients are notified of its own', async () => {
+  const { names, started, listed, late } = world([OLD], { ...AT_ONCE, freshListMs: 0 });
+  started.resolve();
+  expect(await names()).toEqual(['old']);
+  expect(await names()).toEqual(['old']);
+  listed.resolve({ tools: [NEW] });
+  expect(await late).toEqual(['tools', localServer().id]);
+  expect(await names()).toEqual(['new']);
+});
+
 test('a server without a list of its last run is waited for', async () => {
   const { names, started, listed } = world(null);
   const found = names();

@@ -52,22 +52,27 @@ export class ServerCatalog {
 
   /**
    * A client must not wait long for a slow start: it gets the list of the last run, and is notified of the new one. A server
-   * that runs, and has not listed yet, is waited for up to the limit.
+   * that runs by then, and has not listed yet, is waited for a little longer.
    */
   async #listSoon<K extends Listable>(
     kind: K,
     supervised: SupervisedServer,
     deadline: AbortSignal,
   ): Promise<ServerListing<K> | null> {
-    const items =
-      supervised.current === null ? this.#options.kept.read(kind, supervised.server, supervised.credentials) : null;
+    const { kept, fleet, limits } = this.#options;
+    const { id } = supervised.server;
+    const items = this.countOf(kind, id) === null ? kept.read(kind, supervised.server, supervised.credentials) : null;
     const listing = this.#listOf(kind, supervised);
     if (items === null) return this.#waitOrNotify(kind, supervised, listing, deadline);
-    const patience = AbortSignal.any([deadline, AbortSignal.timeout(this.#options.limits.keptListMs)]);
-    const listed = await waitUnlessAborted(listing, patience);
+    const listed = await waitUnlessAborted(listing, orAfter(deadline, limits.keptListMs));
     if (listed !== null) return listed;
-    if (!supervised.isStarting) return this.#waitOrNotify(kind, supervised, listing, deadline);
-    return { supervised, name: this.#options.fleet.prefixOf(supervised.server.id), items };
+    if (!supervised.isStarting) {
+      const patience = orAfter(deadline, limits.freshListMs);
+      const fresh = await this.#waitOrNotify(kind, supervised, listing, patience);
+      // Without a list before that, the server has ended.
+      if (fresh !== null || !patience.aborted) return fresh;
+    }
+    return { supervised, name: fleet.prefixOf(id), items };
   }
 
   /**
@@ -149,3 +154,7 @@ export class ServerCatalog {
 }
 
 const SLOW_PATIENCE_MS = 1_000;
+
+function orAfter(deadline: AbortSignal, ms: number): AbortSignal {
+  return AbortSignal.any([deadline, AbortSignal.timeout(ms)]);
+}

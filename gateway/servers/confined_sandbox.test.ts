@@ -22,15 +22,27 @@ describe('a confined program', () => {
     expect(args).toEqual(expect.arrayContaining(['--unshare-net', '--unshare-pid', '--unshare-user', '--seccomp']));
     expect(args.filter((word) => /^--(?:dev-)?bind/.test(word))).toEqual([]);
     const system = /^\/(?:usr|s?bin|lib(?:32|64|x32)?|nix\/store|gnu\/store)$|^\/etc\/[a-z]/;
-    expect(boundIn(args).filter((path) => !system.test(path))).toEqual([packageFolder, '/opt/node/bin/node']);
+    const others = boundIn(args).filter((path) => !system.test(path) && !path.startsWith('/proc/'));
+    expect(others).toEqual([packageFolder, '/opt/node/bin/node']);
     expect(boundIn(args).filter((path) => path.startsWith(homedir()) && homedir() !== '/')).toEqual([]);
     expect(args.slice(args.indexOf('--') + 1)).toEqual(['/opt/svc/package/cli.js', '--stdio']);
   });
 
-  test('has the empty folders that it is given', () => {
-    const args = argsOf({ emptyFolders: ['/data'] });
-    expect(args[args.indexOf('--dir') + 1]).toBe('/data');
-    expect(boundIn(args)).not.toContain('/data');
+  test('can write the empty folders that it is given, its home and /tmp, each up to a size', () => {
+    const text = argsOf({ emptyFolders: ['/data'] }).join(' ');
+    for (const path of ['/data', '/home/mcp', '/tmp']) expect(text).toContain(` --tmpfs ${path} `);
+    const { args } = sandboxCommand({ program: '/usr/bin/bwrap', limitsSizes: true }, program);
+    expect(args.join(' ')).toContain(' --size 1073741824 --tmpfs /home/mcp ');
+  });
+
+  test('cannot write the settings of the kernel, also if root has made the sandbox', () => {
+    expect(boundIn(argsOf())).toEqual(expect.arrayContaining(['/proc/sys', '/proc/sysrq-trigger']));
+    expect(argsOf().indexOf('/proc/sys')).toBeGreaterThan(argsOf().indexOf('--proc'));
+  });
+
+  test('has what its package needs of /opt, and nothing else of it', () => {
+    const bound = boundIn(argsOf({ needs: ['/opt/python3.12'] }));
+    expect(bound.filter((path) => path.startsWith('/opt/'))).toEqual(['/opt/python3.12', '/opt/node/bin/node']);
   });
 
   test('is started by what carries to the proxy, and signals reach both without ending the sandbox', () => {

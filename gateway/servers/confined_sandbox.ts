@@ -1,4 +1,4 @@
-import { SYSTEM_FOLDERS } from '../../sandbox/bubblewrap/visible_paths.ts';
+import { KERNEL_SETTINGS, SYSTEM_FOLDERS } from '../../sandbox/bubblewrap/visible_paths.ts';
 import type { Bubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
 import { PACKAGE_FOLDER, PACKAGE_PROGRAMS, placeInPackage } from './confined_container.ts';
@@ -15,13 +15,16 @@ interface ConfinedProgram {
   readonly node: string;
   /** A file with the filter of system calls. */
   readonly filter: string;
-  /** Folders that are there, and empty. */
+  /** Folders that are there, empty and writable. */
   readonly emptyFolders?: readonly string[];
   /** Shown read-only, each at its place in the sandbox. */
   readonly files?: readonly { readonly source: string; readonly target: string }[];
   /** What starts the command, with its arguments. */
   readonly starter?: readonly string[];
 }
+
+/** The folders of the system that are there. Of `/etc` a few files are; `/opt` has programs of other vendors, and often their settings. */
+export const SANDBOX_SYSTEM = SYSTEM_FOLDERS.filter((path) => !['/etc', '/opt'].includes(path));
 
 const NODE_FOLDER = '/opt/svc/node';
 /** Node in the sandbox. */
@@ -42,6 +45,7 @@ const READ_OF_ETC = [
   'ssl/certs',
   'alternatives',
 ];
+const TMPFS_BYTES = 1024 * 1024 * 1024;
 const FILTER = 3;
 const WITH_FILTER = `exec "$@" ${FILTER}<"$0"`;
 /**
@@ -51,9 +55,13 @@ const WITH_FILTER = `exec "$@" ${FILTER}<"$0"`;
 const SHIELDED = 'trap "" INT HUP TERM;';
 
 /** The program in a sandbox of its own: the system and the package read-only, an empty home, no network, and nothing else. */
-export function sandboxCommand({ program }: Pick<Bubblewrap, 'program'>, run: ConfinedProgram): ProgramCommand {
+export function sandboxCommand(
+  { program, limitsSizes = false }: Pick<Bubblewrap, 'program' | 'limitsSizes'>,
+  run: ConfinedProgram,
+): ProgramCommand {
   const { command, packageFolder, needs, node, filter, emptyFolders = [], files = [], starter = [] } = run;
-  const system = SYSTEM_FOLDERS.filter((path) => !['/etc', '/opt'].includes(path));
+  // As in a container. Otherwise each could take half of the machine's memory.
+  const size = limitsSizes ? ['--size', String(TMPFS_BYTES)] : [];
   const args = [
     ...['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`),
     '--unshare-cgroup-try',
@@ -62,16 +70,16 @@ export function sandboxCommand({ program }: Pick<Bubblewrap, 'program'>, run: Co
     'ALL',
     '--seccomp',
     String(FILTER),
-    ...system.flatMap((path) => bindReadOnly(path)),
+    ...SANDBOX_SYSTEM.flatMap((path) => bindReadOnly(path)),
     ...READ_OF_ETC.flatMap((name) => bindReadOnly(`/etc/${name}`)),
     '--proc',
     '/proc',
+    ...KERNEL_SETTINGS.flatMap((path) => bindReadOnly(path)),
     '--dev',
     '/dev',
-    ...['/tmp', CONTAINER_HOME].flatMap((path) => ['--tmpfs', path]),
-    ...emptyFolders.flatMap((path) => ['--dir', path]),
+    ...['/tmp', CONTAINER_HOME, ...emptyFolders].flatMap((path) => [...size, '--tmpfs', path]),
     ...needs
-      .filter((path) => !SYSTEM_FOLDERS.some((folder) => isAtOrBelow(path, folder)))
+      .filter((path) => !SANDBOX_SYSTEM.some((folder) => isAtOrBelow(path, folder)))
       .flatMap((path) => bindReadOnly(path)),
     ...(packageFolder === null ? [] : bindReadOnly(packageFolder, PACKAGE_FOLDER)),
     ...bindReadOnly(node, SANDBOX_NODE),

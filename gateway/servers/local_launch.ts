@@ -65,7 +65,8 @@ export class LocalLaunch {
       return err({ reason: 'command_refused', message });
     }
     const { gatewayMark, mcpHome, env } = this.#options;
-    const runId = `${gatewayMark}.${(this.#runs += 1)}`;
+    const number = (this.#runs += 1);
+    const runId = `${gatewayMark}.${number}`;
     const directories = serverDirectories(mcpHome, server.id);
     for (const path of [directories.home, directories.temporary]) mkdirSync(path, { recursive: true, mode: 0o700 });
     const environment = launchEnvironment({ gateway: env, directories, own: values.env, runId });
@@ -74,7 +75,7 @@ export class LocalLaunch {
       : ok(notInstalled(values.command));
     if (!installed.ok) return installed;
     if (isSealed) {
-      const run = { runId, number: this.#runs, watch: this.#watch(runId, server.id) };
+      const run = { runId, number, watch: this.#watch(runId, server.id) };
       return startSealed(this.#options, { server, stderr, ...run, installed: installed.value, directories }, filled);
     }
     const wanted = { server, image, command: installed.value.command, envNames: Object.keys(values.env), runId };

@@ -30,7 +30,7 @@ export interface SealedRun {
 }
 
 /** A created container. Its program runs once the proxy is open in its network. */
-interface SealedContainer {
+export interface SealedContainer {
   /** Starts it with our streams. */
   readonly command: ProgramCommand;
   /** Opens the proxy and lets the program begin; fails if the container has ended (`hasEnded`). */

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import type { Bubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { engineRuntime } from '../../sandbox/engine/docker_runtime.ts';
 import { environmentAt } from '../../sandbox/engine/engine_cli.ts';
 import type { ServerDirectories } from '../../machine/server_directories.ts';
@@ -10,7 +11,7 @@ import { imageFor, type RuntimeImages } from './container_command.ts';
 import type { FilledLaunch } from './fill_launch.ts';
 import { RUN_ID_VARIABLE } from './launch_environment.ts';
 import type { ProcessGuard } from './process_guard.ts';
-import { createSealedContainer } from './sealed_container.ts';
+import { createSealedContainer, type SealedContainer } from './sealed_container.ts';
 import { createSealedSandbox, findServerSandbox } from './sealed_sandbox.ts';
 import { ServerProcess } from './server_process.ts';
 import type { StderrRing } from './stderr_ring.ts';
@@ -56,77 +57,64 @@ interface SealedStart {
 }
 
 type Started = Result<ServerProcess, Failure<ServerFailureReason>>;
+type WithSessions = SealedLaunchOptions & { readonly sessions: ServerSessions };
 
 /**
- * Starts a server whose only way out is the proxy: in a container where the machine has an engine, else in a sandbox of bubblewrap
- * (decisions 0080 and 0177). It never runs with less.
+ * Starts a server whose only way out is the proxy: in a container where the machine can have one for it, else in a sandbox of
+ * bubblewrap (decisions 0080 and 0177). It never runs with less.
  */
 export async function startSealed(
-  options: SealedLaunchOptions,
+  { sessions, ...options }: SealedLaunchOptions,
   start: SealedStart,
   filled: FilledLaunch,
 ): Promise<Started> {
-  const { sessions } = options;
   if (sessions === null) return err(noContainerFailure('this gateway has no proxy for it'));
-  const { command } = filled.values;
-  const { installed } = start;
-  const image = installed.image === null ? imageFor(command[0] ?? '', options.images) : ok(installed.image);
-  const engine = image.ok ? await options.findEngine() : image;
-  if (image.ok && engine.ok) {
-    return startInContainer({ ...options, sessions }, start, filled, { image: image.value, endpoint: engine.value });
-  }
-  const bubblewrap = findServerSandbox(installed.command, installed.folder !== null, options.env);
-  if (!bubblewrap.ok) return err(noContainerFailure(`${engine.ok ? '' : `${engine.error}, and `}${bubblewrap.error}`));
-  const { mcpHome, env: gateway } = options;
-  const { server, stderr, runId, number, directories, watch } = start;
-  const { folder: packageFolder, needs } = installed;
-  const { env } = filled.values;
-  const home = dirname(mcpHome);
-  const run = { server, command: installed.command, packageFolder, needs, env, gateway, runId, number, home };
-  const created = await createSealedSandbox(bubblewrap.value, sessions, run);
-  if (!created.ok) return err(noContainerFailure(created.error));
-  const sandbox = created.value;
-  const placed = { ...sandbox.command, env: sandbox.env, directory: directories.home };
-  const started = await ServerProcess.start({ ...placed, runId, watch, afterwards: () => sandbox.end() }, stderr);
-  if (started.ok) return started;
-  await sandbox.end();
-  return err({ reason: 'spawn_failed', message: started.error });
+  const made = await makeContainer({ ...options, sessions }, start, filled);
+  if (made.ok) return startContainer(options, start, made.value);
+  const { command, folder } = start.installed;
+  const bubblewrap = findServerSandbox(command, folder !== null, options.env);
+  if (!bubblewrap.ok) return err(noContainerFailure(`${made.error}, and ${bubblewrap.error}`));
+  return startInSandbox({ ...options, sessions }, start, filled, bubblewrap.value);
 }
 
-async function startInContainer(
-  { env, gatewayMark, guard, mcpHome, sessions }: SealedLaunchOptions & { readonly sessions: ServerSessions },
-  { server, stderr, runId, installed, directories, watch }: SealedStart,
+interface MadeContainer {
+  readonly container: SealedContainer;
+  readonly endpoint: string;
+}
+
+/** Makes the container, which does not run yet. Errors are for a person. */
+async function makeContainer(
+  { env, findEngine, gatewayMark, guard, images, mcpHome, sessions }: WithSessions,
+  { server, runId, installed }: SealedStart,
   { values }: FilledLaunch,
-  { image, endpoint }: { readonly image: string; readonly endpoint: string },
-): Promise<Started> {
+): Promise<Result<MadeContainer, string>> {
+  const image = installed.image === null ? imageFor(values.command[0] ?? '', images) : ok(installed.image);
+  if (!image.ok) return image;
+  const engine = await findEngine();
+  if (!engine.ok) return engine;
+  const endpoint = engine.value;
   guard.watchEngine(endpoint);
-  const created = await createSealedContainer(engineRuntime(env, endpoint), sessions, {
+  const made = await createSealedContainer(engineRuntime(env, endpoint), sessions, {
     server,
-    image,
+    image: image.value,
     command: installed.inContainer,
     packageFolder: installed.folder,
     env: values.env,
     marks: { gatewayMark, runId, endpoint },
     home: dirname(mcpHome),
   });
-  if (!created.ok) return err(noContainerFailure(created.error));
-  const container = created.value;
-  const started = await ServerProcess.start(
-    {
-      ...container.command,
-      // The values are in the container already: the program that attaches to it needs none.
-      env: environmentAt(endpoint, env, {
-        PATH: env['PATH'] ?? '/usr/bin:/bin',
-        HOME: directories.home,
-        [RUN_ID_VARIABLE]: runId,
-      }),
-      directory: directories.home,
-      runId,
-      watch,
-      afterwards: () => container.end(),
-    },
-    stderr,
-  );
+  return made.ok ? ok({ container: made.value, endpoint }) : made;
+}
+
+async function startContainer(
+  { env }: Pick<SealedLaunchOptions, 'env'>,
+  { stderr, runId, directories, watch }: SealedStart,
+  { container, endpoint }: MadeContainer,
+): Promise<Started> {
+  // The values are in the container already: the program that attaches to it needs none.
+  const own = { PATH: env['PATH'] ?? '/usr/bin:/bin', HOME: directories.home, [RUN_ID_VARIABLE]: runId };
+  const placed = { ...container.command, env: environmentAt(endpoint, env, own), directory: directories.home };
+  const started = await ServerProcess.start({ ...placed, runId, watch, afterwards: () => container.end() }, stderr);
   if (!started.ok) {
     await container.end();
     return err({ reason: 'spawn_failed', message: started.error });
@@ -137,6 +125,24 @@ async function startInContainer(
   if (begun.ok) return started;
   await started.value.stop(0);
   return err(noContainerFailure(begun.error));
+}
+
+async function startInSandbox(
+  { env: gateway, mcpHome, sessions }: WithSessions,
+  { server, stderr, runId, number, installed, directories, watch }: SealedStart,
+  { values }: FilledLaunch,
+  bubblewrap: Bubblewrap,
+): Promise<Started> {
+  const { command, folder: packageFolder, needs } = installed;
+  const run = { command, packageFolder, needs, env: values.env, gateway, runId, number, home: dirname(mcpHome) };
+  const made = await createSealedSandbox(bubblewrap, sessions, { server, ...run });
+  if (!made.ok) return err(noContainerFailure(made.error));
+  const sandbox = made.value;
+  const placed = { ...sandbox.command, env: sandbox.env, directory: directories.home };
+  const started = await ServerProcess.start({ ...placed, runId, watch, afterwards: () => sandbox.end() }, stderr);
+  if (started.ok) return started;
+  await sandbox.end();
+  return err({ reason: 'spawn_failed', message: started.error });
 }
 
 export function noContainerFailure(why: string): Failure<ServerFailureReason> {

@@ -63,6 +63,8 @@ describe('a server in a sandbox', () => {
     await createSealedSandbox(BUBBLEWRAP, sessions, run({ number: 1 }));
     await createSealedSandbox(BUBBLEWRAP, sessions, run({ number: 2 }));
     expect(new Set(folders()).size).toBe(2);
+    const again = await createSealedSandbox(BUBBLEWRAP, sessions, run({ number: 2 }));
+    expect([again, folders().length]).toEqual([{ ok: false, error: expect.stringContaining('EEXIST') }, 2]);
   });
 
   test('gets its own variables and the placeholders, reaches the proxy at its own loopback, and has nothing of the gateway', async () => {
@@ -97,6 +99,8 @@ test.each([
   [['npx', '-y', 'other@1.0.0', '--flag'], 'npx fetches its package at the start, for which a sandbox has no room'],
   [['bunx', 'other@1.0.0'], 'bunx fetches its package at the start, for which a sandbox has no room'],
   [['deno', 'run', 'npm:other'], 'deno fetches its package at the start, for which a sandbox has no room'],
+  [['/opt/acme/bin/server'], 'a sandbox does not have "/opt/acme/bin/server"'],
+  [['/etc/alternatives/../passwd'], 'a sandbox does not have "/etc/alternatives/../passwd"'],
   [['/home/ada/server'], 'a sandbox does not have "/home/ada/server"'],
   [['./usr/bin/env'], 'a sandbox does not have "./usr/bin/env"'],
   [['no-such-program-here'], 'a sandbox does not have "no-such-program-here"'],

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -6,19 +6,19 @@ import {
   findBubblewrap,
   machineFacts,
   probeBubblewrap,
+  withVersion,
 } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { OWN_FOLDER } from '../../sandbox/bubblewrap/plan_sandbox.ts';
 import { insideUrl, SANDBOX_PORT } from '../../sandbox/bubblewrap/run_sandbox.ts';
 import { CA_FILE, makeSandboxFolder, PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
-import { SYSTEM_FOLDERS } from '../../sandbox/bubblewrap/visible_paths.ts';
 import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
 import { isPackageRunner } from '../../shared/mcp/dangers/package_runners.ts';
 import { describeFetchAtStart } from '../../shared/mcp/fetch_at_start.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ServerSession, ServerSessions } from '../gateway_ports.ts';
-import { SANDBOX_NODE, SANDBOX_PATH, sandboxCommand, SYSTEM_PROGRAMS } from './confined_sandbox.ts';
+import { SANDBOX_NODE, SANDBOX_PATH, SANDBOX_SYSTEM, sandboxCommand, SYSTEM_PROGRAMS } from './confined_sandbox.ts';
 import { CONTAINER_HOME, type ProgramCommand } from './container_command.ts';
 import { launchEnvironment } from './launch_environment.ts';
 import { proxiedEnvironment } from './proxied_environment.ts';
@@ -41,7 +41,7 @@ export function findServerSandbox(
   const found = findBubblewrap(machineFacts(env['PATH'] ?? ''));
   if (!found.ok) return err(found.error.message);
   const made = probeBubblewrap(found.value);
-  return made.ok ? found : err(made.error.message);
+  return made.ok ? ok(withVersion(found.value)) : err(made.error.message);
 }
 
 /** Why a command that is started as it is has no program in a sandbox; null if it has one. */
@@ -52,10 +52,16 @@ function whyNoProgram(command: readonly string[]): string | null {
   }
   if (program === 'node') return null;
   const paths = program.includes('/') ? [program] : SYSTEM_PROGRAMS.map((folder) => join(folder, program));
-  const isOfSystem = (path: string): boolean => SYSTEM_FOLDERS.some((folder) => isAtOrBelow(path, folder));
-  return paths.some((path) => isOfSystem(path) && existsSync(path))
-    ? null
-    : `a sandbox does not have ${JSON.stringify(program)}`;
+  return paths.some(isOfSystem) ? null : `a sandbox does not have ${JSON.stringify(program)}`;
+}
+
+/** Whether the sandbox has the file, also if it is a link. */
+function isOfSystem(path: string): boolean {
+  try {
+    return [path, realpathSync(path)].every((file) => SANDBOX_SYSTEM.some((folder) => isAtOrBelow(file, folder)));
+  } catch {
+    return false;
+  }
 }
 
 /** What one run of a server in a sandbox consists of. */
@@ -102,8 +108,10 @@ export async function createSealedSandbox(
   sessions: Pick<ServerSessions, 'open' | 'end'>,
   run: SandboxedRun,
 ): Promise<Result<SealedSandbox, string>> {
-  const folder = makeSandboxFolder(run.home, run.number);
-  const remove = (): void => rmSync(folder.path, { recursive: true, force: true });
+  const made = tryToMakeFolder(run);
+  if (!made.ok) return made;
+  const folder = made.value;
+  const remove = (): void => removeFolder(folder.path);
   const opened = await sessions.open(run.server, { kind: 'sandbox', folder: folder.name });
   if (!opened.ok) {
     remove();
@@ -111,8 +119,11 @@ export async function createSealedSandbox(
   }
   const { sessionId, caBundlePath } = opened.value;
   const end = async (): Promise<void> => {
-    await sessions.end(sessionId);
-    remove();
+    try {
+      await sessions.end(sessionId);
+    } finally {
+      remove();
+    }
   };
   const fileIn = (name: string): string => join(folder.path, name);
   try {
@@ -121,7 +132,7 @@ export async function createSealedSandbox(
     writeFileSync(fileIn('filter'), seccompFilter(bubblewrap.machine));
   } catch (error) {
     await end();
-    return err(error instanceof Error ? error.message : String(error));
+    return err(messageOf(error));
   }
   const { command, packageFolder, needs } = run;
   const files = [
@@ -135,6 +146,27 @@ export async function createSealedSandbox(
     env: environmentOf(run, opened.value),
     end,
   });
+}
+
+function tryToMakeFolder({ home, number }: SandboxedRun): Result<ReturnType<typeof makeSandboxFolder>, string> {
+  try {
+    return ok(makeSandboxFolder(home, number));
+  } catch (error) {
+    return err(messageOf(error));
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What is left of it is removed when its launcher has ended (`makeSandboxFolder`). */
+function removeFolder(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+  } catch {
+    // The sidecar may be putting a socket into it. A start or an end must not fail of it.
+  }
 }
 
 function environmentOf({ env, gateway, runId }: SandboxedRun, session: ServerSession): Record<string, string> {

@@ -10,6 +10,8 @@ import { FILTERED_MACHINES, type FilteredMachine } from './system_calls.ts';
 export interface Bubblewrap {
   readonly program: string;
   readonly machine: FilteredMachine;
+  /** Whether it can limit the size of a directory in memory; absent if that was not looked up. */
+  readonly limitsSizes?: boolean;
 }
 
 export interface MachineFacts {
@@ -112,6 +114,13 @@ export function whyNoSandbox(facts: KernelFacts): LaunchProblem {
 
 function forbidden(message: string, fixes: readonly string[]): LaunchProblem {
   return { message, fixes: [...fixes, CONTAINER_INSTEAD] };
+}
+
+/** bubblewrap 0.7 and later can limit the size of a directory in memory. */
+export function withVersion(bubblewrap: Bubblewrap): Bubblewrap {
+  const { stdout } = spawnSync(bubblewrap.program, ['--version'], { encoding: 'utf8' });
+  const [, major = '0', minor = '0'] = /(\d+)\.(\d+)/.exec(stdout ?? '') ?? [];
+  return { ...bubblewrap, limitsSizes: Number(major) > 0 || Number(minor) >= 7 };
 }
 
 const PROBE = ['user', 'pid', 'ipc', 'uts', 'net'].map((name) => `--unshare-${name}`);

@@ -29,7 +29,8 @@ export function makeSandboxFolder(home: string, number: number | null = null): {
   const launcher = sandboxFolderName(identify(process.pid) ?? { pid: process.pid, started: null });
   const name = number === null ? launcher : `${launcher}-${number}`;
   const path = join(all, name);
-  rmSync(path, { recursive: true, force: true });
+  // One without a number is of an earlier command of this process; with a number, it would be another sandbox's.
+  if (number === null) rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { mode: 0o700 });
   return { name, path };
 }
@@ -42,12 +43,12 @@ function startNumber(started: string): string {
 }
 
 /**
- * True if a folder has the name of one and its launcher, which `identify` looks for, surely does not run any more: the start time
+ * True if a folder has the name of one and its launcher, which `find` looks for, surely does not run any more: the start time
  * of another user's process may be hidden.
  */
-export function isLeft(name: string, identify: (pid: number) => ProcessIdentity | null): boolean {
+export function isLeft(name: string, find: (pid: number) => ProcessIdentity | null): boolean {
   const [, launcher, pid] = SANDBOX_FOLDER_NAME.exec(name) ?? [];
   if (pid === undefined) return false;
-  const running = identify(Number(pid));
+  const running = find(Number(pid));
   return running === null || (running.started !== null && sandboxFolderName(running) !== launcher);
 }

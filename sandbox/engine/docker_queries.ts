@@ -18,18 +18,17 @@ const NOT_MODIFIED = 304;
 /** What Docker's API answers without a stream. */
 export function dockerQueries(endpoint: string): EngineQueries {
   const api = dockerApi(endpoint);
-  const container = (id: string): string => `/containers/${encodeURIComponent(id)}`;
   return {
     inspectImage: (image) => inspectImage(api, image),
     inspect: async (id) => {
-      const reply = await api({ method: 'GET', path: `${container(id)}/json` });
+      const reply = await api({ method: 'GET', path: `${containerPath(id)}/json` });
       return reply.ok && reply.value.status === NOT_FOUND ? ok(null) : readReply(reply, containerStateOf);
     },
-    signal: (id, name) => done(api({ method: 'POST', path: `${container(id)}/kill?signal=${name}` })),
-    startDetached: (id) => done(api({ method: 'POST', path: `${container(id)}/start` }), [NOT_MODIFIED]),
-    remove: (id) => done(api({ method: 'DELETE', path: `${container(id)}?force=1&v=1` }), [NOT_FOUND]),
+    signal: (id, name) => done(api({ method: 'POST', path: `${containerPath(id)}/kill?signal=${name}` })),
+    startDetached: (id) => done(api({ method: 'POST', path: `${containerPath(id)}/start` }), [NOT_MODIFIED]),
+    remove: (id) => done(api({ method: 'DELETE', path: `${containerPath(id)}?force=1&v=1` }), [NOT_FOUND]),
     wait: async (id) => {
-      const reply = await api({ method: 'POST', path: `${container(id)}/wait`, timeoutMs: null });
+      const reply = await api({ method: 'POST', path: `${containerPath(id)}/wait`, timeoutMs: null });
       return readReply(reply, (body) => waitReply.parse(body).StatusCode);
     },
     listByLabel: async (label, value) => {
@@ -46,6 +45,10 @@ export function dockerQueries(endpoint: string): EngineQueries {
       return readReply(reply, gatewayAddressOf);
     },
   };
+}
+
+function containerPath(id: string): string {
+  return `/containers/${encodeURIComponent(id)}`;
 }
 
 const waitReply = z.object({ StatusCode: z.number().int() });

@@ -42,9 +42,12 @@ function dockerVolumes(api: DockerApi): HomeVolumes {
   return {
     create: async (home, homeLabel) => {
       const labels = labelsOf(home, homeLabel);
-      // Replies with the one that is there already, too.
-      const reply = await api({ method: 'POST', path: '/volumes/create', body: { Name: home.name, Labels: labels } });
-      const found = readReply(reply, (body) => volumeReply.parse(body));
+      const body = { Name: home.name, Labels: labels };
+      const made = readReply(await api({ method: 'POST', path: '/volumes/create', body }), doNothing);
+      if (!made.ok) return made;
+      // The reply may be about one that was there already, and after a restart of the engine without its labels.
+      const reply = await api({ method: 'GET', path: `/volumes/${encodeURIComponent(home.name)}` });
+      const found = readReply(reply, (about) => volumeReply.parse(about));
       if (!found.ok) return found;
       return requireOwn(home, labels, found.value);
     },

@@ -104,6 +104,14 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sandboxes',
+    holds: 'a server in a sandbox that root has made cannot write the settings of the kernel',
+    file: 'gateway/servers/confined_sandbox.ts',
+    text: '    ...KERNEL_SETTINGS.flatMap((path) => bindReadOnly(path)),\n',
+    replacement: '',
+    tests: ['gateway/servers/confined_sandbox.test.ts', SEALED_SANDBOX],
+  },
+  {
+    row: 'MCP: sandboxes',
     holds: 'a server in a sandbox has no variable of the gateway',
     file: 'gateway/servers/sealed_sandbox.ts',
     text: 'gateway: { LANG, LC_ALL, TZ }, directories',

@@ -1,8 +1,8 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { text as readText } from 'node:stream/consumers';
 import { z } from 'zod';
 import { parseJson } from '../../../shared/model/json.ts';
 
@@ -69,17 +69,7 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
   }
 
   listen(): Promise<void> {
-    const engine = createServer((call, response) => {
-      const { method = '', url = '' } = call;
-      appendFileSync(join(this.folder, 'uses'), `${method} ${url}\n`);
-      void text(call).then((sent) => {
-        const name = `${method} ${decodeURIComponent(url.replace(/\?.*/, ''))}`;
-        const body = parseJson(sent);
-        this.#sent.push([name, body]);
-        const reply = this.#handlerOf(name)(body);
-        response.writeHead(reply.status).end(reply.body === undefined ? '' : JSON.stringify(reply.body));
-      });
-    });
+    const engine = createServer((call, response) => void this.#answer(call, response));
     this.#engine = engine;
     return new Promise((resolve) => {
       engine.listen(this.socket, () => resolve());
@@ -112,6 +102,16 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
   /** In their order, each use of the program by its subcommand, and each call of the API by its method and path with the query. */
   calls(): readonly string[] {
     return this.#lines().map((line) => (line.includes(' ') ? line : (withoutBinding(this.#useOf(line).args)[0] ?? '')));
+  }
+
+  async #answer(call: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '' } = call;
+    appendFileSync(join(this.folder, 'uses'), `${method} ${url}\n`);
+    const name = `${method} ${decodeURIComponent(url.replace(/\?.*/, ''))}`;
+    const body = parseJson(await readText(call));
+    this.#sent.push([name, body]);
+    const reply = this.#handlerOf(name)(body);
+    response.writeHead(reply.status).end(reply.body === undefined ? '' : JSON.stringify(reply.body));
   }
 
   /** The bodies that a call of the API was given. */
@@ -159,20 +159,28 @@ function withoutBinding(args: readonly string[]): readonly string[] {
 
 /** The scripts of an engine on which a container starts and ends as it should; its program prints `hello`. */
 export function scriptWorkingEngine(docker: FakeDocker, exitCode = 0): FakeDocker {
-  return docker
+  return scriptVolumes(docker)
     .replies('GET /images/*/json', 200, imageReply(IMAGE_ID, { User: 'agent' }))
     .replies(`GET /containers/${CONTAINER_ID}/json`, 200, containerState({ running: true }))
     .replies(`POST /containers/${CONTAINER_ID}/start`, 204)
     .replies(`DELETE /containers/${CONTAINER_ID}`, 204)
     .on('create', `echo ${CONTAINER_ID}`)
-    .handles('POST /volumes/create', (body) => ({ status: 201, body: volumeOf(body) }))
     .on('start', `exit ${exitCode}`);
 }
 
 const volumeCreation = z.object({ Name: z.string(), Labels: z.record(z.string(), z.string()) });
+type VolumeCreation = z.output<typeof volumeCreation>;
 
-function volumeOf(creation: unknown): object {
-  return { ...volumeCreation.parse(creation), Driver: 'local', Options: null };
+/** An engine that has this volume after a creation. Its reply to that says little of it, as after a restart of the engine. */
+export function scriptVolumes(
+  docker: FakeDocker,
+  volumeOf = (creation: VolumeCreation): object => ({ ...creation, Driver: 'local', Options: null }),
+): FakeDocker {
+  return docker.handles('POST /volumes/create', (body) => {
+    const creation = volumeCreation.parse(body);
+    docker.replies(`GET /volumes/${creation.Name}`, 200, volumeOf(creation));
+    return { status: 201, body: { Name: creation.Name } };
+  });
 }
 
 /** The engine's reply about an image. */
