@@ -6,7 +6,6 @@ export const PROGRAMS = [
   'cli/main',
   'gateway/gateway_program',
   'sidecar/main',
-  'sidecar/reach/listen_in_namespace',
   'worker/entries/db',
   'worker/entries/keys',
   'worker/entries/node',

@@ -181,7 +181,6 @@ async function serve(
     rightsAt: namespaceRightsAt,
     sandboxes: join(config.home, SANDBOXES),
     ownPort: () => own.port,
-    execArgv: process.execArgv,
     homeLabel: homeLabelOf(config.home),
     user: `${process.geteuid?.() ?? 0}:${process.getegid?.() ?? 0}`,
   });

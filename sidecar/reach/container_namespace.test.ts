@@ -138,7 +138,7 @@ describe.skipIf(!mayUnshare)('a listener in a network namespace', () => {
     await gone;
   });
 
-  const options = { enterUser: false, execArgv: process.execArgv };
+  const options = { enterUser: false };
   const listeningOn = (port: number): boolean =>
     readFileSync(`/proc/${pid}/net/tcp`, 'latin1').includes(
       `0100007F:${port.toString(16).toUpperCase()} 00000000:0000 0A`,

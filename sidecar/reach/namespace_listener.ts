@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { Server } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { programFile } from '../../machine/program_file.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ContainerNamespace } from './container_namespace.ts';
 import { reachFailure } from './reach_failure.ts';
@@ -12,11 +12,9 @@ interface NamespaceListenerOptions {
   readonly namespace: Pick<ContainerNamespace, 'network' | 'user'>;
   /** True for a rootless engine: its user namespace grants the right to enter the network namespace. */
   readonly enterUser: boolean;
-  /** This Node's flags, which the program in the namespace needs too. */
-  readonly execArgv: readonly string[];
 }
 
-const PROGRAM = programFile('sidecar/reach/listen_in_namespace');
+const PROGRAM = fileURLToPath(new URL('listen_in_namespace.cjs', import.meta.url));
 const TIMEOUT_MS = 10_000;
 /** Where nsenter is looked for, independent of the sidecar's PATH. */
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
@@ -57,9 +55,9 @@ function socketsFromNamespace(
   ports: readonly number[],
   options: NamespaceListenerOptions,
 ): Promise<Result<Sockets, Failure<ReachFailureReason>>> {
-  const { namespace, enterUser, execArgv } = options;
+  const { namespace, enterUser } = options;
   const user = enterUser ? [`--user=/proc/self/fd/${USER_FD}`, '--preserve-credentials'] : [];
-  const program = [process.execPath, ...execArgv, PROGRAM, ...ports.map(String)];
+  const program = [process.execPath, PROGRAM, ...ports.map(String)];
   const child = spawn('nsenter', [...user, `--net=/proc/self/fd/${NETWORK_FD}`, '--', ...program], {
     env: { PATH },
     cwd: '/',

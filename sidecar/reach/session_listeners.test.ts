@@ -42,7 +42,6 @@ beforeEach(() => {
     kernelRelease: '6.1.0-18-amd64',
     sandboxes: join(home, 'sandboxes'),
     ownPort: () => ownPort,
-    execArgv: [],
     homeLabel: 'home',
     user: '1000:1000',
   });

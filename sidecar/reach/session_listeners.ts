@@ -42,7 +42,6 @@ interface SessionListenersOptions {
   readonly sandboxes: string;
   /** The sidecar's own port; a gateway's listener uses the same port if it is free. */
   readonly ownPort: () => number;
-  readonly execArgv: readonly string[];
   /** The value of the label `svc.home` of this state directory. */
   readonly homeLabel: string;
   /** This process's user and group, `uid:gid`. */
@@ -150,10 +149,9 @@ export class SessionListeners {
     const opened = await openContainerNamespace(container);
     if (!opened.ok) return opened;
     const namespace = opened.value;
-    const { execArgv } = this.#options;
     const wanted = this.#makeListeners(session, relay);
     try {
-      const listening = await listenInNamespace(wanted, { namespace, enterUser, execArgv });
+      const listening = await listenInNamespace(wanted, { namespace, enterUser });
       if (!listening.ok) return listening;
       for (const { server } of wanted) session.onEnd(createCloser(server));
       return ok(namespace.process);

@@ -32,6 +32,7 @@ const FILES = [
   'sandbox/carrier/companion.cjs',
   'sandbox/engine/agent_seccomp.json',
   'sandbox/image',
+  'sidecar/reach/listen_in_namespace.cjs',
   'worker/islands',
   'worker/pages/icon.svg',
   'worker/pages/icon_waiting.svg',
