@@ -173,13 +173,13 @@ describe.skipIf(!canTry)('a new server without an engine', () => {
       grep CapEff /proc/self/status
       for path in /opt/svc/package/x /run/svc/session/x /run/svc/x /usr/x; do touch $path 2>&1; done
       touch ~/mine && echo own; unshare --user true 2>&1 | tail -n 1
-      (echo x > /proc/sys/kernel/core_pattern) 2>&1; (echo h > /proc/sysrq-trigger) 2>&1`;
+      (cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern) 2>&1`;
     const said = (await inBox(script)).trim().split('\n');
     expect(said[0]).toBe('CapEff:\t0000000000000000');
     expect(said.slice(1, 5).filter((line) => /Read-only file system|Permission denied/.test(line))).toHaveLength(4);
     expect(said[5]).toBe('own');
     expect(said[6]).toMatch(/unshare/);
-    expect(said.slice(7).filter((line) => /Read-only file system|Permission denied/.test(line))).toHaveLength(2);
+    expect(said[7]).toMatch(/Read-only file system|Permission denied/);
   });
 
   it('works again after the sidecar was killed, with a session of its own', async () => {
