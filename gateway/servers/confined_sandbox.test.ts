@@ -28,9 +28,10 @@ describe('a confined program', () => {
     expect(args.slice(args.indexOf('--') + 1)).toEqual(['/opt/svc/package/cli.js', '--stdio']);
   });
 
-  test('can write the empty folders that it is given, its home and /tmp, each up to a size', () => {
+  test('can write only the empty folders that it is given, its home and /tmp, each up to a size', () => {
     const text = argsOf({ emptyFolders: ['/data'] }).join(' ');
     for (const path of ['/data', '/home/mcp', '/tmp']) expect(text).toContain(` --tmpfs ${path} `);
+    expect(text).toContain(' --remount-ro / ');
     const { args } = sandboxCommand({ program: '/usr/bin/bwrap', limitsSizes: true }, program);
     expect(args.join(' ')).toContain(' --size 1073741824 --tmpfs /home/mcp ');
   });

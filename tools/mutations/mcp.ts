@@ -17,7 +17,7 @@ const TOOLS = 'worker/mcp_tools.test.ts';
 const REVIEW = 'shared/mcp/tools/tool_review.test.ts';
 const REVIEWS = 'gateway/routing/tool_reviews.test.ts';
 const POLICY = 'shared/mcp/tool_policy.test.ts';
-const SEALED_SANDBOX = 'e2e/mcp/sealed_sandbox.test.ts';
+const CONFINED_SANDBOX = 'gateway/servers/confined_sandbox.test.ts';
 const CMDS = 'cli/mcp/mcp_commands.test.ts';
 
 /** Checks of MCP servers, the gateway and the marketplace (specification sections 2 to 4, design section 7). */
@@ -92,7 +92,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     file: 'gateway/servers/confined_sandbox.ts',
     text: ", 'net'].map",
     replacement: '].map',
-    tests: ['gateway/servers/confined_sandbox.test.ts', SEALED_SANDBOX],
+    tests: [CONFINED_SANDBOX],
   },
   {
     row: 'MCP: sandboxes',
@@ -100,7 +100,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     file: 'gateway/servers/confined_sandbox.ts',
     text: "    '--remount-ro',\n    '/',\n",
     replacement: '',
-    tests: [SEALED_SANDBOX],
+    tests: [CONFINED_SANDBOX],
   },
   {
     row: 'MCP: sandboxes',
@@ -108,14 +108,14 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     file: 'gateway/servers/confined_sandbox.ts',
     text: '    ...KERNEL_SETTINGS.flatMap((path) => bindReadOnly(path)),\n',
     replacement: '',
-    tests: ['gateway/servers/confined_sandbox.test.ts', SEALED_SANDBOX],
+    tests: [CONFINED_SANDBOX],
   },
   {
     row: 'MCP: sandboxes',
-    holds: 'a server in a sandbox has no variable of the gateway',
+    holds: 'no configuration of a server in a sandbox replaces the proxy',
     file: 'gateway/servers/sealed_sandbox.ts',
-    text: 'gateway: { LANG, LC_ALL, TZ }, directories',
-    replacement: 'gateway, directories',
+    text: '{ ...own, ...proxied, HOME',
+    replacement: '{ ...proxied, ...own, HOME',
     tests: ['gateway/servers/sealed_sandbox.test.ts'],
   },
   {
