@@ -101,6 +101,7 @@ describe('a new server', () => {
     sandbox = ok({ program: '/usr/bin/bwrap', machine: 'x64' });
     const done = await add('--', 'npx', '-y', 'box@1.0.0');
     expect([done.isolation, done.stderr]).toEqual(['container', expect.not.stringContaining('runs code as you')]);
+    expect(done.stderr).toContain('box runs in a sandbox of bubblewrap, not in a container: ');
   });
 
   test('is a process if it is a program of the machine, which may need files of its person', async () => {

@@ -39,14 +39,18 @@ export async function chooseIsolation(
 ): Promise<McpServer['isolation']> {
   // Its own docker run is a container already, with the network that the configuration names.
   if (isContainerCommand(command)) return 'process';
-  const problem = await findObstacle(call, command, typed);
+  const problem = await findObstacle(call, { name, command }, typed);
   if (problem === null) return 'container';
   call.print.note(toPrintable(`${name} runs code as you, not in a container: ${problem}`));
   return 'process';
 }
 
 /** Why the server cannot run apart, with a closed network, here; null if it can. The image of its container is there then. */
-async function findObstacle(call: Call, command: readonly string[], typed: readonly string[]): Promise<string | null> {
+async function findObstacle(
+  call: Call,
+  { name, command }: Pick<McpServer, 'name' | 'command'>,
+  typed: readonly string[],
+): Promise<string | null> {
   const path = typed.map(pathIn).find((each) => each !== null && existsSync(each));
   if (path !== undefined) return `a container does not have ${path}, which its configuration names`;
   const container = await findContainer(call, command);
@@ -54,7 +58,9 @@ async function findObstacle(call: Call, command: readonly string[], typed: reado
   // A program of the machine may need files of its person, so it gets a sandbox only if the person says so.
   if (readPackageCommand(command) === null) return container.error;
   const sandbox = findSandbox(call, command);
-  return sandbox.ok ? null : `${container.error}; ${sandbox.error}`;
+  if (!sandbox.ok) return `${container.error}; ${sandbox.error}`;
+  call.print.note(toPrintable(`${name} runs in a sandbox of bubblewrap, not in a container: ${container.error}`));
+  return null;
 }
 
 /** Whether it can run in a container here, whose image is fetched; or why not. */

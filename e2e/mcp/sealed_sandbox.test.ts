@@ -105,7 +105,7 @@ describe.skipIf(!canTry)('a new server without an engine', () => {
   it('runs in a sandbox that reaches only the hosts that were typed, and its consent says so', async () => {
     const box = ['npx', '-y', '@acme/box@1.0.0'];
     const added = await done('mcp', 'add', 'box', '--allow', API, '--env', 'TOKEN', '--', ...box);
-    expect(added.stderr).not.toContain('runs code as you');
+    expect(added.stderr).toContain('box runs in a sandbox of bubblewrap, not in a container: ');
     await svc.cli(['mcp', 'credential', 'set', 'box', 'TOKEN', '--stdin'], { input: OWN });
     expect(await statusOf()).toMatchObject({ isolation: 'container', allowed_hosts: [API], refused_hosts: [] });
     await done('mcp', 'consent', 'box', '--withdraw');
