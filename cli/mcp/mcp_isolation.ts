@@ -29,8 +29,8 @@ const PULL_MS = 600_000;
 
 /**
  * The isolation of a new local server for which none was given: a container with a closed network where this machine can give
- * it one, or a sandbox in its place, else a process, which is said with the reason (decision 0080). Only a path that the person typed can be such a reason:
- * what comes from a registry must not decide where it runs.
+ * it one, or a sandbox in its place, else a process, which is said with the reason (decisions 0080 and 0177). Only a path that the
+ * person typed can be such a reason: what comes from a registry must not decide where it runs.
  */
 export async function chooseIsolation(
   call: Call,

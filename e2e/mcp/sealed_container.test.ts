@@ -9,8 +9,9 @@ import { foundIn, plantSecret, searchProcesses } from '../support/planted_secret
 import { run, SVC } from '../support/program.ts';
 import { runAtTerminal } from '../support/terminal.ts';
 import { waitFor } from '../support/wait_for.ts';
+import { startBoxRegistry } from './box_registry.ts';
 import { earlierClient, type TestClient } from './gateway/test_clients.ts';
-import { startTestRegistry, type TestRegistry } from './npm_registry.ts';
+import type { TestRegistry } from './npm_registry.ts';
 
 // A new server runs in a container of its own: with its package, a way to the hosts that a person allowed, and nothing else.
 
@@ -80,15 +81,7 @@ describeContainers('a new server', () => {
     world = await startContainerWorld(HOSTS);
     await world.bench.engine.docker('tag', world.bench.images.debianBase, 'node:24-slim');
     person = mkdtempSync(join(tmpdir(), 'svc-e2e-person-'));
-    const program = readFileSync(join(import.meta.dirname, 'box_server.js'), 'utf8');
-    const manifest = { name: '@acme/box', version: '1.0.0', bin: 'cli.js', dependencies: { greeting: '1.0.0' } };
-    registry = await startTestRegistry([
-      { manifest, entries: [{ path: 'package/cli.js', content: program }] },
-      {
-        manifest: { name: 'greeting', version: '1.0.0' },
-        entries: [{ path: 'package/index.js', content: 'module.exports = "hello";\n' }],
-      },
-    ]);
+    registry = await startBoxRegistry();
     await world.svc.secret('user/api', SECRET);
     const bound = { scheme: 'bearer', credential_ref: 'vault://user/api' };
     const sentinel = { value: PLACEHOLDER, env: 'BOX_TOKEN' };

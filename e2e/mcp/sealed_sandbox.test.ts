@@ -11,8 +11,9 @@ import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
+import { startBoxRegistry } from './box_registry.ts';
 import { earlierClient, type TestClient } from './gateway/test_clients.ts';
-import { startTestRegistry, type TestRegistry } from './npm_registry.ts';
+import type { TestRegistry } from './npm_registry.ts';
 
 // On a machine without a container engine, a new server runs in a sandbox of bubblewrap with what it would have in a container.
 
@@ -75,15 +76,7 @@ describe.skipIf(!canTry)('a new server without an engine', () => {
     upstream = await startTlsUpstream(await ca.issue([API, BOUND]));
     person = mkdtempSync(join(tmpdir(), 'svc-e2e-person-'));
     writeFileSync(join(person, 'notes.txt'), 'notes of the person');
-    const program = readFileSync(join(import.meta.dirname, 'box_server.js'), 'utf8');
-    const manifest = { name: '@acme/box', version: '1.0.0', bin: 'cli.js', dependencies: { greeting: '1.0.0' } };
-    registry = await startTestRegistry([
-      { manifest, entries: [{ path: 'package/cli.js', content: program }] },
-      {
-        manifest: { name: 'greeting', version: '1.0.0' },
-        entries: [{ path: 'package/index.js', content: 'module.exports = "hello";\n' }],
-      },
-    ]);
+    registry = await startBoxRegistry();
     const resolve = [API, BOUND].map((host) => `${host}:127.0.0.1:${upstream.port}`);
     svc = await Svc.up({
       upstreamCaFiles: [ca.file],

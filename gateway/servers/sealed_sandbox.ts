@@ -1,15 +1,15 @@
 import { copyFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import {
-  type Bubblewrap,
-  findBubblewrap,
-  machineFacts,
-  probeBubblewrap,
-  withVersion,
-} from '../../sandbox/bubblewrap/find_bubblewrap.ts';
+import { type Bubblewrap, openBubblewrap, withVersion } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { OWN_FOLDER } from '../../sandbox/bubblewrap/plan_sandbox.ts';
-import { insideUrl, SANDBOX_PORT } from '../../sandbox/bubblewrap/run_sandbox.ts';
+import {
+  CARRY_PROGRAM,
+  insideUrl,
+  SANDBOX_CA,
+  SANDBOX_PORT,
+  SESSION_FOLDER,
+} from '../../sandbox/bubblewrap/run_sandbox.ts';
 import { CA_FILE, makeSandboxFolder, PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { seccompFilter } from '../../sandbox/bubblewrap/seccomp_filter.ts';
 import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
@@ -38,10 +38,8 @@ export function findServerSandbox(
 ): Result<Bubblewrap, string> {
   const problem = hasPackage ? null : whyNoProgram(command);
   if (problem !== null) return err(problem);
-  const found = findBubblewrap(machineFacts(env['PATH'] ?? ''));
-  if (!found.ok) return err(found.error.message);
-  const made = probeBubblewrap(found.value);
-  return made.ok ? ok(withVersion(found.value)) : err(made.error.message);
+  const found = openBubblewrap(env['PATH'] ?? '');
+  return found.ok ? ok(withVersion(found.value)) : err(found.error.message);
 }
 
 /** Why a command that is started as it is has no program in a sandbox; null if it has one. */
@@ -91,14 +89,8 @@ interface SealedSandbox {
   end(): Promise<void>;
 }
 
-const SESSION_FOLDER = `${OWN_FOLDER}/session`;
+const INIT_FILE = fileURLToPath(new URL('../../sandbox/bubblewrap/server_init.cjs', import.meta.url));
 const INIT = `${OWN_FOLDER}/bubblewrap/server_init.cjs`;
-const CARRY = `${OWN_FOLDER}/carrier/carry.cjs`;
-/** Code of ours in the sandbox, at the same place as seen from each other. */
-const OWN_FILES = [
-  { source: ownFile('server_init.cjs'), target: INIT },
-  { source: ownFile('../carrier/carry.cjs'), target: CARRY },
-];
 const STARTER = [SANDBOX_NODE, INIT, String(SANDBOX_PORT), `${SESSION_FOLDER}/${PROXY_SOCKET}`];
 const HOSTS = '127.0.0.1 localhost\n::1 localhost\n';
 
@@ -136,7 +128,8 @@ export async function createSealedSandbox(
   }
   const { command, packageFolder, needs } = run;
   const files = [
-    ...OWN_FILES,
+    { source: INIT_FILE, target: INIT },
+    CARRY_PROGRAM,
     { source: folder.path, target: SESSION_FOLDER },
     { source: fileIn('hosts'), target: '/etc/hosts' },
   ];
@@ -173,11 +166,7 @@ function environmentOf({ env, gateway, runId }: SandboxedRun, session: ServerSes
   const { LANG, LC_ALL, TZ } = gateway;
   const directories = { home: CONTAINER_HOME, temporary: '/tmp' };
   const own = launchEnvironment({ gateway: { LANG, LC_ALL, TZ }, directories, own: env, runId });
-  const inside = { ...session, proxyUrl: insideUrl(session.proxyUrl), caBundlePath: `${SESSION_FOLDER}/${CA_FILE}` };
+  const inside = { ...session, proxyUrl: insideUrl(session.proxyUrl), caBundlePath: SANDBOX_CA };
   const { PATH: _, ...proxied } = proxiedEnvironment(env, inside);
   return { ...own, ...proxied, HOME: CONTAINER_HOME, PATH: SANDBOX_PATH };
-}
-
-function ownFile(name: string): string {
-  return fileURLToPath(new URL(`../../sandbox/bubblewrap/${name}`, import.meta.url));
 }

@@ -2,12 +2,7 @@ import { statSync } from 'node:fs';
 import { normalize } from 'node:path';
 import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
 import { openEngine } from '../../sandbox/engine/open_engine.ts';
-import {
-  type Bubblewrap,
-  findBubblewrap,
-  machineFacts,
-  probeBubblewrap,
-} from '../../sandbox/bubblewrap/find_bubblewrap.ts';
+import { type Bubblewrap, openBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { REPLACED_FOLDERS, SYSTEM_FOLDERS } from '../../sandbox/bubblewrap/visible_paths.ts';
 import { isAtOrBelow } from '../../sandbox/launch/mount_table.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -35,10 +30,8 @@ export async function findTrialPlace(
     const found = await runtime.value.inspectImage(image.value);
     if (found.ok) return ok({ kind: 'container', runtime: runtime.value, image: found.value.id });
   }
-  const found = findBubblewrap(machineFacts(env['PATH'] ?? ''));
-  if (!found.ok) return err(found.error.message);
-  const made = probeBubblewrap(found.value);
-  return made.ok ? ok({ kind: 'sandbox', bubblewrap: found.value }) : err(made.error.message);
+  const found = openBubblewrap(env['PATH'] ?? '');
+  return found.ok ? ok({ kind: 'sandbox', bubblewrap: found.value }) : err(found.error.message);
 }
 
 /**

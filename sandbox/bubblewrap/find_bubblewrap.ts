@@ -145,3 +145,11 @@ export function probeBubblewrap({ program }: Bubblewrap): Result<void, LaunchPro
   const tried = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
   return tried.status === 0 ? ok(undefined) : err(whyNoSandbox(kernelFacts(tried.stderr ?? '')));
 }
+
+/** bubblewrap on this machine, if it can make a sandbox here. */
+export function openBubblewrap(path: string): Result<Bubblewrap, LaunchProblem> {
+  const found = findBubblewrap(machineFacts(path));
+  if (!found.ok) return found;
+  const made = probeBubblewrap(found.value);
+  return made.ok ? found : made;
+}

@@ -21,7 +21,8 @@ const NODE = `${OWN_FOLDER}/node`;
 const INIT = `${OWN_FOLDER}/bubblewrap/sandbox_init.cjs`;
 const CARRY = `${OWN_FOLDER}/carrier/carry.cjs`;
 const CARRIER = `${OWN_FOLDER}/mcp`;
-const SESSION_FOLDER = `${OWN_FOLDER}/session`;
+/** Where a sandbox has the folder of its session. */
+export const SESSION_FOLDER = `${OWN_FOLDER}/session`;
 /** The file with the session's roots, where the sandbox sees it. */
 export const SANDBOX_CA = `${SESSION_FOLDER}/${CA_FILE}`;
 
@@ -46,12 +47,15 @@ const AFTER_OURS = 8;
  */
 const SHIELDED = 'trap "" INT QUIT HUP; exec "$@"';
 
+/** What carries a sandbox's connections, which its first program finds beside its own folder. */
+export const CARRY_PROGRAM = { source: CARRY_FILE, target: CARRY };
+
 /** svc's own files in a sandbox, for the plan. */
 export function ownFiles(sessionFolder: string): readonly { readonly source: string; readonly target: string }[] {
   return [
     { source: process.execPath, target: NODE },
     { source: INIT_FILE, target: INIT },
-    { source: CARRY_FILE, target: CARRY },
+    CARRY_PROGRAM,
     { source: CARRIER_FOLDER, target: CARRIER },
     { source: sessionFolder, target: SESSION_FOLDER },
   ];

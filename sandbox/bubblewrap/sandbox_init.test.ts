@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { freePort } from '../../e2e/support/free_port.ts';
 import { identifyFile } from './file_identity.ts';
 
 const INIT = fileURLToPath(new URL('sandbox_init.cjs', import.meta.url));
@@ -17,19 +17,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-async function findFreePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
 /** Runs the first program of a sandbox without one, with a command that says that it ran. */
 async function start(
   expected: readonly (readonly [string, string | null])[],
 ): Promise<{ code: unknown; said: string }> {
-  const port = String(await findFreePort());
+  const port = String(await freePort());
   const args = [INIT, port, join(folder, 'proxy.sock'), folder, '/bin/echo', 'ran'];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'] });
   let said = '';

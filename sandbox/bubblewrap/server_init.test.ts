@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { freePort } from '../../e2e/support/free_port.ts';
 
 const INIT = fileURLToPath(new URL('server_init.cjs', import.meta.url));
 
@@ -24,17 +25,9 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function findFreePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
 /** Runs the first program of a server's sandbox without one. */
 async function start(...command: readonly string[]): Promise<{ child: ChildProcessWithoutNullStreams; port: number }> {
-  const port = await findFreePort();
+  const port = await freePort();
   return { child: spawn(process.execPath, [INIT, String(port), socket, ...command]), port };
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { listen } from '../../machine/connection/listen.ts';
+import { freePort } from '../../e2e/support/free_port.ts';
 
 const PROGRAM = fileURLToPath(new URL('companion.cjs', import.meta.url));
 
@@ -30,14 +30,6 @@ function listenAt(name: string, serve: (socket: Socket) => void): Server {
   return server.listen(join(folder, name));
 }
 
-/** A port that was free a moment ago. */
-async function findFreePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server, 0, '127.0.0.1');
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** Starts it without any environment, as in its container, and waits until it says that it listens. */
 async function startCompanion(...ports: readonly number[]): Promise<ChildProcess> {
   const ready = listenAt('ready.sock', (socket) => socket.end());
@@ -58,7 +50,7 @@ async function exchange(port: number, text: string): Promise<string> {
 }
 
 it('carries each port to its own socket, in both directions and through half-closed connections', async () => {
-  const [one, two] = [await findFreePort(), await findFreePort()];
+  const [one, two] = [await freePort(), await freePort()];
   for (const port of [one, two]) {
     listenAt(`${port}.sock`, (socket) => {
       let heard = '';
@@ -72,7 +64,7 @@ it('carries each port to its own socket, in both directions and through half-clo
 });
 
 it('serves on when the sidecar comes back, and meanwhile ends each connection', async () => {
-  const port = await findFreePort();
+  const port = await freePort();
   const before = listenAt(`${port}.sock`, (socket) => socket.end('before'));
   await startCompanion(port);
   expect(await exchange(port, '')).toBe('before');
@@ -83,7 +75,7 @@ it('serves on when the sidecar comes back, and meanwhile ends each connection', 
 });
 
 it('ends at SIGTERM, which the first process of a container would ignore', async () => {
-  const child = await startCompanion(await findFreePort());
+  const child = await startCompanion(await freePort());
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);
