@@ -36,9 +36,16 @@ export interface DeliveryLimits {
   readonly eventsPerBatch: number;
   readonly bytesPerBatch: number;
   readonly batches: number;
+  /** After so many milliseconds no further batch begins, so a slow receiver cannot keep the others waiting. */
+  readonly turnMs: number;
 }
 
-export const DELIVERY_LIMITS: DeliveryLimits = { eventsPerBatch: 500, bytesPerBatch: 1024 * 1024, batches: 100 };
+export const DELIVERY_LIMITS: DeliveryLimits = {
+  eventsPerBatch: 500,
+  bytesPerBatch: 1024 * 1024,
+  batches: 100,
+  turnMs: 20_000,
+};
 
 /** A sink that this worker holds, as it changes with each batch. */
 interface Held {
@@ -61,9 +68,11 @@ export async function runSink(context: ServiceContext, id: string, limits = DELI
     await fail(context, { ...held, target: { url: '' } }, { outcome: 'failed', problem: 'vault_entry_damaged' });
     return;
   }
+  const end = context.clock.now() + limits.turnMs;
+  const isOver = () => context.stopping.aborted || context.clock.now() >= end;
   let next: Next = { ...held, target: held.target };
-  if (!(await sendReplays(context, next, limits))) return;
-  for (let batch = 0; batch < limits.batches && next !== 'stop' && !context.stopping.aborted; batch += 1) {
+  if (!(await sendReplays(context, next, limits, isOver))) return;
+  for (let batch = 0; batch < limits.batches && next !== 'stop' && !isOver(); batch += 1) {
     next = await sendNext(context, next, limits);
   }
   if (next !== 'stop') await note(context, next, { heldUntil: nowText(context) });
@@ -209,11 +218,17 @@ async function stopSink(
 }
 
 /** Sends dead letters that a person wants to have sent again, one at a time. False if the receiver fails. */
-async function sendReplays(context: ServiceContext, held: Held, limits: DeliveryLimits): Promise<boolean> {
+async function sendReplays(
+  context: ServiceContext,
+  held: Held,
+  limits: DeliveryLimits,
+  isOver: () => boolean,
+): Promise<boolean> {
   const { database } = context;
   const { row } = held;
   const letters = await listDeadLetters(database, row.id, { after: 0, limit: limits.batches, onlyReplays: true });
   for (const letter of letters) {
+    if (isOver()) return true;
     const [event] = await listArrivals(
       database,
       { enterpriseId: row.enterpriseId },

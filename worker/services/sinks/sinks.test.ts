@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { hostedUser, PUBLIC_URL } from '../../../e2e/runtimes/hosted_users.ts';
 import { addUser, type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { countOf } from '../../../e2e/support/full_counts.ts';
 import type { Failure } from '../../../shared/model/failure.ts';
@@ -33,10 +34,12 @@ class Receiver implements Outbound {
   readonly posts: OutboundRequest[] = [];
   /** Every call waits for this. */
   gate: Promise<void> = Promise.resolve();
+  /** The host whose calls alone wait for it; null: all do. */
+  slowHost: string | null = null;
 
   async call(request: OutboundRequest) {
     const call = this.posts.push(request);
-    await this.gate;
+    if (this.slowHost === null || request.url.includes(this.slowHost)) await this.gate;
     const answer = this.answer(request, call);
     if ('reason' in answer) return err(answer);
     return ok({ status: 200, contentType: 'application/json', body: new Uint8Array(), ...answer });
@@ -284,6 +287,38 @@ describe('two workers', () => {
       expect(await list()).toMatchObject([{ disabled_at: null, failures: 0, behind: false }]);
     },
   );
+});
+
+describe('a slow receiver', () => {
+  test('has one batch and then leaves the turn to others', async () => {
+    await add({ from: 'beginning' });
+    await happen(4);
+    receiver.answer = () => {
+      control.clock.ms += DELIVERY_LIMITS.turnMs;
+      return { status: 200 };
+    };
+    await turn({ eventsPerBatch: 1 });
+    expect(receiver.posts).toHaveLength(1);
+    expect(await list()).toMatchObject([{ behind: true, failures: 0 }]);
+  });
+
+  test('does not keep the sinks of other enterprises waiting, however many of it there are', async () => {
+    await control.stop();
+    control = await startInProcess({ outbound: receiver, publicUrl: PUBLIC_URL });
+    const slow = await hostedUser(control);
+    const asked = { kind: 'webhook', name: 'slow', url: 'https://slow.example.com/', from: 'beginning' };
+    for (let at = 0; at < MAX_SINKS; at += 1)
+      expect((await slow.call('POST', '/v1/audit-sinks', asked)).status).toBe(201);
+    await add({ from: 'beginning' });
+    const { promise, resolve: open } = Promise.withResolvers<void>();
+    Object.assign(receiver, { gate: promise, slowHost: 'slow.example.com' });
+    const turned = turn();
+    await expect.poll(() => receiver.posts.some(({ url }) => url === URL_OF_SIEM)).toBe(true);
+    expect(receiver.posts.filter(({ url }) => url !== URL_OF_SIEM).length).toBeLessThan(8);
+    open();
+    await turned;
+    expect(receiver.posts.filter(({ url }) => url !== URL_OF_SIEM)).toHaveLength(MAX_SINKS);
+  });
 });
 
 describe('an OTLP sink', () => {

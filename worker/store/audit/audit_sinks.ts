@@ -63,15 +63,16 @@ function isFree({ now, longestHold }: SinkTimes): SQL | undefined {
   return and(isNull(auditSinks.disabledAt), lte(auditSinks.nextTryAt, now), isUnheld);
 }
 
+export type DueSink = Pick<AuditSinkRow, 'id' | 'enterpriseId'>;
+
 /** Sinks with something to send that no worker holds; those that waited longest come first. */
-export async function listDueSinks(database: Database, times: SinkTimes, limit: number): Promise<string[]> {
-  const rows = await database.read
-    .select({ id: auditSinks.id })
+export function listDueSinks(database: Database, times: SinkTimes, limit: number): Promise<DueSink[]> {
+  return database.read
+    .select({ id: auditSinks.id, enterpriseId: auditSinks.enterpriseId })
     .from(auditSinks)
     .where(and(isFree(times), or(EVENTS_WAIT, REPLAYS_WAIT)))
     .orderBy(asc(auditSinks.heldUntil), asc(auditSinks.id))
     .limit(limit);
-  return rows.map(({ id }) => id);
 }
 
 /** The sinks of an enterprise that have events to send, also if none of them has one of a sink's types. */
