@@ -10,6 +10,8 @@ export interface GatewayLimits {
   readonly startMs: number;
   /** How long a local server may take to answer which revision it speaks; after that, an earlier one is assumed. */
   readonly probeMs: number;
+  /** The same of a remote server, whose network or machine may be busy: an earlier revision would be used until the next start. */
+  readonly remoteProbeMs: number;
   /** How long a server may take for a list, a prompt, a resource or a completion. */
   readonly requestMs: number;
   /** How long a tool call may be silent; progress restarts the time. */
@@ -57,6 +59,7 @@ export const DEFAULT_GATEWAY_LIMITS: GatewayLimits = {
   freshListMs: 3_000,
   startMs: 90_000,
   probeMs: 15_000,
+  remoteProbeMs: 20_000,
   requestMs: 60_000,
   callMs: 300_000,
   maxCallMs: 3_600_000,

@@ -37,7 +37,7 @@ afterEach(async () => {
 });
 
 async function open(ports: FakePorts): Promise<TestClient> {
-  gateway = await startHttpGateway({ ports, home, limits: { probeMs: 400, maxFailures: 1 } });
+  gateway = await startHttpGateway({ ports, home, limits: { remoteProbeMs: 400, maxFailures: 1 } });
   client = await modernClient(gateway.endpointFor(), 'auto', {});
   return client;
 }

@@ -73,18 +73,20 @@ interface ConnectOptions {
   readonly isLegacy: boolean;
   readonly events: DownstreamEvents;
   readonly version: string;
-  readonly limits: Pick<GatewayLimits, 'probeMs' | 'startMs' | 'maxListPages'>;
+  /** How long it may take to answer which revision it speaks. */
+  readonly probeMs: number;
+  readonly limits: Pick<GatewayLimits, 'startMs' | 'maxListPages'>;
   readonly signal: AbortSignal;
 }
 
 /** Performs the handshake with a server of either generation. On failure the transport is closed and the SDK's error is thrown. */
 export async function connectClient(options: ConnectOptions): Promise<Client> {
-  const { transport, limits, events, signal } = options;
+  const { transport, probeMs, limits, events, signal } = options;
   const client = new Client(
     { name: 'svc', title: 'svc MCP gateway', version: options.version },
     {
       capabilities: CLIENT_CAPABILITIES,
-      versionNegotiation: { mode: 'auto', probe: { timeoutMs: limits.probeMs } },
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: probeMs } },
       inputRequired: { autoFulfill: false },
       jsonSchemaValidator: UNCHECKED,
       listMaxPages: limits.maxListPages,

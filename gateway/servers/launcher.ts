@@ -197,7 +197,8 @@ export class Launcher {
     const both = AbortSignal.any([signal, late]);
     try {
       const masked = maskEvents(events, mask);
-      return ok(await connectClient({ transport, isLegacy, events: masked, version, limits, signal: both }));
+      const probeMs = request.server.mode === 'remote' ? limits.remoteProbeMs : limits.probeMs;
+      return ok(await connectClient({ transport, isLegacy, probeMs, events: masked, version, limits, signal: both }));
     } catch (error) {
       await transport.close().catch(() => undefined);
       return err(late.aborted ? new StartTimeout(limits.startMs) : error);
