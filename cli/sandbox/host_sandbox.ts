@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, realpathSync, rmSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
+import { secretsNamedBy } from '../../sandbox/bubblewrap/environment_secrets.ts';
 import { MACHINE_FILES } from '../../sandbox/bubblewrap/file_view.ts';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { planSandbox, type SandboxPlan, type SandboxRequest } from '../../sandbox/bubblewrap/plan_sandbox.ts';
@@ -121,15 +122,15 @@ export function requestFor(
     readable,
     writable,
     agent,
-    programs: [...programFoldersOf(command, env['PATH'] ?? ''), join(root, 'bin', 'svc')],
-    guarded: policy.guarded,
+    programs: [...programFoldersOf(command, env['PATH'] ?? '', userHome), join(root, 'bin', 'svc')],
+    guarded: [...policy.guarded, ...secretsNamedBy(env, agent)],
     mountTable: policy.mountTable ?? null,
     own: folder === null ? [] : ownFiles(folder),
   };
 }
 
 /** The folders of PATH, and where the programs in them are that a run needs: a link there leads to a package. */
-function programFoldersOf(command: string, path: string): readonly string[] {
+function programFoldersOf(command: string, path: string, home: string): readonly string[] {
   const folders = path.split(delimiter).filter((folder) => folder.startsWith('/'));
   const named = command.includes('/') ? [command] : [];
   const files = [command, 'node'].flatMap((name) =>
@@ -138,17 +139,23 @@ function programFoldersOf(command: string, path: string): readonly string[] {
       .filter(existsSync)
       .slice(0, 1),
   );
-  return [...folders, ...[...named, ...files].flatMap(packageFolderOf)];
+  return [...folders, ...[...named, ...files].flatMap((file) => packageFolderOf(file, home))];
 }
 
 const MODULES = '/node_modules/';
 
-/** The folder that a program's own file is in; of a package of npm, all packages beside it. */
-function packageFolderOf(file: string): readonly string[] {
+/**
+ * The folder that a program's own file is in; of a package of npm, all packages beside it. Of a script that lies in the home or in a
+ * folder of documents there, only itself.
+ */
+function packageFolderOf(file: string, home: string): readonly string[] {
   try {
     const real = realpathSync(file);
     const at = real.indexOf(MODULES);
-    return [at < 0 ? dirname(real) : real.slice(0, at + MODULES.length - 1)];
+    if (at >= 0) return [real.slice(0, at + MODULES.length - 1)];
+    const folder = dirname(real);
+    const isPersonal = folder === home || (dirname(folder) === home && !/^(\.|bin$)/.test(basename(folder)));
+    return [isPersonal ? real : folder];
   } catch {
     return [];
   }

@@ -5,6 +5,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, syml
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { AGENT_SETTINGS } from '../../sandbox/bubblewrap/visible_paths.ts';
 import { runOk } from '../support/program.ts';
 
 /** What a program in a sandbox must not reach: a home, sockets, and a process of the same user. */
@@ -19,6 +20,9 @@ export interface Outside {
 }
 
 const SHM = 'import ctypes,sys; sys.exit(ctypes.CDLL(None).shmget(int(sys.argv[1]), 16, 0o1666) < 0)';
+
+/** Where agents of a project have settings that name programs. */
+const AGENT_FOLDERS = Object.values(AGENT_SETTINGS).flat();
 
 /** Makes it all for a user. */
 export async function makeOutside(uid: number): Promise<Outside> {
@@ -35,7 +39,10 @@ export async function makeOutside(uid: number): Promise<Outside> {
     write(`home/${name}`);
   }
   for (const name of ['config', 'hooks/x', 'HEAD']) write(`home/project/.git/${name}`, '');
-  for (const name of ['.envrc', '.vscode/x', '.idea/x']) write(`home/project/${name}`, '');
+  for (const name of ['.envrc', '.vscode/x', '.idea/x', ...AGENT_FOLDERS.map((folder) => `${folder}/x`)]) {
+    write(`home/project/${name}`, '');
+  }
+  for (const name of ['config', 'hooks/x', 'HEAD']) write(`home/project/app/.git/${name}`, '');
   symlinkSync(join(home, '.ssh/id_ed25519'), join(project, 'link'));
   const [state, neighbour, temporary] = [write('state/host.token'), write('neighbour/file'), write('temporary')];
   const shm = `/dev/shm/svc-e2e-${randomBytes(6).toString('hex')}`;

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -27,6 +28,7 @@ const BOUND = 'api.example.test';
 const OTHER = 'other.example.test';
 const TOKEN = plantSecret();
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
+const IS_ROOT = process.getuid?.() === 0;
 const bubblewrap = findBubblewrap(machineFacts(PATH));
 const canTry = bubblewrap.ok && probeBubblewrap(bubblewrap.value).ok;
 
@@ -155,6 +157,46 @@ describe.skipIf(!canTry)('svc run --sandbox', () => {
     expect((await run(['--sandbox-read', notes], `cat ${notes}; echo more >> ${notes}`)).stdout).toBe('notes');
     const refused = await run([], 'true', join(root, 'home'));
     expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('is your home')]);
+  });
+
+  it('of a script among documents shows the script, and no document', async () => {
+    const documents = join(root, 'home', 'Documents');
+    mkdirSync(documents);
+    writeFileSync(join(documents, 'letter'), 'private');
+    writeFileSync(join(documents, 'tool.sh'), '#!/bin/sh\nls "$HOME/Documents"\n', { mode: 0o755 });
+    const env = { HOME: join(root, 'home'), PATH };
+    const ran = await svc.cli(['run', '--sandbox', '--', join(documents, 'tool.sh')], { cwd: project, env });
+    rmSync(documents, { recursive: true });
+    expect([ran.code, ran.stdout]).toEqual([0, 'tool.sh\n']);
+  });
+
+  it('keeps the hooks of a repository below the project and the settings of agents read-only', async () => {
+    const ran = await run(
+      [],
+      'git init -q app && mkdir .claude app/.git/hooks 2>/dev/null; ls -A; echo x > .cursor/hooks.json',
+    );
+    expect(ran.stderr).toMatch(/hooks\.json/);
+    expect(existsSync(join(project, '.cursor'))).toBe(false);
+    const again = await run(
+      [],
+      'echo evil > app/.git/hooks/pre-commit; echo evil >> app/.git/config; echo kept > app/file',
+    );
+    expect(again.stderr.match(/Read-only file system/g)).toHaveLength(2);
+    expect(readFileSync(join(project, 'app', 'file'), 'utf8')).toBe('kept\n');
+    rmSync(join(project, 'app'), { recursive: true });
+  });
+
+  it.skipIf(!IS_ROOT)("has not what root alone may read in /etc, such as a control plane's master key", async () => {
+    const settings = mkdtempSync('/etc/svc-e2e-');
+    try {
+      chmodSync(settings, 0o755);
+      writeFileSync(join(settings, 'control.env'), 'SVC_VAULT_KEY=planted', { mode: 0o600 });
+      writeFileSync(join(settings, 'public'), 'for everybody', { mode: 0o644 });
+      const ran = await run([], `cat ${settings}/*; ls -A /etc/ssl/private; grep -c ^root: /etc/shadow /etc/passwd`);
+      expect(ran.stdout).toBe('for everybody/etc/passwd:1\n');
+    } finally {
+      rmSync(settings, { recursive: true, force: true });
+    }
   });
 
   it('is reported by svc sandbox check, as tried in one', async () => {

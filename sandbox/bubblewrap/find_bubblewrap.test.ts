@@ -5,7 +5,9 @@ const MACHINE: MachineFacts = {
   platform: 'linux',
   arch: 'x64',
   path: '/home/ada/bin:/usr/bin',
+  workingDirectory: '/home/ada/shop',
   isProgram: (path) => path === '/usr/bin/bwrap',
+  realPath: (path) => path,
 };
 const KERNEL: KernelFacts = {
   uid: 1000,
@@ -17,12 +19,30 @@ const KERNEL: KernelFacts = {
 };
 
 describe('bubblewrap', () => {
-  it('is found on PATH, or in a folder of the system', () => {
+  it('is found in a folder of the system, or on PATH', () => {
     expect(findBubblewrap(MACHINE)).toEqual({ ok: true, value: { program: '/usr/bin/bwrap', machine: 'x64' } });
+    expect(findBubblewrap({ ...MACHINE, isProgram: () => true })).toMatchObject({
+      value: { program: '/usr/bin/bwrap' },
+    });
+    const own = { ...MACHINE, isProgram: (path: string) => path === '/home/ada/bin/bwrap' };
+    expect(findBubblewrap(own)).toMatchObject({ ok: true, value: { program: '/home/ada/bin/bwrap' } });
     expect(findBubblewrap({ ...MACHINE, path: '', arch: 'arm64' })).toMatchObject({
       ok: true,
       value: { machine: 'arm64' },
     });
+  });
+
+  it.each([
+    ['a folder of the project', '/home/ada/shop/node_modules/.bin', '/home/ada/shop/node_modules/.bin/bwrap'],
+    ['a link into the project', '/home/ada/tools', '/home/ada/shop/planted'],
+  ])('is never one that the project could have planted: %s', (_what, folder, real) => {
+    const planted = {
+      ...MACHINE,
+      path: folder,
+      isProgram: (path: string) => path === `${folder}/bwrap`,
+      realPath: (path: string) => (path === `${folder}/bwrap` ? real : path),
+    };
+    expect(findBubblewrap(planted)).toMatchObject({ ok: false });
   });
 
   it('is never one of a relative folder of PATH', () => {

@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { delimiter, join } from 'node:path';
-import { isExecutable } from '../../machine/is_executable.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { LaunchProblem } from '../launch/launch_error.ts';
+import { findProgram, type ProgramFacts, programFacts } from './find_program.ts';
 import { readKernelFile } from './run_sandbox.ts';
 import { FILTERED_MACHINES, type FilteredMachine } from './system_calls.ts';
 
@@ -14,30 +13,20 @@ export interface Bubblewrap {
   readonly limitsSizes?: boolean;
 }
 
-export interface MachineFacts {
+export interface MachineFacts extends ProgramFacts {
   readonly platform: string;
   readonly arch: string;
-  readonly path: string;
-  /** Whether a program can be executed. */
-  readonly isProgram: (path: string) => boolean;
 }
 
-/** Folders besides those of PATH, which a service's environment may lack. */
-const ALSO = ['/usr/bin', '/usr/local/bin', '/bin'];
 const CONTAINER_INSTEAD = 'In a container instead: svc launch AGENT';
 const MAC_INSTEAD = 'By sandbox-exec instead, which was not tried on a Mac: svc run --sandbox AGENT';
 
 export function machineFacts(path: string): MachineFacts {
-  return { platform: process.platform, arch: process.arch, path, isProgram: isExecutable };
+  return { platform: process.platform, arch: process.arch, ...programFacts(path) };
 }
 
 /** bubblewrap, or why this machine can have no such sandbox. */
-export function findBubblewrap({
-  platform,
-  arch,
-  path,
-  isProgram: may,
-}: MachineFacts): Result<Bubblewrap, LaunchProblem> {
+export function findBubblewrap({ platform, arch, ...where }: MachineFacts): Result<Bubblewrap, LaunchProblem> {
   if (platform !== 'linux') {
     const nearest = platform === 'darwin' ? MAC_INSTEAD : CONTAINER_INSTEAD;
     return err({ message: `a sandbox of bubblewrap needs Linux, and this is ${platform}`, fixes: [nearest] });
@@ -49,11 +38,11 @@ export function findBubblewrap({
       fixes: [CONTAINER_INSTEAD],
     });
   }
-  const folders = [...new Set([...path.split(delimiter), ...ALSO])].filter((folder) => folder.startsWith('/'));
-  const program = folders.map((folder) => join(folder, 'bwrap')).find((file) => may(file));
-  if (program !== undefined) return ok({ program, machine });
+  const program = findProgram('bwrap', where);
+  if (program !== null) return ok({ program, machine });
   return err({
-    message: 'bubblewrap is not installed: there is no bwrap on PATH',
+    message:
+      'bubblewrap is not installed: there is no bwrap in the folders of the system or on PATH, outside of this folder',
     fixes: ['Install it: apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap', CONTAINER_INSTEAD],
   });
 }

@@ -27,5 +27,5 @@ test.skipIf(!hasGit)('name and address are read as git reads them, and nothing e
   );
   const text = await readGitIdentity({ PATH: process.env['PATH'], HOME: home });
   expect(text).toBe('[user]\n\tname = "Ann the Example"\n[user]\n\temail = "ann@example.test"\n');
-  expect(await readGitIdentity({ PATH: '/nowhere', HOME: home })).toBe('');
+  expect(await readGitIdentity({ PATH: '/usr/bin', HOME: join(home, 'nobody') })).toBe('');
 });

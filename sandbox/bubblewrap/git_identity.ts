@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { findProgram, programFacts } from './find_program.ts';
 
 /** What commits need of a person's own settings. The rest may name programs and files, or hold a credential. */
 const SETTINGS = ['user.name', 'user.email', 'init.defaultbranch', 'core.autocrlf'];
@@ -9,8 +10,10 @@ const MOST_MS = 60_000;
 /** The text of a `.gitconfig` with a person's name and address; empty if there are none, or no git. */
 export function readGitIdentity(env: NodeJS.ProcessEnv): Promise<string> {
   const args = ['config', '--global', '--includes', '--null', '--get-regexp', PATTERN];
+  const git = findProgram('git', programFacts(env['PATH'] ?? ''));
+  if (git === null) return Promise.resolve('');
   return new Promise((resolve) => {
-    execFile('git', args, { env, cwd: '/', timeout: MOST_MS }, (error, stdout) => {
+    execFile(git, args, { env, cwd: '/', timeout: MOST_MS }, (error, stdout) => {
       resolve(error === null ? formatSettings(stdout) : '');
     });
   });

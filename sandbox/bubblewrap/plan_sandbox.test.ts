@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { MountTable } from '../launch/mount_table.ts';
 import type { FileView } from './file_view.ts';
 import { planSandbox, type SandboxRequest } from './plan_sandbox.ts';
-import { SYSTEM_FOLDERS, SYSTEM_SECRETS } from './visible_paths.ts';
+import { AGENT_SETTINGS, SYSTEM_FOLDERS, SYSTEM_SECRETS } from './visible_paths.ts';
 
 type Kind = ReturnType<FileView['kindOf']>;
 
-/** A machine's files: `folder`, `file`, `file:` and its text, `other`, or where a link leads. */
+/** A machine's files: `folder`, `file`, `file:` and its text, `other`, or where a link leads. Other users cannot read `*.private`. */
 function filesOf(entries: Readonly<Record<string, string>>): FileView {
   const at = (path: string): string | undefined => entries[path];
   const kindOf = (path: string): Kind => {
@@ -27,11 +27,20 @@ function filesOf(entries: Readonly<Record<string, string>>): FileView {
     });
   const textOf = (path: string): string | null =>
     kindOf(path) === 'file' ? (at(path)?.slice('file:'.length) ?? '') : null;
-  return { kindOf, realPath, linkTarget: (path) => at(path) ?? '', namesIn, textOf };
+  const privateIn: FileView['privateIn'] = ({ path }, { asked }) =>
+    Object.keys(entries).filter(
+      (each) => each.startsWith(`${path}/`) && each.endsWith('.private') && !asked.includes(each),
+    );
+  const foldersIn = (folder: string): readonly string[] =>
+    namesIn(folder).filter((name) => kindOf(`${folder}/${name}`) === 'folder');
+  return { kindOf, realPath, linkTarget: (path) => at(path) ?? '', namesIn, foldersIn, textOf, privateIn };
 }
 
 const HOME = '/home/ada';
 const PROJECT = '/home/ada/shop';
+const EMPTY_IF_ABSENT = ['.vscode', '.idea', ...Object.values(AGENT_SETTINGS).flat()];
+const folders = (...names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [`${PROJECT}/${name}`, 'folder']));
 const MACHINE: Readonly<Record<string, string>> = {
   '/usr': 'folder',
   '/etc': 'folder',
@@ -256,7 +265,7 @@ describe('in the project', () => {
     expect(mounted).toEqual([
       PROJECT,
       `${HOME}/.nvm`,
-      ...['.vscode', '.idea', '.husky'].map((name) => `${PROJECT}/${name}`),
+      ...['.husky', ...EMPTY_IF_ABSENT].map((name) => `${PROJECT}/${name}`),
     ]);
   });
 
@@ -270,7 +279,8 @@ describe('in the project', () => {
       },
     );
     for (const name of ['.envrc', '.vscode', '.idea']) expect(has(args, '--ro-bind', `${PROJECT}/${name}`)).toBe(true);
-    expect(placeholders).toEqual([`${PROJECT}/.idea`]);
+    const absent = EMPTY_IF_ABSENT.filter((name) => name !== '.vscode');
+    expect(placeholders).toEqual(absent.map((name) => `${PROJECT}/${name}`));
     expect(args.join(' ')).not.toContain('.husky');
   });
 
@@ -287,7 +297,73 @@ describe('in the project', () => {
         [`${PROJECT}/.git/hooks/${held}`]: 'folder',
       },
     );
-    expect(placeholders.toSorted()).toEqual(['.git/hooks', '.idea', '.vscode'].map((name) => `${PROJECT}/${name}`));
+    const expected = [...EMPTY_IF_ABSENT, '.git/hooks'].map((name) => `${PROJECT}/${name}`);
+    expect(placeholders.toSorted()).toEqual(expected.toSorted());
+  });
+
+  it("settings of other agents are read-only, which may name programs to run, and the agent's own are not", () => {
+    const own = { [`${PROJECT}/.claude`]: 'folder', [`${PROJECT}/.claude/settings.json`]: 'file' };
+    const files = { ...own, [`${PROJECT}/opencode.json`]: 'file', [`${PROJECT}/.mcp.json`]: 'file' };
+    const codex = plan({ agent: 'codex' }, files);
+    for (const name of ['.claude', '.mcp.json', 'opencode.json'])
+      expect(modeOf(codex.args, `${PROJECT}/${name}`)).toBe('--ro-bind');
+    expect(codex.placeholders).not.toContain(`${PROJECT}/.codex`);
+    expect(codex.placeholders).toContain(`${PROJECT}/.cursor`);
+    const claude = plan({ agent: 'claude' }, files).args;
+    for (const name of ['.claude', '.mcp.json']) expect(claude).not.toContain(`${PROJECT}/${name}`);
+  });
+
+  it('what a person names as writable is', () => {
+    const { args, placeholders } = plan(
+      { writable: [`${PROJECT}/.claude`] },
+      { [`${PROJECT}/.claude`]: 'folder', [`${PROJECT}/.claude/settings.json`]: 'file' },
+    );
+    expect(modeOf(args, `${PROJECT}/.claude`)).toBe('--bind');
+    expect(placeholders).not.toContain(`${PROJECT}/.claude`);
+  });
+
+  it('what runs at the next login cannot be made in a home folder that is writable', () => {
+    const { args, placeholders } = plan({ writable: [`${HOME}/.config`] }, { [`${HOME}/.config`]: 'folder' });
+    for (const name of ['autostart', 'systemd']) {
+      expect(placeholders).toContain(`${HOME}/.config/${name}`);
+      expect(modeOf(args, `${HOME}/.config/${name}`)).toBe('--ro-bind');
+    }
+    expect(plan().placeholders.join()).not.toContain('.config');
+  });
+
+  it('repositories below it are protected too, and nothing but folders of hooks is made in them', () => {
+    const entries = {
+      ...folders('team', 'team/app', 'team/app/.git', 'team/app/.git/hooks', 'team/app/.vscode', 'other/.git'),
+      ...folders('other', 'node_modules', 'node_modules/x', 'node_modules/x/.git', 'a', 'a/b', 'a/b/c', 'a/b/c/d'),
+      ...folders('a/b/c/d/.git', 'team/app/vendor', 'team/app/vendor/.git'),
+      [`${PROJECT}/team/app/.git/config`]: 'file',
+      [`${PROJECT}/team/app/.git/hooks/pre-commit`]: 'file',
+      [`${PROJECT}/team/app/.vscode/tasks.json`]: 'file',
+    };
+    const { args, placeholders } = plan({}, entries);
+    for (const name of ['.git/hooks', '.git/config', '.vscode'])
+      expect(modeOf(args, `${PROJECT}/team/app/${name}`)).toBe('--ro-bind');
+    expect(modeOf(args, `${PROJECT}/team/app/.git`)).toBe('--bind');
+    const made = ['other/.git/hooks', ...EMPTY_IF_ABSENT].map((name) => `${PROJECT}/${name}`);
+    expect(placeholders.toSorted()).toEqual(made.toSorted());
+    for (const name of ['node_modules/x', 'a/b/c/d', 'team/app/vendor'])
+      expect(args).not.toContain(`${PROJECT}/${name}/.git`);
+  });
+
+  it('folders of hooks and files that the settings of git name are read-only', () => {
+    const config =
+      '[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../shared.gitconfig\n[include]\n\tpath = ~/x\n';
+    const named = {
+      ...folders('.git', 'tools', 'tools/hooks'),
+      [`${PROJECT}/.git/config`]: `file:${config}`,
+      [`${PROJECT}/shared.gitconfig`]: 'file',
+      [`${PROJECT}/tools/hooks/pre-commit`]: 'file',
+    };
+    const { args } = plan({}, named);
+    for (const name of ['tools/hooks', 'shared.gitconfig'])
+      expect(modeOf(args, `${PROJECT}/${name}`)).toBe('--ro-bind');
+    const isNotMade = Object.entries(named).filter(([path]) => !path.includes('tools/hooks'));
+    expect(plan({}, Object.fromEntries(isNotMade)).placeholders).toContain(`${PROJECT}/tools/hooks`);
   });
 
   it('names what is covered: what is read-only, and what is hidden', () => {
@@ -351,6 +427,25 @@ describe('a worktree', () => {
     for (const path of [`${GIT}/config`, `${GIT}/hooks`, '/home/ada/main/.vscode']) {
       expect(has(args, '--ro-bind', path, path)).toBe(true);
     }
+  });
+});
+
+describe('what other users of the machine cannot read', () => {
+  const KEYS = { '/opt': 'folder', '/etc/a.private': 'folder', '/opt/b.private': 'file', '/etc/ssh/c.private': 'file' };
+
+  it('is covered in the folders of the system', () => {
+    const { args, covered } = plan({}, KEYS);
+    expect(has(args, '--tmpfs', '/etc/a.private')).toBe(true);
+    expect(has(args, '--ro-bind', '/dev/null', '/opt/b.private')).toBe(true);
+    // With the folder that it is in.
+    expect(args).not.toContain('/etc/ssh/c.private');
+    expect(covered).toContain('/opt/b.private');
+  });
+
+  it.each(['readable', 'writable'])('is shown if a person names it: %s', (how) => {
+    const { args } = plan({ [how]: ['/opt/b.private'] }, KEYS);
+    expect(has(args, '/dev/null', '/opt/b.private')).toBe(false);
+    expect(has(args, how === 'writable' ? '--bind' : '--ro-bind', '/opt/b.private', '/opt/b.private')).toBe(true);
   });
 });
 

@@ -4,10 +4,12 @@ import type { LaunchProblem } from '../launch/launch_error.ts';
 import { isAtOrBelow, type MountTable } from '../launch/mount_table.ts';
 import { exposesByBindMount } from '../launch/mount_policy.ts';
 import type { FileView } from './file_view.ts';
+import type { SharedFolder } from './private_files.ts';
 import { protectWritable, type ProtectedProject } from './protect_project.ts';
 import {
   homeSecrets,
   KERNEL_SETTINGS,
+  PARTLY_PRIVATE,
   programFolders,
   REPLACED_FOLDERS,
   SHARED_FOLDERS,
@@ -116,6 +118,8 @@ export interface SystemPlaces {
   readonly system: readonly string[];
   readonly replaced: readonly string[];
   readonly shared: readonly string[];
+  /** Folders of the system in which what other users cannot read is covered. */
+  readonly partlyPrivate: readonly SharedFolder[];
   /** Secrets of the system; those of the home are the same everywhere. */
   readonly secrets: readonly string[];
 }
@@ -124,6 +128,7 @@ const LINUX_PLACES: SystemPlaces = {
   system: SYSTEM_FOLDERS,
   replaced: REPLACED_FOLDERS,
   shared: SHARED_FOLDERS,
+  partlyPrivate: PARTLY_PRIVATE,
   secrets: SYSTEM_SECRETS,
 };
 
@@ -144,7 +149,7 @@ export function chooseVisible(
   const project = files.realPath(request.workingDirectory);
   if (project === null) return err(problem(`the folder ${request.workingDirectory} does not exist`));
   const home = files.realPath(request.home) ?? request.home;
-  const guarded = listGuarded(request, home, files, places.secrets);
+  const guarded = listGuarded(request, home, files, places);
   const refused = whyNoProject(project, { home, guarded, places });
   if (refused !== null) return err(refused);
   const shown = listShown(request, { project, home, guarded }, files, places);
@@ -152,7 +157,8 @@ export function chooseVisible(
   const exposed = findExposed(shown.value, guarded, request.mountTable);
   if (exposed !== null) return err(exposed);
   const writable = shown.value.filter(({ mayWrite }) => mayWrite).map(({ path }) => path);
-  return ok({ project, home, guarded, shown: shown.value, parts: protectWritable(project, writable, files) });
+  const parts = protectWritable({ project, writable, agent: request.agent, home }, files);
+  return ok({ project, home, guarded, shown: shown.value, parts });
 }
 
 function gitConfigOf(home: string, shown: readonly Shown[]): string | null {
@@ -178,15 +184,20 @@ function freshArgs(files: FileView): readonly string[] {
 
 /** The guarded paths that exist, also by their names without links. */
 export function listGuarded(
-  { guarded, agent }: Pick<SandboxRequest, 'guarded' | 'agent'>,
+  request: Pick<SandboxRequest, 'guarded' | 'agent' | 'programs' | 'readable' | 'writable'>,
   home: string,
   files: FileView,
-  systemSecrets: readonly string[] = SYSTEM_SECRETS,
+  places: SystemPlaces = LINUX_PLACES,
 ): readonly Guarded[] {
+  const real = (paths: readonly string[]) => paths.flatMap((path) => files.realPath(path) ?? []);
+  const needed = { programs: real(request.programs), asked: real([...request.readable, ...request.writable]) };
   const all = [
-    ...guarded,
-    ...homeSecrets(home, agent).map((path) => ({ path, name: 'keys and logins of other programs' })),
-    ...systemSecrets.map((path) => ({ path, name: 'secrets of the system' })),
+    ...request.guarded,
+    ...homeSecrets(home, request.agent).map((path) => ({ path, name: 'keys and logins of other programs' })),
+    ...places.secrets.map((path) => ({ path, name: 'secrets of the system' })),
+    ...places.partlyPrivate
+      .flatMap((folder) => files.privateIn(folder, needed))
+      .map((path) => ({ path, name: 'what other users of this machine cannot read' })),
   ];
   return all.flatMap(({ path, name }) => {
     const real = files.realPath(path);
@@ -314,10 +325,12 @@ function listHidden(
 ): readonly { readonly path: string; readonly args: readonly string[] }[] {
   const visible = [...SYSTEM_FOLDERS, ...shown.map(({ path }) => path)];
   const hidden = new Set(guarded.map(({ path }) => path).filter((path) => visible.some((at) => isAtOrBelow(path, at))));
-  return [...hidden].flatMap((path) => {
-    const kind = files.kindOf(path);
-    if (kind === 'folder') return [{ path, args: ['--tmpfs', path] }];
-    // Its target is guarded too.
-    return kind === null || kind === 'link' ? [] : [{ path, args: ['--ro-bind', '/dev/null', path] }];
-  });
+  // What is behind a link is guarded too.
+  const there = [...hidden].filter((path) => ![null, 'link'].includes(files.kindOf(path)));
+  const folders = there.filter((path) => files.kindOf(path) === 'folder');
+  const outermost = there.filter((path) => !folders.some((at) => at !== path && isAtOrBelow(path, at)));
+  return outermost.map((path) => ({
+    path,
+    args: folders.includes(path) ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path],
+  }));
 }

@@ -1,8 +1,14 @@
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isAtOrBelow } from '../launch/mount_table.ts';
 import type { FileView } from './file_view.ts';
 import { isPlaceholder } from './placeholders.ts';
-import { PROTECTED_EVEN_IF_ABSENT, PROTECTED_IN_PROJECT } from './visible_paths.ts';
+import {
+  AGENT_SETTINGS,
+  AGENT_SETTINGS_IF_THERE,
+  foldersRunAtLogin,
+  PROTECTED_EVEN_IF_ABSENT,
+  PROTECTED_IN_PROJECT,
+} from './visible_paths.ts';
 
 /** What is read-only in a writable project. */
 export interface ProtectedProject {
@@ -23,25 +29,93 @@ const OF_WORKTREE = ['commondir', 'gitdir', 'config.worktree'] as const;
 /** Submodules in submodules; deeper ones are not looked for. */
 const MODULE_DEPTH = 4;
 
+/** What a sandbox may write, and who runs in it. */
+export interface WritableProject {
+  readonly project: string;
+  /** Every folder and file that is writable, the project among them. */
+  readonly writable: readonly string[];
+  /** The agent that runs in it; its own settings are not protected. */
+  readonly agent: string | null;
+  /** The person's home. */
+  readonly home: string;
+}
+
 /**
- * Keeps a project's program from writing what runs later, outside of its sandbox, when a person uses git or opens the folder in an
- * editor: in the project, and in every repository and project that is writable besides. A link cannot be a mount point, so what is
- * behind one is told.
+ * Keeps a project's program from writing what runs later, outside of its sandbox, when a person uses git, opens the folder in an
+ * editor or starts another agent there: in the project, in the repositories below it, and in every repository and project that is
+ * writable besides. What a person named as writable is. A link cannot be a mount point, so what is behind one is told.
  */
-export function protectWritable(project: string, writable: readonly string[], files: FileView): ProtectedProject {
+export function protectWritable(
+  { project, writable, agent, home }: WritableProject,
+  files: FileView,
+): ProtectedProject {
   const others = writable
     .filter((path) => path !== project)
     .map((path) => {
       if (isRepository(path, files)) return protectGitFolder(path, files);
-      return files.kindOf(join(path, '.git')) === null ? NOTHING : protectProject(path, files);
+      return files.kindOf(join(path, '.git')) === null ? NOTHING : protectProject(path, agent, files);
     });
-  return [protectProject(project, files), ...others, tellOfRepository(project, writable, files)].reduce(joinParts);
+  const below = repositoriesBelow(project, files).map((path) => protectNested(path, agent, files));
+  const atLogin = foldersRunAtLogin(home)
+    .filter((path) => writable.some((folder) => isAtOrBelow(path, folder)) && files.kindOf(dirname(path)) === 'folder')
+    .map((path) => holdEntry(path, files));
+  const parts = [protectProject(project, agent, files), ...below, ...others, ...atLogin];
+  return withoutAsked(
+    [...parts, tellOfRepository(project, writable, files)].reduce(joinParts),
+    writable.filter((path) => path !== project),
+  );
 }
 
-function protectProject(project: string, files: FileView): ProtectedProject {
-  return [protectGit(project, files), ...PROTECTED_IN_PROJECT.map((name) => protectEntry(project, name, files))].reduce(
+function withoutAsked(parts: ProtectedProject, asked: readonly string[]): ProtectedProject {
+  const isKept = (path: string): boolean => !asked.includes(path);
+  const readOnly = [...new Set(parts.readOnly)].filter(isKept);
+  return { ...parts, readOnly, placeholders: parts.placeholders.filter(isKept) };
+}
+
+function protectProject(project: string, agent: string | null, files: FileView): ProtectedProject {
+  const held = [...PROTECTED_EVEN_IF_ABSENT, ...ofOtherAgents(AGENT_SETTINGS, agent)];
+  return [protectNested(project, agent, files), ...held.map((name) => holdEntry(join(project, name), files))].reduce(
     joinParts,
   );
+}
+
+/** What is in a project is protected, and nothing is made in it but git's hooks: it may be one of many. */
+function protectNested(project: string, agent: string | null, files: FileView): ProtectedProject {
+  const names = [
+    ...PROTECTED_IN_PROJECT,
+    ...ofOtherAgents(AGENT_SETTINGS, agent),
+    ...ofOtherAgents(AGENT_SETTINGS_IF_THERE, agent),
+  ];
+  const entries = names.map((name) => protectEntry(join(project, name), files));
+  return [protectGit(project, files), ...entries].reduce(joinParts);
+}
+
+function ofOtherAgents(table: Readonly<Record<string, readonly string[]>>, agent: string | null): readonly string[] {
+  return Object.entries(table).flatMap(([name, paths]) => (name === agent ? [] : paths));
+}
+
+/** How far below a project repositories are looked for, and in how many folders: a project may have very many. */
+const LEVELS_BELOW = 3;
+const MOST_FOLDERS = 1_000;
+
+/** The folders with a `.git` below a project. What is in them is not looked at: they may write it, but it is theirs. */
+function repositoriesBelow(project: string, files: FileView): readonly string[] {
+  const found: string[] = [];
+  let left = MOST_FOLDERS;
+  let level = [project];
+  for (let depth = 0; depth < LEVELS_BELOW && level.length > 0; depth += 1) {
+    const folders = level.slice(0, left).flatMap((folder) => files.foldersIn(folder).map((name) => join(folder, name)));
+    left -= level.length;
+    level = folders.filter((path) => {
+      const name = basename(path);
+      if (name.startsWith('.') || name === 'node_modules') return false;
+      const isRepo = files.kindOf(join(path, '.git')) !== null;
+      if (isRepo) found.push(path);
+      return !isRepo;
+    });
+    if (left <= 0) break;
+  }
+  return found;
 }
 
 function isRepository(folder: string, files: FileView): boolean {
@@ -66,13 +140,16 @@ function repositoryOf(project: string, files: FileView): string | null {
   return repository !== null && isRepository(repository, files) ? repository : null;
 }
 
-function protectEntry(project: string, name: string, files: FileView): ProtectedProject {
-  const path = join(project, name);
+function protectEntry(path: string, files: FileView): ProtectedProject {
   const kind = files.kindOf(path);
-  if (PROTECTED_EVEN_IF_ABSENT.includes(name) && isToBeHeld(path, kind, files)) return placeholderAt(path);
   if (kind === 'folder' || kind === 'file') return { ...NOTHING, readOnly: [path] };
   if (kind === 'link') return { ...NOTHING, warnings: [`${path} is a link: the sandbox cannot make it read-only`] };
   return NOTHING;
+}
+
+/** A folder that would be made: it is there, empty and read-only. */
+function holdEntry(path: string, files: FileView): ProtectedProject {
+  return isToBeHeld(path, files.kindOf(path), files) ? placeholderAt(path) : NOTHING;
 }
 
 /** True if a folder is not there, or if the end of another sandbox would remove it. */
@@ -90,7 +167,24 @@ function protectGit(project: string, files: FileView): ProtectedProject {
   // Of a worktree or a submodule: the repository itself is elsewhere.
   if (kind === 'file') return { ...NOTHING, readOnly: [git] };
   if (kind === 'link') return { ...NOTHING, warnings: [`${git} is a link: the sandbox cannot protect it`] };
-  return kind === 'folder' ? protectGitFolder(git, files) : NOTHING;
+  if (kind !== 'folder') return NOTHING;
+  return joinParts(protectGitFolder(git, files), protectNamed(project, git, files));
+}
+
+/** In git's settings: a folder of hooks, and further files of settings (git-config(1)). */
+const NAMES_FILE = /^[ \t]*(hooksPath|path)[ \t]*=[ \t]*"?([^"\n]+?)"?[ \t]*$/gim;
+
+/** What a repository's settings name in the project, such as hooks that are under version control. */
+function protectNamed(project: string, git: string, files: FileView): ProtectedProject {
+  const settings = files.textOf(join(git, 'config')) ?? '';
+  const parts = Array.from(settings.matchAll(NAMES_FILE), ([, key = '', named = '']): ProtectedProject => {
+    const isHooks = key.toLowerCase() === 'hookspath';
+    const path = resolve(isHooks ? project : git, named);
+    if (!isAtOrBelow(path, project) || path === project) return NOTHING;
+    const isNew = isHooks && files.kindOf(path) === null && files.kindOf(dirname(path)) === 'folder';
+    return isNew ? placeholderAt(path) : protectEntry(path, files);
+  });
+  return parts.reduce(joinParts, NOTHING);
 }
 
 function protectGitFolder(git: string, files: FileView): ProtectedProject {

@@ -1,3 +1,5 @@
+import type { SharedFolder } from './private_files.ts';
+
 /** The system's own folders: visible, and read-only. Planning and the check of a working directory read this one list. */
 export const SYSTEM_FOLDERS = [
   '/usr',
@@ -13,6 +15,16 @@ export const SYSTEM_FOLDERS = [
   '/gnu/store',
 ] as const;
 
+/**
+ * Folders of the system that also hold what only some users of the machine may read: settings of services with their passwords, such
+ * as the master key of a control plane in `/etc/svc`. What other users cannot read there is covered.
+ */
+export const PARTLY_PRIVATE: readonly SharedFolder[] = [
+  { path: '/etc', levels: 16 },
+  { path: '/opt', levels: 3 },
+  { path: '/usr/local', levels: 3 },
+];
+
 /** Folders of the kernel and of running services, which are not visible or are made anew. */
 export const REPLACED_FOLDERS = ['/proc', '/sys', '/dev', '/run', '/var/run', '/boot'] as const;
 
@@ -27,7 +39,7 @@ export const KERNEL_SETTINGS = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'acp
   (name) => `/proc/${name}`,
 );
 
-/** Files and folders of the system that hold secrets. Root's sandbox could read them; for other users it changes nothing. */
+/** Files and folders of the system that hold secrets, whoever may read them. */
 export const SYSTEM_SECRETS = [
   '/etc/shadow',
   '/etc/shadow-',
@@ -95,6 +107,9 @@ const HOME_SECRETS = [
   '.python_history',
 ] as const;
 
+/** Below the home: what the desktop and the service manager run at the next login. */
+const RUNS_AT_LOGIN = ['.config/autostart', '.config/systemd'] as const;
+
 /**
  * Below the home: folders with programs of version managers and package managers, which programs of a project start. Shown
  * read-only; none of them holds a login.
@@ -148,6 +163,30 @@ export const PROTECTED_IN_PROJECT = [
 /** Of these an empty, read-only folder is there even if the project has none: an editor runs a new file in it without a question. */
 export const PROTECTED_EVEN_IF_ABSENT: readonly string[] = ['.vscode', '.idea'];
 
+/**
+ * In a working directory: where an agent reads settings that name programs to run (hooks, plugins, MCP servers). An agent may write its
+ * own, which take effect in its next sandbox, but not those of another, which may run without one. Each is an empty, read-only folder
+ * if the project has none.
+ */
+export const AGENT_SETTINGS: Readonly<Record<string, readonly string[]>> = {
+  claude: ['.claude'],
+  codex: ['.codex'],
+  gemini: ['.gemini'],
+  qwen: ['.qwen'],
+  opencode: ['.opencode'],
+  cursor: ['.cursor'],
+};
+
+/** The same as files and folders that are read-only if they are there. */
+export const AGENT_SETTINGS_IF_THERE: Readonly<Record<string, readonly string[]>> = {
+  claude: ['.mcp.json'],
+  opencode: ['opencode.json', 'opencode.jsonc'],
+  copilot: ['.github/hooks'],
+  kilo: ['.kilocode'],
+  roo: ['.roo'],
+  windsurf: ['.windsurf'],
+};
+
 /** Below the home: where the agents of the catalog keep a login of their own. */
 export const AGENT_LOGINS: Readonly<Record<string, readonly string[]>> = {
   claude: ['.claude/.credentials.json'],
@@ -162,6 +201,10 @@ export const AGENT_LOGINS: Readonly<Record<string, readonly string[]>> = {
 export function homeSecrets(home: string, agent: string | null): readonly string[] {
   const logins = Object.entries(AGENT_LOGINS).flatMap(([name, paths]) => (name === agent ? [] : paths));
   return [...HOME_SECRETS, ...logins].map((name) => `${home}/${name}`);
+}
+
+export function foldersRunAtLogin(home: string): readonly string[] {
+  return RUNS_AT_LOGIN.map((name) => `${home}/${name}`);
 }
 
 export function programFolders(home: string): readonly string[] {

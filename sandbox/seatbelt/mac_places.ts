@@ -5,6 +5,11 @@ export const MAC_PLACES: SystemPlaces = {
   system: ['/usr', '/bin', '/sbin', '/System', '/Library', '/opt', '/Applications', '/nix/store', '/private/etc'],
   replaced: ['/dev', '/private/var/run', '/private/var/db', '/private/var/root', '/cores'],
   shared: ['/private/tmp', '/private/var/tmp', '/private/var/folders'],
+  partlyPrivate: [
+    { path: '/private/etc', levels: 16 },
+    { path: '/opt', levels: 3 },
+    { path: '/usr/local', levels: 3 },
+  ],
   secrets: [
     '/Library/Keychains',
     '/Library/Application Support/com.apple.TCC',

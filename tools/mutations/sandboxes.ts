@@ -3,11 +3,12 @@ import type { Mutation } from '../mutation.ts';
 const PLAN = 'sandbox/bubblewrap/plan_sandbox.ts';
 const OF_PLAN = 'sandbox/bubblewrap/plan_sandbox.test.ts';
 const PROJECT = 'sandbox/bubblewrap/protect_project.ts';
+const PRIVATE = 'sandbox/bubblewrap/private_files.ts';
 const HOLDS = 'sandbox/bubblewrap/placeholders.ts';
 const OF_HOLDS = 'sandbox/bubblewrap/placeholders.test.ts';
 const FILTER = 'sandbox/bubblewrap/seccomp_filter.ts';
 const OF_FILTER = 'sandbox/bubblewrap/seccomp_filter.test.ts';
-const FIND = 'sandbox/bubblewrap/find_bubblewrap.ts';
+const FIND = 'sandbox/bubblewrap/find_program.ts';
 const INIT = 'sandbox/bubblewrap/sandbox_init.cjs';
 const OF_INIT = 'sandbox/bubblewrap/sandbox_init.test.ts';
 const SESSIONS = 'sidecar/session/sessions.ts';
@@ -46,8 +47,48 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: what is visible',
     holds: 'keys and the state directory are covered inside of what is shown',
     file: PLAN,
-    text: "if (kind === 'folder') return [{ path, args: ['--tmpfs', path] }];",
-    replacement: "if (kind === 'folder') return [];",
+    text: "args: folders.includes(path) ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path],",
+    replacement: 'args: [],',
+    tests: [OF_PLAN],
+  },
+  {
+    row: 'Sandboxes: what is visible',
+    holds: 'what other users of the machine cannot read is covered in folders of the system',
+    file: PLAN,
+    text: '      .flatMap((folder) => files.privateIn(folder, needed))\n',
+    replacement: '      .flatMap((): string[] => [])\n',
+    tests: [OF_PLAN],
+  },
+  {
+    row: 'Sandboxes: what is visible',
+    holds: 'what only some users may enter or read is private',
+    file: PRIVATE,
+    text: "return (mode & FOR_OTHERS_TO_READ) !== 0 || isProgram ? 'shown' : 'private';",
+    replacement: "return 'shown';",
+    tests: ['sandbox/bubblewrap/private_files.test.ts'],
+  },
+  {
+    row: 'Sandboxes: what is visible',
+    holds: 'a repository below the project has its hooks and settings read-only',
+    file: PROJECT,
+    text: 'if (isRepo) found.push(path);',
+    replacement: '',
+    tests: [OF_PLAN],
+  },
+  {
+    row: 'Sandboxes: what is visible',
+    holds: 'an agent cannot write the settings of another agent in the project',
+    file: PROJECT,
+    text: 'const held = [...PROTECTED_EVEN_IF_ABSENT, ...ofOtherAgents(AGENT_SETTINGS, agent)];',
+    replacement: 'const held = PROTECTED_EVEN_IF_ABSENT;',
+    tests: [OF_PLAN],
+  },
+  {
+    row: 'Sandboxes: what is visible',
+    holds: 'hooks that the settings of git name are read-only',
+    file: PROJECT,
+    text: 'return joinParts(protectGitFolder(git, files), protectNamed(project, git, files));',
+    replacement: 'return protectGitFolder(git, files);',
     tests: [OF_PLAN],
   },
   {
@@ -232,6 +273,14 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     file: FIND,
     text: "filter((folder) => folder.startsWith('/'))",
     replacement: 'filter(() => true)',
+    tests: ['sandbox/bubblewrap/find_bubblewrap.test.ts'],
+  },
+  {
+    row: 'Sandboxes: start',
+    holds: 'bubblewrap is never one that the project could have planted',
+    file: FIND,
+    text: '!isAtOrBelow(realPath(file), project) && !isAtOrBelow(file, project)',
+    replacement: "file !== ''",
     tests: ['sandbox/bubblewrap/find_bubblewrap.test.ts'],
   },
   {

@@ -207,6 +207,9 @@ attempt("a block device", AS_ROOT)(lambda: os.mknod(f"{PROJECT}/disk", 0o60600, 
 
 # What runs later, outside.
 attempt("a git hook")(lambda: writes(f"{PROJECT}/.git/hooks/post-commit"))
+attempt("a git hook of a repository below")(lambda: writes(f"{PROJECT}/app/.git/hooks/post-commit"))
+attempt("a hook of an agent")(lambda: writes(f"{PROJECT}/.claude/settings.local.json"))
+attempt("a plugin of another agent")(lambda: writes(f"{PROJECT}/.opencode/plugin.js"))
 attempt("a task of an editor")(lambda: writes(f"{PROJECT}/.vscode/tasks.json"))
 attempt("a task of another editor")(lambda: writes(f"{PROJECT}/.idea/workspace.xml"))
 
