@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { secretCheckReply } from '../../shared/wire/secrets.ts';
 import type { BindMount } from '../../sandbox/engine/container_runtime.ts';
+import { type EngineUser, mayWriteByList } from '../../sandbox/engine/engine_user.ts';
 import { variableProblem } from '../../sandbox/launch/container_environment.ts';
 import { checkMount, checkMounts, WORKSPACE } from '../../sandbox/launch/mount_policy.ts';
 import { controlClient } from '../clients.ts';
@@ -35,18 +36,40 @@ function unusableDirectoryError(problem: string): CliError {
  * Warns if the image's agent may not be able to write the mounted working directory: the reason is hard to find from inside the
  * container.
  */
-export function warnOfOwner(call: Call, mounts: readonly BindMount[], agent: { readonly uid: number }): void {
+export function warnOfOwner(
+  call: Call,
+  mounts: readonly BindMount[],
+  agent: { readonly uid: number },
+  engine: EngineUser,
+): void {
   const workspace = mounts.find(({ target, readOnly }) => target === WORKSPACE && !readOnly);
   if (workspace === undefined) return;
   const { uid, mode } = statSync(workspace.source);
-  if (uid === agent.uid || (mode & 0o002) !== 0) return;
+  if ((mode & 0o002) !== 0) return;
+  const warning = engine.isRootless
+    ? rootlessWarning(workspace.source, agent.uid, engine)
+    : ownerWarning(workspace.source, agent.uid, uid);
+  if (warning !== null) call.print.warn(warning);
+}
+
+function ownerWarning(path: string, agentUid: number, uid: number): string | null {
+  if (uid === agentUid) return null;
   const fix =
     uid === 0
-      ? `chown it to ${agent.uid}, or launch from a directory that you own`
+      ? `chown it to ${agentUid}, or launch from a directory that you own`
       : `\`svc image build ... --agent-uid ${uid}\` builds an image whose agent has that user id`;
-  call.print.warn(
-    `${workspace.source} belongs to user ${uid} but the image's agent is user ${agent.uid} and may not be able to write there: ${fix}`,
-  );
+  return `${path} belongs to user ${uid} but the image's agent is user ${agentUid} and may not be able to write there: ${fix}`;
+}
+
+/** In such an engine the person's own files are root's, and each other user of a container is a subordinate id of the person. */
+function rootlessWarning(path: string, agentUid: number, { uid, firstSubordinate }: EngineUser): string | null {
+  const outside = firstSubordinate === null ? null : firstSubordinate + agentUid - 1;
+  if (outside !== null && mayWriteByList(path, outside)) return null;
+  const fix =
+    outside === null
+      ? 'give the agent access, or use `svc run --sandbox`'
+      : `\`setfacl -R -m u:${outside}:rwX,d:u:${outside}:rwX,d:u:${uid}:rwX ${path}\` gives it access, or use \`svc run --sandbox\``;
+  return `in a rootless engine ${path} belongs to root, and the image's agent (user ${agentUid}) may not be able to write there: ${fix}`;
 }
 
 /** The working directory of the command: `--workdir`, else the mounted workspace. Null: the image's own. */

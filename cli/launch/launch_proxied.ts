@@ -11,6 +11,7 @@ import type { Call } from '../command_line.ts';
 import { homeOf } from '../up/home.ts';
 import { keptNoProxy } from './hosts/kept_no_proxy.ts';
 import { checkLaunchImage } from './image/launch_image.ts';
+import { engineUserAt } from '../../sandbox/engine/engine_user.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import { readScopes } from './scope_option.ts';
@@ -105,7 +106,7 @@ async function containerLaunch(
   }: Preflight & Required<Pick<ProxiedLaunch, 'hosts' | 'secrets'>> & { readonly scopes: readonly SecretScope[] },
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
-  warnOfOwner(call, mounts, image);
+  warnOfOwner(call, mounts, image, engineUserAt(runtime.endpoint));
   warnOfServersOutside(call, request, 'container');
   const { detach, relay, command, name, ttlSeconds, egress, allow, plainHttp, unsealed, mcpServers } = request;
   const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory, more: hosts };

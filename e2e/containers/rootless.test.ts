@@ -107,6 +107,19 @@ describe.skipIf(!HERE)('a rootless engine', () => {
     expect(await containers()).toBe('');
   });
 
+  it('says which user the agent is outside, who cannot write the project until then', async () => {
+    const project = join(someone.folder, 'project');
+    await runOk('install', ['-d', '-o', String(someone.uid), '-g', String(someone.uid), project]);
+    const mount = ['--mount', `${project}:/home/agent/workspace`];
+    const write = ['sh', '-c', 'echo kept > file && echo written'];
+    const refused = await launch(mount, write);
+    const user = /setfacl -R -m u:(\d+):rwX/.exec(refused.stderr)?.[1];
+    expect([refused.stdout, user ?? refused.stderr]).toEqual(['', expect.stringMatching(/^1\d{5}$/)]);
+    // What the list of access would do, which not every file system has.
+    await runOk('chown', [String(user), project]);
+    expect((await launch(mount, write)).stdout).toBe('written\n');
+  });
+
   it('passes the exit code, and leaves no container', async () => {
     expect((await launch(['--egress=sealed'], ['sh', '-c', 'exit 42'])).code).toBe(42);
     expect(await containers()).toBe('');
