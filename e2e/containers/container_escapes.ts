@@ -1,3 +1,5 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { expect } from 'vitest';
 import { namesOf, readAttempts } from '../sandbox/attempts.ts';
 import type { Finished } from '../support/program.ts';
@@ -22,10 +24,28 @@ const OWN: Readonly<Record<string, string>> = {
   'settings of git by replacing them': 'the project is writable',
 };
 
-/** Every way out of `escapes.py`, tried in a container, is closed. */
-export function expectNoWayOut({ stdout, stderr }: Finished): void {
+/** Open where a container has the engine's own network, as with `--egress=open`. */
+export const WITH_A_NETWORK: readonly string[] = [
+  'a route to a public address',
+  'a route to a name server',
+  'a route to the metadata address',
+  'an interface with a route',
+];
+
+/** Every way out of `escapes.py`, tried in a container, is closed, but for those that it has by its network. */
+export function expectNoWayOut({ stdout, stderr }: Finished, byNetwork: readonly string[] = []): void {
   const tried = readAttempts(stdout, stderr);
   expect(Object.keys(tried).length).toBeGreaterThan(80);
-  const others = Object.fromEntries(Object.entries(tried).filter(([name]) => !Object.hasOwn(OWN, name)));
+  const others = Object.fromEntries(
+    Object.entries(tried).filter(([name]) => !Object.hasOwn(OWN, name) && !byNetwork.includes(name)),
+  );
   expect(namesOf(others, ({ out }) => out)).toEqual([]);
+}
+
+/** The machine's own Python in a container without one, which has the machine's /usr below that folder. */
+export function pythonBelow(folder: string): readonly string[] {
+  const loader = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'].find((path) => existsSync(path)) ?? '';
+  const there = `${folder}${realpathSync(loader)}`;
+  const libraries = ['--library-path', dirname(there)];
+  return ['env', `PYTHONHOME=${folder}/usr`, there, ...libraries, `${folder}/usr/bin/python3`];
 }

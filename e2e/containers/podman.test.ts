@@ -1,5 +1,5 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPodman } from '../../sandbox/engine/open_engine.ts';
 import { rootlessIsThere } from '../../tools/system_parts.mjs';
@@ -16,7 +16,7 @@ import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
-import { expectNoWayOut } from './container_escapes.ts';
+import { expectNoWayOut, pythonBelow } from './container_escapes.ts';
 import { describeEngine, type EngineOnTrial } from './engine_contract.ts';
 import { type PodmanPlace, podmanOfRoot, podmanOfUser } from './podman_place.ts';
 
@@ -44,14 +44,6 @@ while read -r line; do
   echo "{\\"jsonrpc\\":\\"2.0\\",\\"id\\":$id,\\"result\\":{$result}}"
 done
 `;
-/** The machine's own Python in a container without one, which has the machine's /usr below that folder. */
-function pythonBelow(folder: string): readonly string[] {
-  const loader = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1'].find((path) => existsSync(path)) ?? '';
-  const there = `${folder}${realpathSync(loader)}`;
-  const libraries = ['--library-path', dirname(there)];
-  return ['env', `PYTHONHOME=${folder}/usr`, there, ...libraries, `${folder}/usr/bin/python3`];
-}
-
 const BOX = [
   'USER root',
   `RUN echo ${Buffer.from(SERVER).toString('base64')} | base64 -d > /usr/bin/mcp-box && chmod 755 /usr/bin/mcp-box`,

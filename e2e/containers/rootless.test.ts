@@ -3,12 +3,15 @@ import { openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rootlessIsThere } from '../../tools/system_parts.mjs';
+import { ESCAPES } from '../sandbox/attempts.ts';
+import { makeOutside } from '../sandbox/outside.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, run, runOk } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
+import { expectNoWayOut, pythonBelow } from './container_escapes.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 import { makePerson, type Person, svcOf } from './other_user.ts';
 import { runAs } from './run_as.ts';
@@ -18,6 +21,9 @@ import { runAs } from './run_as.ts';
 
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
+/** The user of the images' agent, and the first id that the machine of the tests gives to a user's containers. */
+const AGENT_ID = 1000;
+const FIRST_SUBORDINATE = 100_000;
 const HERE = describeContainers === describe && rootlessIsThere();
 
 /** rootlesskit with dockerd, started as its own script does, without a network for containers. */
@@ -118,6 +124,17 @@ describe.skipIf(!HERE)('a rootless engine', () => {
     // What the list of access would do, which not every file system has.
     await runOk('chown', [String(user), project]);
     expect((await launch(mount, write)).stdout).toBe('written\n');
+  });
+
+  it('has no way out of such a container', async () => {
+    const outside = await makeOutside(FIRST_SUBORDINATE + AGENT_ID - 1);
+    try {
+      const mounts = ['--mount', `${outside.project}:${outside.project}`, '--mount', '/usr:/mnt/usr:ro'];
+      const attack = [...pythonBelow('/mnt'), '-c', ESCAPES, outside.targets];
+      expectNoWayOut(await launch(['--egress=sealed', ...mounts], attack));
+    } finally {
+      await outside.stop();
+    }
   });
 
   it('passes the exit code, and leaves no container', async () => {

@@ -6,10 +6,13 @@ import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { ESCAPES } from '../sandbox/attempts.ts';
+import { makeOutside } from '../sandbox/outside.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, SVC } from '../support/program.ts';
 import type { Event } from '../support/svc.ts';
 import { runAtTerminal } from '../support/terminal.ts';
+import { expectNoWayOut, WITH_A_NETWORK } from './container_escapes.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 
 const HOST = 'api.example.test';
@@ -21,6 +24,8 @@ const UNNAMED = 'unnamed.example.test';
 const TOKEN = plantSecret();
 const ATTACK = readFileSync(join(import.meta.dirname, 'programs', 'attack.py'), 'utf8');
 const UNSEALED = `{"session_id":"$SVC_SESSION_ID","reference":"vault://user/api","env":"X","host":"${HOST}","reason":"r"}`;
+/** The user of the images' agent. */
+const AGENT_ID = 1000;
 const METADATA = '169.254.169.254';
 interface Target {
   readonly tcp: [string, number][];
@@ -146,6 +151,17 @@ describeContainers('sealed egress', () => {
     await world.bench.engine.docker('rm', '--force', neighbour.id);
     services.close();
     await world.stop();
+  });
+
+  it.each(['sealed', 'open'])('has no way out of a container, whatever its network is: %s', async (egress) => {
+    const outside = await makeOutside(AGENT_ID);
+    try {
+      const flags = [`--egress=${egress}`, '--mount', `${outside.project}:${outside.project}`];
+      const done = await world.launch(flags, ['python3', '-c', ESCAPES, outside.targets]);
+      expectNoWayOut(done, egress === 'open' ? WITH_A_NETWORK : []);
+    } finally {
+      await outside.stop();
+    }
   });
 
   it('leaves the proxy as the only way out, with the credentials of the bindings', async () => {
