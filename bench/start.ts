@@ -4,7 +4,7 @@
  * busy machine, the time on the clock a lot.
  */
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -17,6 +17,8 @@ const DEFAULT_ROUNDS = 7;
 const REPEATS = 5;
 const REST_MS = 15_000;
 const NODE = 'node -e 0';
+const RUN = 'svc run -- true';
+const SANDBOX = 'svc run --sandbox -- true';
 
 // Which svc is used is read when these modules are loaded.
 const folder = fileURLToPath(new URL('../node_modules/.cache/svc/packages', import.meta.url));
@@ -38,14 +40,20 @@ const COMMANDS: readonly {
   { name: NODE, words: [process.execPath, '-e', '0'], mostMs: null },
   { name: 'svc --version', words: [SVC, '--version'], mostMs: 40 },
   { name: 'svc status', words: [SVC, 'status'], mostMs: 120 },
-  { name: 'svc run -- true', words: [SVC, 'run', '--', 'true'], mostMs: 120 },
+  { name: RUN, words: [SVC, 'run', '--', 'true'], mostMs: 120 },
+  { name: SANDBOX, words: [SVC, 'run', '--sandbox', '--', 'true'], mostMs: null },
 ];
+/** How much longer a run may take with a sandbox, in milliseconds of the clock. */
+const MOST_OF_SANDBOX_MS = 60;
 
 /** One run of a command, as the mean of some: a shell counts the CPU time of what it has waited for. */
 async function time(words: readonly string[], home: string): Promise<Taken> {
   const script = `for i in ${'x '.repeat(REPEATS)}; do "$@" >/dev/null 2>&1 || exit 1; done; times`;
   const began = performance.now();
-  const { code, stdout } = await run('sh', ['-c', script, 'sh', ...words], { env: { SVC_HOME: home } });
+  const { code, stdout } = await run('sh', ['-c', script, 'sh', ...words], {
+    env: { SVC_HOME: home },
+    cwd: projectIn(home),
+  });
   const wallMs = (performance.now() - began) / REPEATS;
   if (code !== 0) throw new Error(`${words.join(' ')} failed`);
   const ofChildren = stdout.trim().split('\n').at(-1) ?? '';
@@ -53,6 +61,13 @@ async function time(words: readonly string[], home: string): Promise<Taken> {
     ([, minutes, rest]) => Number(minutes) * 60 + Number(rest),
   );
   return { cpuMs: (seconds.reduce((sum, each) => sum + each, 0) * 1_000) / REPEATS, wallMs };
+}
+
+/** A folder beside the state, which a sandbox may show. */
+function projectIn(home: string): string {
+  const project = `${home}-project`;
+  mkdirSync(project, { recursive: true });
+  return project;
 }
 
 /** Resident memory in MiB, and the part that no other process shares. */
@@ -96,9 +111,14 @@ async function main(rounds: number): Promise<void> {
       }
     }
   } finally {
-    rmSync(home, { recursive: true, force: true });
+    for (const place of [home, projectIn(home)]) rmSync(place, { recursive: true, force: true });
   }
   print(taken, readyMs, memory);
+}
+
+/** The median of how much longer the one takes than the other in the same round. */
+function pairedDifference(longer: readonly Taken[], shorter: readonly Taken[]): number {
+  return median(longer.map(({ wallMs }, round) => wallMs - (shorter[round]?.wallMs ?? Number.NaN)));
 }
 
 function print(
@@ -119,6 +139,8 @@ function print(
     ];
   });
   process.stdout.write(`${table(['command', 'ms', 'CPU, ms', 'above Node', 'at most'], rows)}\n\n`);
+  const added = pairedDifference(taken.get(SANDBOX) ?? [], taken.get(RUN) ?? []);
+  process.stdout.write(`a sandbox adds ${figure(added)} ms to a run (at most ${MOST_OF_SANDBOX_MS})\n\n`);
   process.stdout.write(`ready after ${figure(median(readyMs))} ms (at most 1500)\n\n`);
   const programs = memory.map(([name, most, resident, own]) => [name, figure(resident), figure(own), figure(most)]);
   process.stdout.write(`${table(['program at rest', 'resident, MiB', 'its own', 'at most'], programs)}\n`);
