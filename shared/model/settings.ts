@@ -185,6 +185,21 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     readBy: ['control'],
   },
   {
+    name: 'SVC_LOCAL',
+    flag: null,
+    default: 'off',
+    meaning: '`1`: a control plane on workerd runs in local mode, for one person (on Node and Deno: --local)',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_LOCAL_KEY',
+    flag: null,
+    default: '$SVC_HOME/local.key, made once',
+    meaning:
+      'key of the local owner in local mode without a state directory: `svc_local_` and 43 characters of base64url; required on workerd',
+    readBy: ['control'],
+  },
+  {
     name: 'SVC_MCP_CLIENT_URL',
     flag: null,
     default: 'its own document, if it is hosted under https; else none',
