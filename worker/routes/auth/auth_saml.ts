@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { isId } from '../../../shared/wire/ids.ts';
 import { serviceProviderOf, writeMetadata } from '../../sign_in/saml/saml_metadata.ts';
-import { receiveResponse } from '../../sign_in/saml/saml_sign_in.ts';
+import { receiveResponse } from '../../sign_in/saml/receive_response.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { refusalPage } from './auth_refusal.ts';
 import { publicOrigin } from './public_origin.ts';
@@ -16,6 +16,7 @@ export async function receiveSamlResponse(c: AppContext): Promise<Response> {
   const posted = {
     enterpriseId,
     redirectURL,
+    clientAddress: c.get('clientAddress'),
     samlResponse: typeof samlResponse === 'string' ? samlResponse : '',
     relayState: typeof relayState === 'string' ? relayState : '',
   };

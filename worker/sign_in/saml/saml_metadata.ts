@@ -10,6 +10,7 @@ import {
   onlyChild,
   parseXml,
   quoteXml,
+  SAML_METADATA,
   SAMLP,
   type XmlElement,
 } from './saml_xml.ts';
@@ -40,10 +41,11 @@ interface SamlCertificate {
  * trusted because an owner of the enterprise gave them or their URL: their own signature is not checked.
  */
 export async function readMetadata(text: string): Promise<Result<SamlProvider, string>> {
-  const parsed = parseXml(text);
+  const parsed = parseXml(text, SAML_METADATA);
   if (!parsed.ok) return parsed;
-  const entity = parsed.value;
-  if (!isNamed(entity, METADATA, 'EntityDescriptor')) return err('is not one EntityDescriptor of SAML 2.0 metadata');
+  const described = onlyEntity(parsed.value);
+  if (!described.ok) return described;
+  const entity = described.value;
   const entityId = entity.attributes.get('entityID') ?? '';
   if (entityId === '' || entityId.length > MAX_ENTITY_ID || !/^[\x21-\x7e]+$/.test(entityId))
     return err('has no entityID of 1 to 1024 ASCII characters without spaces');
@@ -58,6 +60,17 @@ export async function readMetadata(text: string): Promise<Result<SamlProvider, s
     return err('has no SingleSignOnService with the HTTP-Redirect binding');
   const certificates = await readCertificates(provider);
   return certificates.ok ? ok({ entityId, ssoUrl, certificates: certificates.value }) : certificates;
+}
+
+/** The entity that a document describes, also if it is the only one of a list, as some providers write it. */
+function onlyEntity(root: XmlElement): Result<XmlElement, string> {
+  const entities = [...everyElement(root)].filter((element) => isNamed(element, METADATA, 'EntityDescriptor'));
+  const [entity, ...others] = entities;
+  const isKnown = isNamed(root, METADATA, 'EntityDescriptor') || isNamed(root, METADATA, 'EntitiesDescriptor');
+  if (!isKnown || entity === undefined) return err('is not one EntityDescriptor of SAML 2.0 metadata');
+  return others.length === 0
+    ? ok(entity)
+    : err(`describes ${entities.length} entities: give the metadata of your provider alone`);
 }
 
 async function readCertificates(provider: XmlElement): Promise<Result<SamlCertificate[], string>> {

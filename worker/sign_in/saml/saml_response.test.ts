@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { SignedXml } from 'xml-crypto';
 import {
   newSamlKey,
   PERSISTENT,
@@ -95,6 +96,19 @@ describe('a response is accepted', () => {
     );
     expect(read(text)).toMatchObject({ ok: true, value: { nameId: 'bob@acme.test', email: 'bob@acme.test' } });
   });
+});
+
+test('the digest of an element is compared once, whether one of ten certificates signed it or none', () => {
+  const keys = Array.from({ length: 10 }, () => OTHER_KEY.publicKey);
+  for (const [last, isAccepted] of [
+    [KEY.publicKey, true],
+    [OTHER_KEY.publicKey, false],
+  ] as const) {
+    const digests = vi.spyOn(SignedXml.prototype, 'checkSignature');
+    expect(read(SIGNED, { keys: [...keys.slice(1), last] }).ok).toBe(isAccepted);
+    expect(digests).toHaveBeenCalledTimes(1);
+    digests.mockRestore();
+  }
 });
 
 /** Signature wrapping: a signed assertion stays in the document, and another one is to be read. */
@@ -309,6 +323,7 @@ const DOCUMENTS: readonly (readonly [string, string, SamlProblem])[] = [
   ['an attribute without quotes', changed('ID="_assertion"', 'ID=_assertion'), 'not_readable'],
   ['very deep nesting', around('<a>'.repeat(500) + '</a>'.repeat(500)), 'not_readable'],
   ['very many elements', around('<a/>'.repeat(20_000)), 'not_readable'],
+  ['more elements than it needs', around('<a/>'.repeat(2500)), 'not_readable'],
   ['a request instead of a response', SIGNED.replaceAll('samlp:Response', 'samlp:AuthnRequest'), 'not_a_response'],
   [
     'a response of another namespace',

@@ -7,6 +7,7 @@ import {
   onlyChild,
   parseXml,
   SAML,
+  SAML_MESSAGE,
   SAMLP,
   type XmlElement,
 } from './saml_xml.ts';
@@ -90,7 +91,7 @@ interface SamlSubject {
  */
 export function readResponse(encoded: string, expected: ExpectedResponse): Result<SamlSubject, SamlProblem> {
   const text = decodeResponse(encoded);
-  const parsed = text === null ? null : parseXml(text);
+  const parsed = text === null ? null : parseXml(text, SAML_MESSAGE);
   if (text === null || parsed === null || !parsed.ok) return err('not_readable');
   const response = parsed.value;
   const problem = responseProblem(response, expected);
@@ -158,7 +159,7 @@ function readSignedAssertion(
   }
   const signed = readSigned({ text, element: assertion, signature: own }, keys);
   if (!signed.ok) return signed;
-  const parsed = parseXml(signed.value);
+  const parsed = parseXml(signed.value, SAML_MESSAGE);
   if (!parsed.ok || !isNamed(parsed.value, SAML, 'Assertion')) return err('signature_form');
   return ok(parsed.value);
 }

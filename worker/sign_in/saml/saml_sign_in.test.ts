@@ -19,6 +19,7 @@ import { ok } from '../../../shared/model/result.ts';
 import { meReply } from '../../../shared/wire/account.ts';
 import { type EnterpriseSettings, enterpriseSettings } from '../../../shared/wire/enterprise.ts';
 import { errorBody } from '../../../shared/wire/errors.ts';
+import { CLIENT_RESPONSES, receiveResponse, RESPONSES } from './receive_response.ts';
 
 const IDP = 'https://idp.acme.test/saml';
 const SSO = 'https://idp.acme.test/sso?tenant=1';
@@ -134,6 +135,12 @@ async function signIn(
   return received.status === 303 ? browser.get(received.headers.get('location') ?? '') : received;
 }
 
+const LIST = '<md:EntitiesDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" Name="acme">';
+const METADATA = () => sampleMetadata(IDP, SSO.replace('&', '&amp;'), [key]);
+const bareMetadata = () => METADATA().replace(/^<[?][^>]*>/, '');
+const withComments = () =>
+  bareMetadata().replaceAll(/<md:(?:KeyDescriptor|SingleSignOnService)/g, '<!-- next: <x> -->$&');
+
 const me = (browser: TestBrowser) => parseReply(meReply, browser.get('/v1/me'));
 
 describe('the settings of a SAML provider', () => {
@@ -166,6 +173,15 @@ describe('the settings of a SAML provider', () => {
     expect(now.saml?.certificates).toHaveLength(2);
   });
 
+  test.each([
+    ['with comments', () => `<?xml version="1.0"?>\n<!-- by Acme -->\n${withComments()}\n<!-- end -->`],
+    ['as the only entity of a list', () => `${LIST}<!-- one -->${bareMetadata()}</md:EntitiesDescriptor>`],
+  ])('are read from metadata %s', async (_, metadata) => {
+    expect((await put({ saml: { metadata: metadata(), domains: [] } })).status).toBe(200);
+    const now = await parseReply(enterpriseSettings, admin.get('/v1/enterprise'));
+    expect(now.saml).toMatchObject({ entity_id: IDP, sso_url: SSO, certificates: [expect.any(String)] });
+  });
+
   test('can only be changed by owners', async () => {
     await withSaml();
     await control.context.database.client.execute("UPDATE users SET role = 'admin'");
@@ -190,6 +206,15 @@ describe('the settings of a SAML provider', () => {
     ['with metadata twice', 'saml.metadata', {}, { metadata_url: 'https://idp.acme.test/metadata' }],
     ['with other XML', 'saml.metadata', {}, { metadata: '<x/>' }],
     ['with a document type', 'saml.metadata', {}, { metadata: '<!DOCTYPE x><x/>' }],
+    ['with a document type beside a comment', 'saml.metadata', {}, { metadata: '<!-- --><!DOCTYPE x><x/>' }],
+    ['with a comment that does not end', 'saml.metadata', {}, { metadata: () => `<!--${METADATA()}` }],
+    [
+      'with several entities',
+      'saml.metadata',
+      {},
+      { metadata: () => `${LIST}${bareMetadata()}${bareMetadata()}</md:EntitiesDescriptor>` },
+    ],
+    ['with a list of no entity', 'saml.metadata', {}, { metadata: () => `${LIST}</md:EntitiesDescriptor>` }],
     [
       'with a page that is not https',
       'saml.metadata',
@@ -332,6 +357,28 @@ describe('sign-in with SAML', () => {
     expect([refused.status, await refused.text()]).toEqual([502, expect.stringContaining('another browser')]);
     expect((await one.get(received.headers.get('location') ?? '')).status).toBe(303);
     expect((await one.get(received.headers.get('location') ?? '')).status).toBe(400);
+  });
+
+  test('reads a few responses to one sign-in, whatever they hold', async () => {
+    const { relayState, of } = await begin(newBrowser());
+    for (let i = 0; i < RESPONSES.most; i += 1) {
+      expect((await post(enterprise.id, relayState, '<x/>')).status).toBe(502);
+    }
+    const over = await post(enterprise.id, relayState, answer(of));
+    expect([over.status, await over.text()]).toEqual([429, expect.stringContaining('Too many attempts')]);
+    expect((await signIn(newBrowser())).status).toBe(303);
+  });
+
+  test('reads as many responses of one client as it may start sign-ins', async () => {
+    const { relayState, of } = await begin(newBrowser());
+    const posted = { enterpriseId: enterprise.id, relayState, redirectURL: of.acsUrl.replace(/acs$/, 'callback') };
+    const respond = (clientAddress: string) =>
+      receiveResponse(control.context, { ...posted, samlResponse: '', clientAddress });
+    expect(await respond('203.0.113.7')).toMatchObject({ error: { code: 'sign_in_failed' } });
+    await control.context.database.client.execute(
+      `UPDATE throttles SET count = ${CLIENT_RESPONSES.most} WHERE count = 1`,
+    );
+    expect(await respond('203.0.113.7')).toMatchObject({ error: { code: 'too_many_attempts' } });
   });
 
   test('refuses a response that answers no sign-in, and one without fields', async () => {

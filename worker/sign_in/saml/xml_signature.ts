@@ -30,18 +30,21 @@ interface SignedElement {
 export function readSigned(signed: SignedElement, keys: readonly string[]): Result<string, SignatureProblem> {
   const problem = formProblem(signed);
   if (problem !== null) return err(problem);
-  for (const key of keys) {
-    const text = verifyWith(signed, key);
-    if (text !== null) return ok(text);
-  }
-  return err('signature_invalid');
+  const text = verify(signed, keys);
+  return text === null ? err('signature_invalid') : ok(text);
 }
 
-function verifyWith({ text, signature }: SignedElement, key: string): string | null {
-  const verifier = new SignedXml({ publicCert: key, getCertFromKeyInfo: () => null });
+/** The library reads the document and compares the digest once, however many keys there are. */
+function verify({ text, signature }: SignedElement, keys: readonly string[]): string | null {
+  const [firstKey] = keys;
+  if (firstKey === undefined) return null;
+  const verifier = new SignedXml({ publicCert: firstKey, getCertFromKeyInfo: () => null });
   keepOnly(verifier.SignatureAlgorithms, SIGNATURES);
   keepOnly(verifier.HashAlgorithms, DIGESTS);
   keepOnly(verifier.CanonicalizationAlgorithms, [EXCLUSIVE_C14N, ENVELOPED]);
+  for (const [name, Algorithm] of Object.entries(verifier.SignatureAlgorithms)) {
+    verifier.SignatureAlgorithms[name] = verifyingWithAny(Algorithm, keys);
+  }
   try {
     verifier.loadSignature(signature.node);
     if (!verifier.checkSignature(text)) return null;
@@ -52,6 +55,27 @@ function verifyWith({ text, signature }: SignedElement, key: string): string | n
   }
   const [first, ...others] = verifier.getSignedReferences();
   return first === undefined || others.length > 0 ? null : first;
+}
+
+type SignatureAlgorithm = SignedXml['SignatureAlgorithms'][string];
+
+/** The same algorithm, which only verifies, and takes a signature by any of several keys. */
+function verifyingWithAny(Algorithm: SignatureAlgorithm, keys: readonly string[]): SignatureAlgorithm {
+  return class {
+    readonly #algorithm = new Algorithm();
+
+    getSignature(): never {
+      throw new Error('this algorithm only verifies');
+    }
+
+    verifySignature(material: string, _first: unknown, value: string): boolean {
+      return keys.some((key) => this.#algorithm.verifySignature(material, key, value));
+    }
+
+    getAlgorithmName() {
+      return this.#algorithm.getAlgorithmName();
+    }
+  };
 }
 
 function keepOnly(algorithms: Record<string, unknown>, names: readonly string[]): void {
