@@ -148,6 +148,32 @@ test('everything moves, is the person’s own there, and each value is released 
   expect(await types(team)).toContain('control.merge.done');
 });
 
+test('what was written of a thing before names its new owner too, and an earlier configuration is restored', async () => {
+  const server = { name: 'moved', command: ['first'], owner: 'enterprise' };
+  const { id } = await parseReply(withId, solo.call('POST', '/v1/mcp-servers', server));
+  await solo.call('PUT', `/v1/mcp-servers/${id}`, { ...server, command: ['second'] });
+  await solo.call('POST', '/v1/host-bindings', { ...BINDING, owner: 'enterprise' });
+  expect(await merge()).toBe(200);
+  const { rows: tables } = await run(
+    `SELECT m.name FROM sqlite_schema AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table' AND c.name = 'record'`,
+  );
+  const owners = tables.map(async ({ name }) => {
+    const { rows } = await run(`SELECT json_extract(record, '$.owner') AS owner FROM ${z.string().parse(name)}`);
+    return [name, [...new Set(rows.map(({ owner }) => owner))]];
+  });
+  expect(Object.fromEntries(await Promise.all(owners))).toEqual({
+    host_bindings: ['personal'],
+    mcp_server_revisions: ['personal'],
+    mcp_servers: ['personal'],
+  });
+  // A revision that an earlier version of svc moved without its owner.
+  await run(
+    `UPDATE mcp_server_revisions SET record = json_replace(record, '$.owner', 'enterprise') WHERE revision = 1`,
+  );
+  const restored = await team.call('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 });
+  expect(await restored.json()).toMatchObject({ owner: 'personal', command: ['first'] });
+});
+
 test('names that clash are said before, here and between both owners there, and then nothing moves', async () => {
   await fill();
   await team.call('POST', '/v1/secrets', { path: 'user/key', value: 'another' });

@@ -128,7 +128,8 @@ export async function rollbackMcpServer(
     if (!before.ok) return before;
     const earlier = await findMcpRevision(context.database, id, revision);
     if (earlier === null) return err(noRevision(before.value, revision));
-    const configuration = configurationOf(earlier);
+    // The owner is not a part of what is restored.
+    const configuration = { ...configurationOf(earlier), owner: ownerName(before.value.ownerId) };
     const problem = configurationProblem(configuration, id);
     return problem === null ? planConfiguration(context, caller, before.value, configuration) : err(problem);
   });

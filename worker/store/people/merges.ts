@@ -111,6 +111,9 @@ export function moveOwned(database: Database, { from, to }: MergePlaces, reseale
     moved('tunnel_hosts', ''),
     moved('client_certificates', ''),
     moved('connectors', ''),
+    // Before the servers: their owner tells which revisions these are.
+    statement(sql`UPDATE mcp_server_revisions SET record = json_replace(record, '$.owner', 'personal')
+      WHERE server_id IN (SELECT id FROM mcp_servers WHERE owner_id IN ${owners})`),
     moved('mcp_servers', asPersonal),
     ...['binding_credentials', 'mcp_references'].map((table) =>
       statement(sql`UPDATE ${sql.raw(table)} SET owner_id = ${to.userId} WHERE owner_id IN ${owners}`),
