@@ -14,6 +14,8 @@ import { ok } from '../../shared/model/result.ts';
 import { deviceReply, type TokenPair, tokenPair } from '../../shared/wire/device.ts';
 import { type EnterpriseSettings, enterpriseSettings } from '../../shared/wire/enterprise.ts';
 import { meReply } from '../../shared/wire/account.ts';
+import { createdScimToken } from '../../shared/wire/scim_tokens.ts';
+import { USER_SCHEMA } from '../../shared/scim/schemas.ts';
 import { errorBody, ERROR_STATUS } from '../../shared/wire/errors.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 
@@ -280,6 +282,38 @@ describe('the settings of an enterprise', () => {
     const dora = newBrowser();
     await signIn(dora, 'codehost');
     expect((await me(dora)).enterprise_id).toBe(id);
+  });
+
+  test('a domain that changes hands or is given up takes along the people that were only claimed by it', async () => {
+    await withProvider();
+    const token = await parseReply(createdScimToken, send('POST', '/v1/scim-tokens', { name: 'directory' }, admin));
+    const create = (userName: string) =>
+      control.send('/scim/v2/Users', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token.token}`, 'content-type': 'application/scim+json' },
+        body: JSON.stringify({ schemas: [USER_SCHEMA], userName, emails: [{ value: userName, primary: true }] }),
+      });
+    for (const name of ['pat', 'una']) expect((await create(`${name}@acme.test`)).status).toBe(201);
+    openId.person = { sub: 'vic', email: 'vic@acme.test', email_verified: true };
+    await signIn(newBrowser(), enterprise.id);
+    person('wes@acme.test', 8);
+    await signIn(newBrowser(), 'codehost');
+    const arrive = async (name: string, id: number) => {
+      const browser = newBrowser();
+      person(`${name}@acme.test`, id);
+      await signIn(browser, 'codehost');
+      return (await me(browser)).enterprise_id;
+    };
+    expect(await arrive('una', 11)).toBe(enterprise.id);
+    const other = newBrowser();
+    person('eve@new.test', 2);
+    await signIn(other, 'codehost');
+    const { id } = await settings(other);
+    proofs['acme.test'] = id;
+    expect((await put({ oidc: oidc() }, other)).status).toBe(200);
+    expect([await arrive('pat', 12), await arrive('vic', 13)]).toEqual([id, id]);
+    // Who has an own way to sign in stays who they are.
+    expect([await arrive('una', 11), await arrive('wes', 8)]).toEqual([enterprise.id, enterprise.id]);
   });
 
   test.each([

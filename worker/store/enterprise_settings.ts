@@ -1,6 +1,6 @@
-import { and, eq, notInArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, notInArray, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { enterpriseDomains, enterpriseOidc, enterprises, identities, users } from './tables.ts';
+import { enterpriseDomains, enterpriseOidc, enterprises, identities, people, users } from './tables.ts';
 import type { EnterpriseRow } from './accounts.ts';
 import { type IdentityRow, reaches } from './identities.ts';
 
@@ -74,7 +74,10 @@ export interface ProvenDomain {
   readonly holder: string | null;
 }
 
-/** Sets an enterprise's domains; a conflict if one has changed its enterprise since it was read. */
+/**
+ * Sets an enterprise's domains; a conflict if one has changed its enterprise since it was read. The addresses that an
+ * enterprise claimed by a domain go with the domain.
+ */
 export function setDomains(
   database: Database,
   enterpriseId: string,
@@ -82,13 +85,37 @@ export function setDomains(
 ): Statement[] {
   const { all, proven, provenAt } = domains;
   const left = all.length === 0 ? undefined : notInArray(enterpriseDomains.domain, [...all]);
+  const leaving = and(eq(enterpriseDomains.enterpriseId, enterpriseId), left);
   return [
-    database.read.delete(enterpriseDomains).where(and(eq(enterpriseDomains.enterpriseId, enterpriseId), left)),
+    releaseAddresses(database, enterpriseId, leaving),
+    database.read.delete(enterpriseDomains).where(leaving),
     ...proven.flatMap(({ domain, holder }) => [
-      ...(holder === null ? [] : [database.read.delete(enterpriseDomains).where(isHeld(domain, holder))]),
+      ...(holder === null
+        ? []
+        : [
+            releaseAddresses(database, holder, isHeld(domain, holder)),
+            database.read.delete(enterpriseDomains).where(isHeld(domain, holder)),
+          ]),
       database.read.insert(enterpriseDomains).values({ domain, enterpriseId, provenAt }),
     ]),
   ];
+}
+
+/**
+ * Forgets the addresses of people that only an enterprise's directory or provider named, in these domains of it. Otherwise
+ * the first own sign-in with such an address would come to the user here, whose domain it no longer is.
+ */
+function releaseAddresses({ read }: Database, enterpriseId: string, ofDomains: SQL | undefined): Statement {
+  const isNamedHere = sql`${people.id} IN (SELECT person_id FROM users WHERE enterprise_id = ${enterpriseId} AND (
+      EXISTS (SELECT 1 FROM scim_users WHERE user_id = users.id)
+      OR EXISTS (SELECT 1 FROM identities WHERE person_id = users.person_id AND vouched_by = ${enterpriseId})))`;
+  const hasOwnWay = sql`SELECT 1 FROM identities WHERE person_id = ${people.id} AND vouched_by IS NULL`;
+  const domain = sql`substr(${people.verifiedEmail}, instr(${people.verifiedEmail}, '@') + 1)`;
+  const domains = read.select({ domain: enterpriseDomains.domain }).from(enterpriseDomains).where(ofDomains);
+  return read
+    .update(people)
+    .set({ verifiedEmail: null })
+    .where(and(isNamedHere, sql`NOT EXISTS (${hasOwnWay})`, inArray(domain, domains)));
 }
 
 function isHeld(domain: string, holder: string) {
