@@ -34,9 +34,17 @@ export interface Change<T> {
   readonly begins?: readonly string[];
   /** What it adds to what somebody keeps: refused with `limit_reached` if that is too much. */
   readonly adds?: readonly Addition[];
+  /** Events of the same write in the control plane's chains of other enterprises, whose members it changes. */
+  readonly elsewhere?: readonly EventsElsewhere[];
   /** Runs once the change is written. */
   readonly afterwards?: () => void;
   readonly value: T;
+}
+
+/** Events in another chain than that of the change. */
+interface EventsElsewhere {
+  readonly chain: Chain;
+  readonly events: readonly AuditDraft[];
 }
 
 /** The chain that a change's events go to. `writer` is a sidecar's id, or the enterprise's for the control plane. */
@@ -100,6 +108,7 @@ async function decideAndWrite<T>(
       ...guardQuotas(context, chain.enterpriseId, adds),
       ...change.value.statements,
       ...audit.statements,
+      ...(await auditElsewhere(context, change.value)),
     ];
     if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
     const written = await context.database.write(statements);
@@ -175,6 +184,19 @@ async function auditStatements(
   const minutes = countMinutes(complete, nowMs);
   const counted = addRequestMinutes(context.database, chain.enterpriseId, minutes, Math.floor(nowMs / 60_000));
   return { statements: [...begun.statements, ...appended, ...counted], after };
+}
+
+/** The events in other chains. A conflict, as in the change's own chain, if one of them was continued meanwhile. */
+async function auditElsewhere(
+  context: ServiceContext,
+  { elsewhere = [] }: Pick<Change<unknown>, 'elsewhere'>,
+): Promise<Statement[]> {
+  const audits = elsewhere.map(async ({ chain, events }) => {
+    const change = { statements: [], events, value: null };
+    const end = await readEnd(context, chain, await findHead(context.database, chain.writer), change);
+    return (await auditStatements(context, chain, end, change)).statements;
+  });
+  return (await Promise.all(audits)).flat();
 }
 
 function brokenHeadEvent({ writer, sequence, hash }: AuditHeadRow): AuditDraft {

@@ -72,6 +72,19 @@ async function tablesWith(text: string): Promise<string[]> {
 const storeKey = (caller: Caller) =>
   storeSecret(control.context, caller, { path: 'user/key', value: new Secret('value-of-a-test'), owner: 'personal' });
 
+/** Runs something between what the next write was decided on and the write. */
+function beforeFirstWrite(change: () => Promise<unknown>): void {
+  const { database } = control.context;
+  const write = database.write.bind(database);
+  Object.assign(database, {
+    write: async (statements: Parameters<typeof write>[0]) => {
+      Object.assign(database, { write });
+      await change();
+      return write(statements);
+    },
+  });
+}
+
 describe('an account that is deleted', () => {
   test('leaves its enterprise, and nothing says whose it was', async () => {
     await joinTeam();
@@ -114,6 +127,37 @@ describe('an account that is deleted', () => {
     expect(await remove(pat)).toBe('done');
     const { rows } = await run(`SELECT left_at, display_name FROM users WHERE id = '${inTeam}'`);
     expect(rows).toMatchObject([{ left_at: expect.any(String), display_name: 'Deleted user' }]);
+    const events = await run(
+      `SELECT type FROM audit_events WHERE enterprise_id = '${team}' ORDER BY position DESC LIMIT 1`,
+    );
+    expect(events.rows).toMatchObject([{ type: 'control.member.left' }]);
+    const verified = await owner.call('GET', '/v1/audit-events/verify');
+    expect(await verified.json()).toMatchObject({ ok: true });
+  });
+
+  test.each([
+    ['somebody joined its enterprise', 'last_owner', (pat: Caller) => hostedUser(control, pat.enterpriseId)],
+    [
+      'the suspension of the other one ended',
+      'other_enterprises',
+      () => run(`UPDATE users SET suspended_at = NULL WHERE left_at IS NULL`),
+    ],
+  ])('stays whole, with what it has where it is suspended, if meanwhile %s', async (_, refusal, change) => {
+    const pat = await signIn();
+    const inTeam = await accept(pat);
+    const there = { ...pat, userId: inTeam, enterpriseId: team, role: 'member' as const };
+    await storeKey(there);
+    await run(`UPDATE users SET suspended_at = '2026' WHERE id = '${inTeam}'`);
+    beforeFirstWrite(() => change(pat));
+    expect(await remove(pat)).toBe(refusal);
+    const { rows } = await run(`SELECT left_at, display_name FROM users WHERE id IN ('${inTeam}', '${pat.userId}')`);
+    expect(rows.map((row) => [row['left_at'], row['display_name']])).toEqual([
+      [null, 'Pat Testperson'],
+      [null, 'Pat Testperson'],
+    ]);
+    expect((await run(`SELECT path FROM secrets WHERE owner_id = '${inTeam}'`)).rows).toMatchObject([
+      { path: 'user/key' },
+    ]);
   });
 
   test('does not come back to what it left, by the domain or the provider, but by an invitation', async () => {
@@ -159,20 +203,7 @@ describe('an account is not deleted', () => {
 
   test('with an enterprise that somebody joined meanwhile', async () => {
     const pat = await signIn();
-    const { database } = control.context;
-    const write = database.write.bind(database);
-    let isFirst = true;
-    Object.assign(database, {
-      write: async (statements: Parameters<typeof write>[0]) => {
-        if (isFirst) await hostedJoin(pat.enterpriseId, () => (isFirst = false));
-        return write(statements);
-      },
-    });
+    beforeFirstWrite(() => hostedUser(control, pat.enterpriseId));
     expect(await remove(pat)).toBe('last_owner');
   });
 });
-
-async function hostedJoin(enterpriseId: string, begin: () => void): Promise<void> {
-  begin();
-  await hostedUser(control, enterpriseId);
-}

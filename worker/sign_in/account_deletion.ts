@@ -12,6 +12,7 @@ import {
   type DepartedAddress,
   guardOnlyMember,
   guardOnlyUserOfPerson,
+  guardSuspended,
 } from '../store/people/account_deletion.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import { countDeparting, onlyUser } from '../store/people/departures.ts';
@@ -47,7 +48,7 @@ export async function describeAccountDeletion(
 
 /**
  * Deletes the caller's account in one write: its user leaves the enterprise, or the enterprise is deleted if nobody else
- * is in it, and nothing is left of what proves who the person is. `confirm` is the address of the user. Refuses with
+ * is in it, its users leave the enterprises that suspended them, and nothing is left of what proves who the person is. `confirm` is the address of the user. Refuses with
  * `not_found`, `own_sign_in_required`, `other_enterprises`, `last_owner`, `not_confirmed`.
  */
 export async function removeAccount(
@@ -55,13 +56,6 @@ export async function removeAccount(
   caller: Caller,
   confirm: string,
 ): Promise<Result<null, ApiError>> {
-  const found = await findConfirmed(context, caller, confirm);
-  if (!found.ok) return found;
-  for (const { user } of found.value.suspended) {
-    const chain = { enterpriseId: user.enterpriseId, writer: user.enterpriseId };
-    const event = { type: 'control.member.left' as const, actor: null };
-    await commit(context, chain, async () => ok(await planDeparture(context, user, event)));
-  }
   return commit(context, controlChain(caller), async () => {
     const again = await findConfirmed(context, caller, confirm);
     return again.ok ? ok(await planAccountDeletion(context, caller, again.value)) : again;
@@ -71,7 +65,7 @@ export async function removeAccount(
 async function planAccountDeletion(
   context: ServiceContext,
   caller: Caller,
-  { own, all, isAlone }: Deleted,
+  { own, all, suspended, isAlone }: Deleted,
 ): Promise<Change<null>> {
   const { database } = context;
   const { userId, enterpriseId } = caller;
@@ -79,15 +73,25 @@ async function planAccountDeletion(
     ? await planDeletion(context, caller)
     : await planDeparture(context, own.user, { type: 'control.member.left', actor: userId });
   const departed = await departedAddresses(context, all);
+  const elsewhere = await Promise.all(
+    suspended.map(async ({ user }) => ({
+      chain: { enterpriseId: user.enterpriseId, writer: user.enterpriseId },
+      departure: await planDeparture(context, user, { type: 'control.member.left', actor: null }),
+    })),
+  );
   return {
     ...gone,
     statements: [
+      ...suspended.flatMap(({ user }) => guardSuspended(user.id)),
+      ...elsewhere.flatMap(({ departure }) => departure.statements),
       ...guardOnlyUserOfPerson(own.person.id, userId),
       ...(isAlone ? guardOnlyMember(enterpriseId, userId) : []),
       ...gone.statements,
       ...deletePerson(database, own.person.id, departed),
     ],
     events: [...gone.events, { type: 'control.user.deleted', actor: userId, data: { 'svc.control.resource': userId } }],
+    elsewhere: elsewhere.map(({ chain, departure }) => ({ chain, events: departure.events })),
+    afterwards: () => [gone, ...elsewhere.map(({ departure }) => departure)].forEach((each) => each.afterwards?.()),
   };
 }
 

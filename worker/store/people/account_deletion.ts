@@ -12,6 +12,11 @@ export function guardOnlyUserOfPerson(personId: string, userId: string): Stateme
   );
 }
 
+/** True while a user is suspended and has not left. */
+export function guardSuspended(userId: string): Statement[] {
+  return guard(sql`EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND suspended_at IS NOT NULL AND left_at IS NULL)`);
+}
+
 /** True while an enterprise has no other user than this one who has not left. */
 export function guardOnlyMember(enterpriseId: string, userId: string): Statement[] {
   return guard(
