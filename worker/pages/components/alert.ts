@@ -34,7 +34,8 @@ const DONE: Readonly<Record<string, string>> = {
   token_revoked: 'The token is revoked: its next call is refused.',
   mcp_client_ended: 'The client is disconnected: its next call is refused.',
   member_changed: 'The role is changed.',
-  member_suspended: 'The member is suspended, signed out everywhere, and its sidecars are revoked.',
+  member_suspended:
+    'The member is suspended and signed out everywhere, and its sidecars, personal tokens and grants have ended.',
   member_resumed: 'The member may sign in again.',
   member_removed:
     'The member is removed: what was its own is deleted, and its sign-ins, tokens and sidecars have ended.',

@@ -122,7 +122,10 @@ function roleForm({ id, role }: MemberRecord, form: FormState): Html {
 function suspension(id: string): Html {
   return html`<section class="panel" aria-labelledby="suspension-title">
     <h2 id="suspension-title">Suspend</h2>
-    <p>Signs the member out everywhere and revokes its sidecars. You can resume it later.</p>
+    <p>
+      Signs the member out everywhere, and ends its sidecars, personal tokens and grants for good. You can resume it
+      later.
+    </p>
     <div class="actions"><a class="button danger" href="/members/${id}/suspend">Suspend</a></div>
   </section>`;
 }
@@ -138,7 +141,7 @@ function removalLink(id: string): Html {
 function resumption(id: string): Html {
   return html`<section class="panel" aria-labelledby="suspension-title">
     <h2 id="suspension-title">Suspended</h2>
-    <p>After resuming, the member must sign in and enrol its sidecars again.</p>
+    <p>After resuming, the member must sign in, enrol its sidecars and create its tokens again.</p>
     <form class="actions" method="post" action="/members/${id}/resume"><button>Resume</button></form>
   </section>`;
 }
@@ -152,8 +155,8 @@ export function suspensionPage(member: MemberRecord, form: FormState): Page {
   const { id, display_name: name } = member;
   return confirmPage({
     title: 'Suspend a member?',
-    consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and its sidecars are
-      permanently revoked.`,
+    consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and its sidecars, personal
+      tokens and grants end for good.`,
     name: nameOfMember(member),
     action: `/members/${id}/suspend`,
     button: 'Suspend',

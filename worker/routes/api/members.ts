@@ -24,7 +24,7 @@ export const getMembers = forUser({
 export const putMember = forUser({
   summary: 'Set the role of a user, and whether it is suspended',
   description:
-    'Suspending a user signs it out everywhere and revokes its sidecars. Only owners change owners and admins; an enterprise keeps at least one owner who can sign in.',
+    'Suspending a user signs it out everywhere, and ends its sidecars, personal tokens, MCP clients and approval grants for good. Only owners change owners and admins; an enterprise keeps at least one owner who can sign in.',
   params: memberParams,
   body: memberInput,
   replies: { 200: memberRecord },

@@ -27,6 +27,13 @@ beforeEach(async () => {
 });
 afterAll(() => control.stop());
 
+async function grantTo({ caller: { enterpriseId, userId } }: HostedUser): Promise<void> {
+  await control.context.database.client.execute(
+    `INSERT INTO approval_grants VALUES ('apg_${userId}', '${enterpriseId}', '${userId}', 'connector', 'con_1', 'x', 'x', '1',
+       'op', '', '', 0, NULL, NULL, NULL, NULL, 0, '2026', '2026', '2027', NULL, NULL)`,
+  );
+}
+
 const put = (by: HostedUser, of: HostedUser, role: Role, suspended = false) =>
   outcome(by.call('PUT', `/v1/members/${of.caller.userId}`, { role, suspended }));
 
@@ -79,12 +86,13 @@ test('of two owners who demote each other at the same time, one stays', async ()
   expect(both.filter((each) => each === 200)).toHaveLength(1);
 });
 
-test('suspending a user ends all its sessions, tokens and sidecars; a reinstated user signs in again', async () => {
+test('suspending a user ends its sessions, tokens, grants and sidecars for good; a reinstated user signs in again', async () => {
   const cookie = await signInBrowser(control, member.caller);
   const made = member.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'] });
   const { token } = await parseReply(createdToken, made);
   const sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
   await sidecar.enrol(member.tokens.access_token);
+  await grantTo(member);
   const statuses = async () => [
     (await member.call('GET', '/v1/me')).status,
     (await callAs(control, token, 'GET', '/v1/me')).status,
@@ -95,8 +103,13 @@ test('suspending a user ends all its sessions, tokens and sidecars; a reinstated
   expect(await put(owner, member, 'member', true)).toBe(200);
   expect(await statuses()).toEqual([401, 401, 401, 401]);
   expect(await put(owner, member, 'member', false)).toBe(200);
-  // What somebody stole from the suspended user's machine stays invalid. A personal token was the user's own.
-  expect(await statuses()).toEqual([401, 200, 401, 401]);
+  // What somebody stole from the suspended user's machine stays invalid.
+  expect(await statuses()).toEqual([401, 401, 401, 401]);
+  const { rows } = await control.context.database.client.execute({
+    sql: 'SELECT id FROM approval_grants WHERE user_id = ?',
+    args: [member.caller.userId],
+  });
+  expect(rows).toEqual([]);
 });
 
 test('no sidecar is enrolled after its user was suspended, even by a call that was authenticated before', async () => {

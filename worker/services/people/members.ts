@@ -2,14 +2,8 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { MemberInput, MemberRecord } from '../../../shared/wire/members.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
-import {
-  changeMember,
-  findMember,
-  hasOtherOwner,
-  listMembers,
-  type MemberRow,
-  signOutEverywhere,
-} from '../../store/members.ts';
+import { changeMember, findMember, hasOtherOwner, listMembers, type MemberRow } from '../../store/members.ts';
+import { endAccess, onlyUser } from '../../store/people/departures.ts';
 import { countLiveScimTokens } from '../../store/people/scim_tokens.ts';
 import { findDirectoryUser } from '../../store/people/scim_users.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
@@ -32,8 +26,8 @@ export async function listMemberPage(
 }
 
 /**
- * Sets a member's role and whether it is suspended. Suspending a user also ends its sessions and revokes its sidecars,
- * in the same write. Refuses with `not_found`, `admin_required`, `last_owner`, `managed_by_directory`.
+ * Sets a member's role and whether it is suspended. Suspending a user also ends everything that it is signed in with or was
+ * allowed, in the same write, as when a directory suspends it; none of it works again after the suspension. Refuses with `not_found`, `admin_required`, `last_owner`, `managed_by_directory`.
  */
 export async function putMember(
   context: ServiceContext,
@@ -51,7 +45,7 @@ export async function putMember(
     return ok({
       statements: [
         ...changeMember(context.database, member, changed),
-        ...(input.suspended ? signOutEverywhere(context.database, id, now) : []),
+        ...(input.suspended ? endAccess(context.database, onlyUser(id), now) : []),
       ],
       events: [{ type: 'control.member.changed' as const, actor: caller.userId, data: { 'svc.control.resource': id } }],
       value: toRecord({ ...member, ...changed }),
