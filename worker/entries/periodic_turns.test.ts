@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type InProcess, parseReply, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { PENDING_LOGIN_SECONDS, pendingLogin } from '../../shared/wire/pending_logins.ts';
@@ -41,4 +42,9 @@ test('each turn is taken at the start of the program', async () => {
   stop.abort();
   await Promise.all(work);
   expect(await ids()).toEqual([]);
+});
+
+test('the turns come each minute on Cloudflare too, because the documents promise events within about a minute', () => {
+  const deployed = readFileSync(new URL('../../wrangler.toml', import.meta.url), 'utf8');
+  expect(/^crons = (.*)$/m.exec(deployed)?.[1]).toBe('["* * * * *"]');
 });
