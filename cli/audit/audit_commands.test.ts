@@ -189,6 +189,8 @@ describe('svc audit list', () => {
       'api.example.com',
       '--session',
       'ses_1',
+      '--connector',
+      'acme.items',
       '--since',
       '2h',
       '--limit',
@@ -199,6 +201,7 @@ describe('svc audit list', () => {
       type: 'sandbox.',
       host: 'api.example.com',
       session: 'ses_1',
+      connector: 'acme.items',
       since: '2026-01-01T10:00:00.000Z',
       limit: '7',
     });

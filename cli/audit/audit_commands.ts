@@ -25,6 +25,7 @@ type EventRow = z.infer<typeof readAuditEvent>;
 interface FilterOptions {
   readonly type?: string;
   readonly session?: string;
+  readonly connector?: string;
   readonly host?: string;
   readonly method?: string;
   readonly status?: string;
@@ -84,6 +85,7 @@ function filters(command: Command): Command {
   return command
     .option('--type <type>', 'an event type, or a prefix that ends in "." (separate several with ",")')
     .option('--session <id>', 'only this session')
+    .option('--connector <fqn>', 'only this connector, such as acme.items')
     .option('--host <host>', 'only this upstream host; "*" stands for any characters ("*github*")')
     .option('--method <method>', 'only requests with this method')
     .option('--status <status>', 'only this status of the upstream, or a class of them such as 5xx')
@@ -215,8 +217,8 @@ function cutCell(text: string, most: number): string {
 }
 
 function filterQuery(options: FilterOptions): Record<string, string | undefined> {
-  const { type, session, host, method, status, path, search: q } = options;
-  return { type, session, host, method, status, path, q };
+  const { type, session, connector, host, method, status, path, search: q } = options;
+  return { type, session, connector, host, method, status, path, q };
 }
 
 function parseWholeNumber(flag: string, text: string, least: number): number {

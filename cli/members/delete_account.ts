@@ -1,12 +1,12 @@
+import type { Command } from 'commander';
 import { accountDeletionReply, meReply } from '../../shared/wire/account.ts';
 import { departureText } from '../../shared/wire/members.ts';
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { type DeleteOptions, demandConfirmation, exportAndConfirm } from './export_and_confirm.ts';
 
-/** `svc account ...`. */
-export function addAccountCommands(line: CommandLine): void {
-  const account = line.program.command('account').description('delete your account');
+/** `svc account delete`. */
+export function addAccountDeletion(line: CommandLine, account: Command): void {
   const deletion = account
     .command('delete')
     .description('delete your account with everything that is its own, after an export')

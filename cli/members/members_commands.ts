@@ -1,17 +1,13 @@
 import { meReply } from '../../shared/wire/account.ts';
 import { membershipsReply, type MembershipRecord } from '../../shared/wire/enterprise.ts';
 import { createdInvitation, invitationsPage, type InvitationRecord } from '../../shared/wire/invitations.ts';
-import {
-  departureReply,
-  departureText,
-  memberRecord,
-  type MemberRecord,
-  membersPage,
-} from '../../shared/wire/members.ts';
+import { departureReply, departureText, type MemberRecord, membersPage } from '../../shared/wire/members.ts';
 import { controlClient } from '../clients.ts';
 import { deleteEnterprise } from './delete_enterprise.ts';
 import type { DeleteOptions } from './export_and_confirm.ts';
 import { addJoinCommands, addJoinDecisions } from './join_commands.ts';
+import { addSettingsCommands } from './enterprise_commands.ts';
+import { findMember, putMember, resumeMember, suspendMember } from './suspend_member.ts';
 import { showUsage } from './usage_command.ts';
 import { useEnterprise } from './use_enterprise.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
@@ -54,6 +50,19 @@ export function addMembersCommands(line: CommandLine): void {
     .argument('<id>', 'its id (usr_...)')
     .argument('<role>', 'member, admin or owner');
   handle(line, role, changeRole);
+  const suspend = members
+    .command('suspend')
+    .description(
+      'sign a member out everywhere, and end its sidecars, tokens and grants for good; what is its own stays',
+    )
+    .argument('<id>', 'its id (usr_...)')
+    .option('--yes', 'do not ask');
+  handle<LeaveOptions>(line, suspend, suspendMember);
+  const resume = members
+    .command('resume')
+    .description('let a suspended member sign in again')
+    .argument('<id>', 'its id (usr_...)');
+  handle(line, resume, resumeMember);
   const remove = members
     .command('remove')
     .description('remove a member: its own secrets, bindings, sidecars and tokens go with it')
@@ -66,7 +75,7 @@ export function addMembersCommands(line: CommandLine): void {
 function addEnterpriseCommands(line: CommandLine): void {
   const enterprise = line.program
     .command('enterprise')
-    .description('list your enterprises, switch to one, ask to join one, or leave one');
+    .description('your enterprises and their settings: list, switch, set up sign-in, ask to join, leave');
   const list = enterprise
     .command('list')
     .alias('ls')
@@ -77,6 +86,7 @@ function addEnterpriseCommands(line: CommandLine): void {
     .description('move this sign-in, and the sidecar of this machine, to another enterprise of yours')
     .argument('<id>', 'its id (ent_...) or its slug');
   handle(line, use, useEnterprise);
+  addSettingsCommands(line, enterprise);
   addJoinCommands(line, enterprise);
   const usage = enterprise
     .command('usage')
@@ -164,13 +174,8 @@ async function listEnterprises(call: Call): Promise<undefined> {
 async function changeRole(call: Call): Promise<undefined> {
   const [id = '', role = ''] = call.args;
   const client = controlClient(call.context, call.options);
-  const members = await fetchAllPages(client, '/v1/members', membersPage, {});
-  const member = members.find((each) => each.id === id);
-  if (member === undefined) {
-    throw new CliError(EXIT.failed, `there is no member ${JSON.stringify(id)}`, ['`svc members list` shows them.']);
-  }
-  const body = { role, suspended: member.suspended_at !== null };
-  const changed = await client.call('PUT', `/v1/members/${encodeURIComponent(id)}`, memberRecord, { body });
+  const member = await findMember(client, id);
+  const changed = await putMember(client, { id, role, isSuspended: member.suspended_at !== null });
   call.print.line(changed, `${changed.display_name} is ${changed.role}`);
 }
 
