@@ -4,6 +4,7 @@ import { ITEMS_SPEC } from '../e2e/runtimes/connector_samples.ts';
 import { hostedUser, type HostedUser, outcome, signInBrowser, startHosted } from '../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply } from '../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { type Role, ROLES } from '../shared/model/role.ts';
 import { grantsPage } from '../shared/wire/approval_grants.ts';
 import { approvalPayload } from '../shared/wire/approvals.ts';
 import { APPROVAL_TYP } from '../shared/wire/channel.ts';
@@ -288,6 +289,35 @@ function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSi
   return user.call(route.method, path, takesBody ? place?.body : undefined);
 }
 
+async function giveRole({ caller }: HostedUser, role: Role): Promise<void> {
+  const args = [role, caller.userId];
+  await control.context.database.client.execute({ sql: 'UPDATE users SET role = ? WHERE id = ?', args });
+}
+
+const REFUSED = /^(?:not_found|admin_required)$/;
+/** What belongs to the enterprise, not to one person in it. */
+const OF_ENTERPRISE =
+  /^\/v1\/(?:audit-sinks|enterprises|groups|invitations|join-requests|members|scim-tokens|service-accounts)\//;
+const READ_BY_MEMBERS = ['/v1/audit-events/chains/{id}', '/v1/groups/{id}', '/v1/groups/{id}/members'];
+const READ_BY_ADMINS = [
+  ...READ_BY_MEMBERS,
+  '/v1/audit-sinks/{id}/dead-letters',
+  '/v1/service-accounts/{id}',
+  '/v1/service-accounts/{id}/host-bindings',
+  '/v1/service-accounts/{id}/secrets',
+];
+/** Only an owner removes the first tenant, who is an owner, and sees what would go. */
+const READ_BY_ROLE: Readonly<Record<Role, readonly string[]>> = {
+  member: READ_BY_MEMBERS,
+  admin: READ_BY_ADMINS,
+  owner: [...READ_BY_ADMINS, '/v1/members/{id}/departure'],
+};
+
+async function codeOf(reply: Response): Promise<string> {
+  const text = await reply.text();
+  return reply.status < 400 ? String(reply.status) : errorBody.parse(JSON.parse(text)).error.code;
+}
+
 /** The refusal that any unknown id gets. */
 async function refusal(answer: Promise<Response>) {
   const reply = await answer;
@@ -302,15 +332,14 @@ describe('with the token of another tenant', () => {
     expect(Object.entries(places).filter(([, { id }]) => id === '' || id.startsWith('undefined'))).toEqual([]);
   });
 
-  test('each route answers "not found", as for an unknown id', async () => {
+  test.each(ROLES)('each route answers the role %s as for an unknown id: "not found"', async (role) => {
+    await giveRole(stranger, role);
     for (const route of routesWithId()) {
       const foreign = await refusal(visit(route, stranger, strangerSidecar));
-      expect([route.method, route.path, foreign.status, foreign.code]).toEqual([
-        route.method,
-        route.path,
-        404,
-        'not_found',
-      ]);
+      // Members have nothing to do with service accounts, not even with those of their own enterprise.
+      const isAdmins = role === 'member' && route.path.startsWith('/v1/service-accounts/');
+      const expected = isAdmins ? [403, 'admin_required'] : [404, 'not_found'];
+      expect([route.method, route.path, foreign.status, foreign.code]).toEqual([route.method, route.path, ...expected]);
       const place = places[route.path];
       places[route.path] = { ...place, id: (place?.id ?? '').replace(/_[0-9a-z]{26}/, `_${NOTHING}`) };
       const absent = await refusal(visit(route, stranger, strangerSidecar));
@@ -320,6 +349,7 @@ describe('with the token of another tenant', () => {
   });
 
   test('each route answers "not found" to another user of the same person too', async () => {
+    await giveRole(stranger, 'owner');
     const { client } = control.context.database;
     const personOf = `(SELECT person_id FROM users WHERE id = '${tenant.caller.userId}')`;
     const { rows } = await client.execute(`SELECT person_id FROM users WHERE id = '${stranger.caller.userId}'`);
@@ -343,7 +373,8 @@ describe('with the token of another tenant', () => {
     await client.execute(own);
   });
 
-  test('no list and no other reply shows anything of the first tenant', async () => {
+  test.each(ROLES)('no list and no other reply shows the role %s anything of the first tenant', async (role) => {
+    await giveRole(stranger, role);
     const ids = Object.values(places).map(({ id }) => id.split('?')[0] ?? '');
     const readable = routes.filter(
       ({ method, path }) => method === 'GET' && !path.includes('{') && !path.endsWith('/stream'),
@@ -410,6 +441,54 @@ describe('with the token of another tenant', () => {
     const foreign = { request_id: 'request-of-the-test', credentials: enterprise };
     const jws = await (await strangerSidecar.call('POST', '/v1/sidecar/credentials', { body: foreign })).text();
     expect(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString()).toContain('"credentials":[]');
+  });
+});
+
+describe('a colleague of the first tenant', () => {
+  let colleague: HostedUser;
+  let sidecar: TestSidecar;
+  beforeAll(async () => {
+    colleague = await hostedUser(control, tenant.caller.enterpriseId);
+    sidecar = await sidecarOf(colleague);
+  });
+
+  test.each(ROLES)('reads with the role %s only what is the enterprise’s', async (role) => {
+    await giveRole(colleague, role);
+    const found: string[] = [];
+    for (const route of routesWithId().filter(({ method }) => method === 'GET')) {
+      const reply = await visit(route, colleague, sidecar);
+      if (reply.status === 200) found.push(route.path);
+      else expect([route.path, await codeOf(reply)]).toEqual([route.path, expect.stringMatching(REFUSED)]);
+    }
+    expect(found.toSorted()).toEqual(READ_BY_ROLE[role].toSorted());
+  });
+
+  test('changes nothing as a member', async () => {
+    await giveRole(colleague, 'member');
+    for (const route of routesWithId().filter(({ method }) => method !== 'GET')) {
+      const reply = await visit(route, colleague, sidecar);
+      expect([route.method, route.path, await codeOf(reply)]).toEqual([
+        route.method,
+        route.path,
+        expect.stringMatching(REFUSED),
+      ]);
+    }
+  });
+
+  test.each(ROLES)('finds with the role %s nothing in a list that is the first tenant’s own', async (role) => {
+    await giveRole(colleague, role);
+    const own = Object.entries(places).filter(([path]) => !OF_ENTERPRISE.test(path));
+    const ids = own.map(([, { id }]) => id.split('?')[0] ?? '');
+    expect(ids.length).toBeGreaterThan(20);
+    // Admins read the whole audit log, which names what everybody did.
+    const lists = routes.filter(
+      ({ method, path, access }) =>
+        method === 'GET' && access === 'user' && !path.includes('{') && !path.startsWith('/v1/audit-events'),
+    );
+    for (const { path } of lists) {
+      const text = await (await colleague.call('GET', path)).text();
+      expect([path, ids.filter((id) => text.includes(id))]).toEqual([path, []]);
+    }
   });
 });
 
