@@ -454,13 +454,11 @@ describe('a colleague of the first tenant', () => {
 
   test.each(ROLES)('reads with the role %s only what is the enterprise’s', async (role) => {
     await giveRole(colleague, role);
-    const found: string[] = [];
     for (const route of routesWithId().filter(({ method }) => method === 'GET')) {
-      const reply = await visit(route, colleague, sidecar);
-      if (reply.status === 200) found.push(route.path);
-      else expect([route.path, await codeOf(reply)]).toEqual([route.path, expect.stringMatching(REFUSED)]);
+      const code = await codeOf(await visit(route, colleague, sidecar));
+      const expected = READ_BY_ROLE[role].includes(route.path) ? /^200$/ : REFUSED;
+      expect([route.path, code]).toEqual([route.path, expect.stringMatching(expected)]);
     }
-    expect(found.toSorted()).toEqual(READ_BY_ROLE[role].toSorted());
   });
 
   test('changes nothing as a member', async () => {
