@@ -96,26 +96,28 @@ const svc = (args: readonly string[], options: RunOptions = {}): Promise<RunResu
 };
 const launch = (...args: readonly string[]): Promise<RunResult> => svc(['launch', '--image', 'team/agent', ...args]);
 const placeholder = (): string => String(Reflect.get(vault.bindings[0]?.['sentinel'] ?? {}, 'value'));
+/** The container that was made last: its command, its environment, and the volume with the agent's home. */
 const created = () => {
-  const use = docker.uses().find(({ args }) => args.includes('create'));
-  return { args: use?.args ?? [], env: use?.env ?? {} };
+  const creation = docker.creation();
+  const volume = creation?.HostConfig.Mounts.find(({ Source }) => Source.startsWith('svc-home-'));
+  return { command: creation?.Cmd ?? [], env: creation?.Env ?? {}, volume: volume?.Source ?? '' };
 };
 /** HOME and FOLDER stand for what only a test knows. */
 const LABELS = { 'svc.home': 'HOME', 'svc.agent': 'claude', 'svc.folder': '"FOLDER"' };
-const volumeOf = (args: readonly string[]): string => /source=(svc-home-[^,]+)/.exec(args.join(' '))?.[1] ?? '';
 
 describe('svc launch NAME', () => {
   test('runs the agent with its placeholder, in a home of its own, and counts its requests', async () => {
     const run = await launch('claude', '-p', 'hi', '--quiet');
     expect(run).toMatchObject({ code: 5 });
     expect(run.stderr).toBe('svc: 0 requests, 0 with a credential, 0 refused; svc audit list --session ses_1\n');
-    const { args, env } = created();
-    expect(args.slice(-4)).toEqual(['claude', '-p', 'hi', '--quiet']);
+    const { command, env, volume } = created();
+    expect(command.slice(-4)).toEqual(['claude', '-p', 'hi', '--quiet']);
     expect(env).toMatchObject({ ANTHROPIC_API_KEY: placeholder(), DISABLE_AUTOUPDATER: '1' });
-    expect(args.join(' ')).toContain(`type=volume,source=${volumeOf(args)},target=/home/dev`);
+    const ofHome = { Type: 'volume', Source: volume, Target: '/home/dev' };
+    expect(docker.creation()?.HostConfig.Mounts).toContainEqual(ofHome);
     expect(docker.bodiesOf('POST /volumes/create')).toEqual([
       {
-        Name: volumeOf(args),
+        Name: volume,
         Labels: {
           'svc.home': homeLabelOf(home.path),
           'svc.agent': 'claude',
@@ -127,9 +129,9 @@ describe('svc launch NAME', () => {
 
   test('hands out the placeholder of no other login of the agent, and nothing that it would prefer', async () => {
     await launch('claude');
-    const { args, env } = created();
-    expect(args).toContain('ANTHROPIC_API_KEY');
-    expect(args).not.toContain('CLAUDE_CODE_OAUTH_TOKEN');
+    const { env } = created();
+    expect(env).toHaveProperty('ANTHROPIC_API_KEY');
+    expect(env).not.toHaveProperty('CLAUDE_CODE_OAUTH_TOKEN');
     expect(Object.values(env)).not.toContain(OTHER_LOGIN.value);
   });
 
@@ -142,15 +144,15 @@ describe('svc launch NAME', () => {
     });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain('would use it instead of its placeholder');
-    expect(created().args).toEqual([]);
+    expect(docker.creation()).toBeNull();
   });
 
   test("uses the agent's own login, whose file it writes with placeholders and nothing else of it", async () => {
     importLogin();
     expect((await launch('claude')).stderr).toContain('0 refused');
-    const { args, env } = created();
-    expect(args).not.toContain('ANTHROPIC_API_KEY');
-    expect(args).not.toContain('CLAUDE_CODE_OAUTH_TOKEN');
+    const { env } = created();
+    expect(env).not.toHaveProperty('ANTHROPIC_API_KEY');
+    expect(env).not.toHaveProperty('CLAUDE_CODE_OAUTH_TOKEN');
     const [file] = wantedHome().files;
     expect(file).toEqual({
       path: '~/.claude/.credentials.json',
@@ -165,7 +167,7 @@ describe('svc launch NAME', () => {
       },
     });
     expect(wantedHome()).toMatchObject({ placeholders: [OWN] });
-    expect(Object.entries(env).filter(([, value]) => value.includes(OF_OTHERS))).toEqual([]);
+    expect(JSON.stringify(env)).not.toContain(OF_OTHERS);
   });
 
   test("uses another login than the agent's own if that is wanted, or if the person's file does not have it", async () => {
@@ -222,7 +224,7 @@ describe('svc launch NAME', () => {
 
   test('prepares the files of the home in the container, with placeholders only', async () => {
     await launch('claude');
-    const { args } = created();
+    const { command } = created();
     expect(wantedHome()).toMatchObject({
       files: [
         { path: '~/.claude.json', json: { customApiKeyResponses: { approved: [placeholder().slice(-20)] } } },
@@ -232,9 +234,10 @@ describe('svc launch NAME', () => {
       placeholders: [placeholder()],
     });
     // Other users of the machine may list the arguments of processes.
-    expect(args.join(' ')).not.toContain(placeholder());
-    expect(args.join(' ')).not.toContain(KEY);
-    expect(args.at(-1)).toBe('claude');
+    const listed = JSON.stringify([docker.uses().map(({ args }) => args), command]);
+    expect(listed).not.toContain(placeholder());
+    expect(listed).not.toContain(KEY);
+    expect(command.at(-1)).toBe('claude');
   });
 
   test('uses the same home in the same folder, and another one elsewhere', async () => {
@@ -243,7 +246,7 @@ describe('svc launch NAME', () => {
       mkdirSync(workingDirectory, { recursive: true });
       rmSync(join(docker.folder, 'uses'), { force: true });
       await svc(['launch', '--image', 'team/agent', 'claude'], { workingDirectory });
-      volumes.add(volumeOf(created().args));
+      volumes.add(created().volume);
     }
     expect(volumes.size).toBe(2);
     expect(JSON.parse(readFileSync(join(home.path, 'agent_homes.json'), 'utf8'))).toEqual({
@@ -267,14 +270,14 @@ describe('svc launch NAME', () => {
     ]) {
       rmSync(join(docker.folder, 'uses'), { force: true });
       await launch(...options, 'claude');
-      volumes.push(volumeOf(created().args));
+      volumes.push(created().volume);
     }
     expect(volumes).not.toContain('');
     expect(volumes.pop()).toBe(volumes[0]);
     expect(new Set(volumes).size).toBe(volumes.length);
     rmSync(join(docker.folder, 'uses'), { force: true });
     await svc(['launch', '--image', 'team/agent', 'claude'], { workingDirectory: other });
-    expect(volumeOf(created().args)).toBe(volumes[1]);
+    expect(created().volume).toBe(volumes[1]);
   });
 
   test('says that the home may keep what it was given in plaintext', async () => {
@@ -285,12 +288,12 @@ describe('svc launch NAME', () => {
 
   test('uses another home in a state directory that was made anew', async () => {
     await launch('claude');
-    const before = volumeOf(created().args);
+    const before = created().volume;
     rmSync(join(docker.folder, 'uses'));
     rmSync(join(home.path, 'agent_homes.json'));
     await launch('claude');
-    expect(volumeOf(created().args)).toMatch(/^svc-home-claude-/);
-    expect(volumeOf(created().args)).not.toBe(before);
+    expect(created().volume).toMatch(/^svc-home-claude-/);
+    expect(created().volume).not.toBe(before);
   });
 
   test.each([
@@ -306,7 +309,7 @@ describe('svc launch NAME', () => {
     const run = await launch('claude');
     expect(run.code).toBe(125);
     expect(run.stderr).toMatch(/the volume svc-home-claude-\w+ is there already, and svc did not make it/);
-    expect(created().args).toEqual([]);
+    expect(docker.creation()).toBeNull();
   });
 
   test('refuses what is for building an image, for an image of your own', async () => {
@@ -321,14 +324,14 @@ describe('svc launch NAME', () => {
     const run = await launch('--mount', `${folder}:/home/dev/.config/gh`, 'claude');
     expect(run.code).toBe(2);
     expect(run.stderr).toContain("/home/dev/.config/gh is in a folder of the agent's home, which an agent can replace");
-    expect(created().args).toEqual([]);
+    expect(docker.creation()).toBeNull();
   });
 
   test('refuses a mount over the home', async () => {
     const run = await launch('--mount', `${folder}:/home/dev`, 'claude');
     expect(run.code).toBe(2);
     expect(run.stderr).toContain('/home/dev is the home of the agent, which svc keeps in a volume');
-    expect(created().args).toEqual([]);
+    expect(docker.creation()).toBeNull();
   });
 
   test.each(['--sandbox-proxy=off', '--sandbox=none'])('needs the proxy: not with %s', async (flag) => {
@@ -340,8 +343,8 @@ describe('svc launch NAME', () => {
 
   test('runs a command of that name after --, and takes no option of agents for it', async () => {
     expect(await launch('--', 'claude', 'x')).toMatchObject({ code: 5, stderr: '' });
-    expect(created().args.slice(-3)).toEqual(['--', 'claude', 'x']);
-    expect(volumeOf(created().args)).toBe('');
+    expect(created().command.slice(-3)).toEqual(['--', 'claude', 'x']);
+    expect(created().volume).toBe('');
     const run = await launch('--rebuild', '--', 'claude');
     expect(run).toMatchObject({ code: 2 });
     expect(run.stderr).toContain('--rebuild is for an agent, and no agent is named');
@@ -354,7 +357,7 @@ describe('svc launch NAME', () => {
     });
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('the base image localhost/none could not be fetched');
-    expect(created().args).toEqual([]);
+    expect(docker.creation()).toBeNull();
   });
 });
 

@@ -49,7 +49,9 @@ const listCalls = (calls: readonly SeenCall[]): string[] => calls.map((call) => 
 const disabled = (calls: readonly SeenCall[]): unknown[] =>
   calls.filter(({ url }) => url.pathname.endsWith('/disabled')).map(({ body }) => body);
 const used = ({ calls }: RunResult): unknown => Reflect.get(Object(calls[1]?.body), 'use_secrets');
+/** A container without the proxy is made by the program `docker`, which knows the user's settings. */
 const findCreate = () => docker.uses().find(({ args }) => args.includes('create'));
+const isNoneMade = (): boolean => findCreate() === undefined && docker.creation() === null;
 
 describe('the sandbox proxy of a launch', () => {
   test('off records the choice and runs the image unchanged: no session, CA, proxy or hardening', async () => {
@@ -214,7 +216,7 @@ describe('a launch with the proxy', () => {
     expect(named.calls[1]?.body).toMatchObject({ allowed_hosts: [], named_hosts: ['a.test'] });
     const pattern = await launch(['--egress=sealed,public', '--allow=*.a.test', '--', 'tool']);
     expect([pattern.code, pattern.stderr]).toEqual([2, expect.stringContaining('name a private one exactly')]);
-    expect(findCreate()?.args.join(' ')).toContain('--network none');
+    expect(docker.creation()?.HostConfig['NetworkMode']).toBe('none');
   });
 
   test.each(['open', 'sealed', 'sealed,public'])('with --egress=%s has the hosts of --plain-http', async (egress) => {
@@ -274,7 +276,7 @@ describe('a launch with the proxy', () => {
   test.each(['--sandbox=none', '--sandbox-proxy=off'])('refuses --use with %s, which uses no account', async (off) => {
     const run = await launch([off, '--use', 'user/work', '--', 'tool']);
     expect([run.code, run.stderr]).toEqual([2, expect.stringContaining('--use needs the proxy')]);
-    expect(findCreate()).toBeUndefined();
+    expect(isNoneMade()).toBe(true);
   });
 
   test('does not start if the list of its folder cannot be read', async () => {
@@ -282,7 +284,7 @@ describe('a launch with the proxy', () => {
     const run = await launch(['--egress=sealed', '--', 'tool']);
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('is damaged: folders');
-    expect(findCreate()).toBeUndefined();
+    expect(isNoneMade()).toBe(true);
   });
 
   test('names at its end what was refused, and the command that proposes it', async () => {
@@ -329,12 +331,12 @@ describe('a launch with the proxy', () => {
     await launch(['--unsealed', 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
     const lines = docker.uses().flatMap(({ args }) => args);
     expect(lines.filter((word) => word.includes('planted'))).toEqual([]);
-    expect(findCreate()?.env).toMatchObject({
+    expect(docker.creation()?.Env).toMatchObject({
       SVC_TOKEN: 'planted-token',
       DB: 'planted-unsealed',
       SVC_AGENT_USER: 'dev',
     });
-    expect(findCreate()?.args.join(' ')).toContain('--user 0 --entrypoint /usr/local/bin/start');
+    expect(docker.creation()).toMatchObject({ User: '0', Entrypoint: ['/usr/local/bin/start'] });
   });
 
   test('prints its session with --detach', async () => {
@@ -357,7 +359,7 @@ describe('a launch with the proxy', () => {
     const run = await launch(['--egress=sealed', '--', 'tool'], { answer });
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('sealed needs root (409 egress_unavailable)');
-    expect(findCreate()).toBeUndefined();
+    expect(isNoneMade()).toBe(true);
   });
 });
 
@@ -369,7 +371,7 @@ describe('the preflight of a launch', () => {
     expect(disabled(run.calls)).toEqual([{ reason: 'preflight_failed', mode: 'docker', image: 'team/agent' }]);
     expect(run.stderr).toContain('bring-your-own-image proxy contract');
     expect(run.stderr).toContain('--sandbox-proxy=off');
-    expect(findCreate()).toBeUndefined();
+    expect(isNoneMade()).toBe(true);
   });
 
   test('does the same for a missing image and a remote engine', async () => {
@@ -401,7 +403,7 @@ describe('the mounts of a launch', () => {
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('the working directory cannot be mounted');
     expect(run.stderr).toContain('--no-default-mount');
-    expect(findCreate()).toBeUndefined();
+    expect(isNoneMade()).toBe(true);
   });
 
   test.each(['sidecar', 'escape/sidecar', '..', '/'])('%s is refused, and nothing starts', async (source) => {
@@ -409,7 +411,7 @@ describe('the mounts of a launch', () => {
     const run = await launch([...off, '--mount', `${source}:/data`, '--', 'tool']);
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('--mount: the source');
-    expect([findCreate(), run.calls]).toEqual([undefined, []]);
+    expect([isNoneMade(), run.calls]).toEqual([true, []]);
   });
 
   test('refuses another state directory, an external database file, and the target of a linked key file', async () => {
@@ -420,7 +422,7 @@ describe('the mounts of a launch', () => {
     symlinkSync(join(disk, 'identity.json'), join(home.path, 'sidecar', 'identity.json'));
     const isMountRefused = async (source: string, env: Record<string, string> = {}): Promise<boolean> => {
       const run = await launch(['--home', home.path, ...off, '--mount', `${source}:/data`, '--', 'tool'], { env });
-      return run.code === 125 && run.stderr.includes('the state directory of svc') && findCreate() === undefined;
+      return run.code === 125 && run.stderr.includes('the state directory of svc') && isNoneMade();
     };
     // These tests use --home; the environment may name another state directory.
     expect(await isMountRefused(other, { SVC_HOME: other })).toBe(true);
@@ -435,7 +437,7 @@ describe('the mounts of a launch', () => {
   test('refuses engine sockets, even of other engines', async () => {
     const run = await launch([...off, '--mount', `${docker.socket}:/data`, '--', 'tool']);
     expect(run.stderr).toContain('a container engine');
-    expect(findCreate()).toBeUndefined();
+    expect(isNoneMade()).toBe(true);
   });
 
   test('accepts other folders, with links resolved', async () => {
@@ -465,13 +467,13 @@ describe('the variables of a launch', () => {
     expect(run.stderr).toContain('--env TOKEN holds the stored secret vault://team/x');
     expect(run.stderr).toContain('svc binding add');
     expect(run.stderr).not.toContain(STORED);
-    expect([findCreate(), disabled(run.calls)]).toEqual([undefined, []]);
+    expect([isNoneMade(), disabled(run.calls)]).toEqual([true, []]);
   });
 
   test('refuses values that cannot be checked', async () => {
     const run = await launch(['--env', 'MODE', ...off, 'tool'], { env: { MODE: 'x' }, answer: controlAway });
     expect(run.code).toBe(3);
-    expect(findCreate()).toBeUndefined();
+    expect(isNoneMade()).toBe(true);
   });
 
   test('refuses a value on the command line without repeating it', async () => {

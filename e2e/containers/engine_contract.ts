@@ -166,7 +166,7 @@ export function describeEngine(open: () => EngineOnTrial): void {
   it('gives a confined one a root that it cannot write, and no more memory', async () => {
     const { runtime } = open();
     const id = await create({
-      confinement: { memory: '64m', cpus: '1', tmpfs: ['/tmp:rw,nosuid,nodev,mode=1777,size=1m'] },
+      confinement: { memory: 64, cpus: 1, tmpfs: ['/tmp:rw,nosuid,nodev,mode=1777,size=1m'] },
       command: ['sh', '-c', 'touch /tmp/x && ! touch /x && ! head -c 2000000 /dev/zero > /tmp/large'],
       user: '0',
     });

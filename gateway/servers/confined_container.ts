@@ -12,8 +12,8 @@ export const PACKAGE_PROGRAMS = `${PACKAGE_FOLDER}/node_modules/.bin`;
 const USER = '65532:65532';
 
 const CONFINEMENT = {
-  memory: '1g',
-  cpus: '2',
+  memory: 1024,
+  cpus: 2,
   tmpfs: CONTAINER_TMPFS,
 } as const;
 

@@ -95,7 +95,14 @@ describe('the container of a server', () => {
   test('has no network, no rights, no writable place but memory, and two read-only mounts', async () => {
     const { spec } = await created();
     const line = createArguments(spec, 'docker').join(' ');
-    for (const part of ['--network none', '--read-only', '--cap-drop ALL', 'no-new-privileges', '--rm', '--memory 1g'])
+    for (const part of [
+      '--network none',
+      '--read-only',
+      '--cap-drop ALL',
+      'no-new-privileges',
+      '--rm',
+      '--memory 1024m',
+    ])
       expect(line).toContain(part);
     expect(line).not.toMatch(/--cap-add|--privileged/);
     expect(spec).toMatchObject({ image: IMAGE, user: '65532:65532', stdin: true, tty: false });

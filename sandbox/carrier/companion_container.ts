@@ -31,7 +31,7 @@ const SOCKET_FOLDER = `${OWN_FOLDER}/sockets`;
 const PROGRAM = `${OWN_FOLDER}/companion.cjs`;
 const PROGRAM_FILES = ['companion.cjs', 'carry.cjs'];
 /** Its code and the buffers of as many connections as it accepts. */
-const CONFINEMENT = { memory: '256m', cpus: '1', tmpfs: [] } as const;
+const CONFINEMENT = { memory: 256, cpus: 1, tmpfs: [] } as const;
 const HARDENING = { ...AGENT_HARDENING, init: false, capabilities: [], pidsLimit: 64 };
 
 export function companionName(sessionId: string): string {

@@ -67,9 +67,9 @@ export interface Hardening {
 
 /** Limits that fit a program which keeps no files. */
 export interface Confinement {
-  /** Memory without swap, as the engine reads it (`1g`). */
-  readonly memory: string;
-  readonly cpus: string;
+  /** Memory without swap, in MiB. */
+  readonly memory: number;
+  readonly cpus: number;
   /** Directories in memory, each with its options; everything else is read-only. */
   readonly tmpfs: readonly string[];
 }
@@ -79,7 +79,7 @@ export interface ContainerSpec {
   readonly image: string;
   readonly name: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** Names go on the engine's command line, values only into the environment of its program. */
+  /** Values never go on a command line: they are in a call of the engine's API, or in the environment of its program. */
   readonly env: Readonly<Record<string, string>>;
   readonly mounts: readonly BindMount[];
   readonly volumes?: readonly VolumeMount[];

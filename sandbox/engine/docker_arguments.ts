@@ -128,7 +128,7 @@ export function tmpfsFor(directory: string, engine: EngineName): string {
 }
 
 function confinementArguments({ memory, cpus, tmpfs }: Confinement, engine: EngineName): string[] {
-  const limits = ['--read-only', '--memory', memory, '--memory-swap', memory, '--cpus', cpus];
+  const limits = ['--read-only', '--memory', `${memory}m`, '--memory-swap', `${memory}m`, '--cpus', String(cpus)];
   return [...limits, ...tmpfs.flatMap((directory) => ['--tmpfs', tmpfsFor(directory, engine)])];
 }
 

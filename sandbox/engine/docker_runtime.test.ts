@@ -78,31 +78,77 @@ describe('the engine that is meant', () => {
     const without = { ...docker.env(), PATH: '/nonexistent' };
     expect(await openDocker(without)).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
     const known = engineRuntime(without, docker.endpoint);
-    expect(await known.create(SPEC)).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
+    const kept = await known.create({ ...SPEC, enginesProxies: 'kept' });
+    expect(kept).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
   });
 });
 
 describe('a container', () => {
-  test('is created by one command line without values of its environment', async () => {
-    docker.on('create', `echo ${CONTAINER_ID}`);
+  test('is created by one call, and no program sees a value of its environment', async () => {
+    docker.replies('POST /containers/create', 201, { Id: CONTAINER_ID });
     expect(await runtime.create(SPEC)).toEqual({ ok: true, value: CONTAINER_ID });
-    const [use] = docker.uses();
-    expect(docker.commands()[0]).toEqual([
-      ...words('create --pull=never --name demo --label svc.session=ses_1 --env SVC_TOKEN --env TWO --mount'),
-      'type=bind,"source=/a,""b",target=/data,readonly',
-      '--mount',
-      'type=volume,source=svc-home-a,target=/home/agent',
-      ...words('--workdir /data --user 0 --network none --entrypoint svc-run-with-proxy-ca --interactive --tty'),
-      ...HARDENED,
-      ...words(`-- ${IMAGE_ID} -- agent --json $(id)`),
+    expect(docker.calls()).toEqual(['POST /containers/create?name=demo']);
+    expect(docker.bodiesOf('POST /containers/create')).toEqual([
+      {
+        Image: IMAGE_ID,
+        Labels: { 'svc.session': 'ses_1' },
+        Env: ['SVC_TOKEN=planted-token', 'TWO=a\nb'],
+        WorkingDir: '/data',
+        User: '0',
+        Entrypoint: ['svc-run-with-proxy-ca'],
+        Cmd: ['--', 'agent', '--json', '$(id)'],
+        Tty: true,
+        ...{ OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true },
+        HostConfig: {
+          Mounts: [
+            { Type: 'bind', Source: '/a,"b', Target: '/data', ReadOnly: true },
+            { Type: 'volume', Source: 'svc-home-a', Target: '/home/agent' },
+          ],
+          NetworkMode: 'none',
+          Init: true,
+          SecurityOpt: ['no-new-privileges', `seccomp=${readFileSync(AGENT_HARDENING.seccompProfile, 'utf8')}`],
+          CapDrop: ['ALL'],
+          CapAdd: AGENT_HARDENING.capabilities,
+          PidsLimit: 4096,
+          AutoRemove: false,
+        },
+      },
     ]);
-    expect(use?.args.join('\0')).not.toContain('planted-token');
-    expect(use?.env).toMatchObject({ SVC_TOKEN: 'planted-token', TWO: 'a\nb' });
+  });
+
+  test('has limits and directories in memory, and is removed at its end, if it is asked for', async () => {
+    const confinement = { memory: 256, cpus: 1, tmpfs: ['/tmp:rw,size=1m', '/run'] };
+    await runtime.create({ ...SPEC, hardening: null, confinement, removedAtEnd: true, mounts: [], volumes: [] });
+    expect(docker.bodiesOf('POST /containers/create')).toMatchObject([
+      {
+        HostConfig: {
+          Mounts: [],
+          AutoRemove: true,
+          ReadonlyRootfs: true,
+          Memory: 268_435_456,
+          MemorySwap: 268_435_456,
+          NanoCpus: 1_000_000_000,
+          Tmpfs: { '/tmp': 'rw,size=1m', '/run': '' },
+        },
+      },
+    ]);
+  });
+
+  test("that cannot be created is a problem in the engine's words", async () => {
+    docker.replies('POST /containers/create', 409, 'name in use');
+    expect(await runtime.create(SPEC)).toMatchObject({
+      ok: false,
+      error: { message: 'the engine refused: name in use' },
+    });
+    docker.replies('POST /containers/create', 201, { Id: '../x' });
+    expect(await runtime.create(SPEC)).toMatchObject({ ok: false, error: { reason: 'engine_refused' } });
   });
 
   test('shares the network of another by its id', async () => {
     await runtime.create({ ...SPEC, network: { container: CONTAINER_ID } });
-    expect(docker.commands()[0]?.join(' ')).toContain(` --network container:${CONTAINER_ID} `);
+    expect(docker.bodiesOf('POST /containers/create')).toMatchObject([
+      { HostConfig: { NetworkMode: `container:${CONTAINER_ID}` } },
+    ]);
   });
 
   test('of no image runs in an empty one', async () => {
@@ -110,15 +156,30 @@ describe('a container', () => {
     expect(docker.commands()).toEqual([['import', '-', 'x:empty']]);
   });
 
-  test("gets the proxy variables of the user's engine settings only without the proxy", async () => {
+  test("gets the proxy variables of the user's engine settings only without the proxy: the program knows them", async () => {
+    docker.on('create', `echo ${CONTAINER_ID}`);
     await runtime.create(SPEC);
-    await runtime.create({ ...SPEC, enginesProxies: 'kept' });
-    expect(docker.uses().map(({ args }) => args.includes('--config'))).toEqual([true, false]);
+    expect(docker.uses()).toEqual([]);
+    expect(await runtime.create({ ...SPEC, enginesProxies: 'kept' })).toEqual({ ok: true, value: CONTAINER_ID });
+    const [use] = docker.uses();
+    expect(docker.commands()).toEqual([
+      [
+        ...words('create --pull=never --name demo --label svc.session=ses_1 --env SVC_TOKEN --env TWO --mount'),
+        'type=bind,"source=/a,""b",target=/data,readonly',
+        '--mount',
+        'type=volume,source=svc-home-a,target=/home/agent',
+        ...words('--workdir /data --user 0 --network none --entrypoint svc-run-with-proxy-ca --interactive --tty'),
+        ...HARDENED,
+        ...words(`-- ${IMAGE_ID} -- agent --json $(id)`),
+      ],
+    ]);
+    expect(use?.args.join('\0')).not.toContain('planted-token');
+    expect(use?.env).toMatchObject({ SVC_TOKEN: 'planted-token', TWO: 'a\nb' });
   });
 
   test("sends every command to the one engine, in an environment without the caller's secrets", async () => {
     const env = docker.env({ SVC_VAULT_KEY: 'planted', GITHUB_TOKEN: 'planted', DOCKER_CONTEXT: 'other' });
-    await engineRuntime(env, docker.endpoint).create(SPEC);
+    await engineRuntime(env, docker.endpoint).create({ ...SPEC, enginesProxies: 'kept' });
     const [use] = docker.uses();
     expect(use?.args.slice(0, 2)).toEqual(['--host', docker.endpoint]);
     expect(Object.values(use?.env ?? {})).not.toContain('planted');

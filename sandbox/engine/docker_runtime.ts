@@ -9,6 +9,8 @@ import {
   probeArguments,
   startArguments,
 } from './docker_arguments.ts';
+import { dockerApi } from './docker_api.ts';
+import { createContainer } from './docker_creation.ts';
 import { dockerQueries } from './docker_queries.ts';
 import { type EngineName, engineNameOf, podmanStore } from './engine_address.ts';
 import { engineProgramAt, type EngineProgram } from './engine_cli.ts';
@@ -20,17 +22,21 @@ const PROBE_TIMEOUT_MS = 60_000;
 const doNothing = (): undefined => undefined;
 
 /**
- * An engine with a known endpoint, such as the one of a session: Docker, or podman, whose command line is compatible. What makes
- * containers and has streams goes through its program; the rest through Docker's API where there is one.
+ * An engine with a known endpoint, such as the one of a session: Docker, or podman, whose command line is compatible. What has streams
+ * or needs the user's settings of the program goes through the program; the rest through Docker's API where there is one.
  */
 export function engineRuntime(env: Environment, endpoint: string): ContainerRuntime {
   const store = podmanStore(endpoint);
   const queries = store === null ? dockerQueries(endpoint) : podmanQueries(env, store);
+  const calls = callsOf(engineNameOf(endpoint), engineProgramAt(env, endpoint));
+  const api = store === null ? dockerApi(endpoint) : null;
   return {
     endpoint,
     ...queries,
     pidOf: (id) => pidOf(queries, id),
-    ...callsOf(engineNameOf(endpoint), engineProgramAt(env, endpoint)),
+    ...calls,
+    create: (spec) =>
+      api === null || spec.enginesProxies === 'kept' ? calls.create(spec) : createContainer(api, spec),
   };
 }
 

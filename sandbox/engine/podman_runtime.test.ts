@@ -125,7 +125,7 @@ describe('podman', () => {
 
   test('gets capabilities only for a start as root, and directories in memory without an owner', async () => {
     const runtime = engineRuntime(env, ENDPOINT);
-    const confinement = { memory: '1g', cpus: '2', tmpfs: ['/home/x:rw,mode=0700,uid=5,gid=5,size=1m'] };
+    const confinement = { memory: 1024, cpus: 2, tmpfs: ['/home/x:rw,mode=0700,uid=5,gid=5,size=1m'] };
     for (const user of ['0', null, '65532']) {
       await runtime.create({ ...SPEC, user, hardening: AGENT_HARDENING, confinement });
     }

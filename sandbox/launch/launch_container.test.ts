@@ -58,7 +58,7 @@ function launch(wanted: ContainerLaunch, sessions = new FakeSessions()): Promise
 const actions = (): string[] => docker.calls().filter((call) => !call.startsWith('GET '));
 const CONTAINER = `GET /containers/${CONTAINER_ID}/json`;
 const REMOVAL = `DELETE /containers/${CONTAINER_ID}?force=1&v=1`;
-const findCreate = () => docker.uses().find(({ args }) => args.includes('create'));
+const CREATION = 'POST /containers/create?name=svc-1';
 
 describe('a launch in a container', () => {
   test('creates session, container and listener in this order, and removes them when the command ends', async () => {
@@ -66,47 +66,48 @@ describe('a launch in a container', () => {
     docker.on('start', 'exit 7');
     expect(await launch(launchOf(), sessions)).toEqual({ sessionId: 'ses_1', containerId: CONTAINER_ID, exitCode: 7 });
     expect(sessions.calls).toEqual(['create', 'recordContainer ses_1 cccc', 'openListener ses_1 4242', 'end ses_1']);
-    expect(actions()).toEqual(['create', 'start', REMOVAL]);
+    expect(actions()).toEqual([CREATION, 'start', REMOVAL]);
   });
 
   test('starts the helper as root in a hardened container that sees only the CA of the session', async () => {
     await launch(launchOf({ mounts: [{ source: '/p', target: '/w', readOnly: false }] }));
-    const args = findCreate()?.args ?? [];
-    const line = args.join(' ');
-    expect(line).toContain('--user 0 ');
-    expect(line).toContain('--entrypoint /usr/local/bin/svc-run-with-proxy-ca');
-    expect(line).toContain('--cap-drop ALL');
-    expect(args.filter((_, at) => args[at - 1] === '--mount')).toEqual([
-      'type=bind,source=/p,target=/w',
-      'type=bind,source=/state/sessions/ses_1/ca.pem,target=/etc/svc/proxy/ca.pem,readonly',
-    ]);
-    expect(args.slice(args.indexOf(IMAGE_ID))).toEqual([IMAGE_ID, '--', 'tool', '--json']);
-    expect(line).toContain(`--label svc.session=ses_1 --label svc.home=${homeLabelOf(docker.folder)}`);
+    expect(docker.creation()).toMatchObject({
+      Image: IMAGE_ID,
+      User: '0',
+      Entrypoint: ['/usr/local/bin/svc-run-with-proxy-ca'],
+      Cmd: ['--', 'tool', '--json'],
+      Labels: { 'svc.session': 'ses_1', 'svc.home': homeLabelOf(docker.folder) },
+      HostConfig: {
+        CapDrop: ['ALL'],
+        Mounts: [
+          { Source: '/p', Target: '/w', ReadOnly: false },
+          { Source: '/state/sessions/ses_1/ca.pem', Target: '/etc/svc/proxy/ca.pem', ReadOnly: true },
+        ],
+      },
+    });
   });
 
-  test('puts the token and all credentials only into the environment, never on a command line', async () => {
+  test('puts the token and all credentials only into the environment, never into a program or a path', async () => {
     const credential = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
     const base = launchOf({ env: { GIVEN: 'planted-given' } });
     await launch({ ...base, session: { ...base.session, unsealed: [credential] } });
-    expect(findCreate()?.env).toMatchObject({
+    expect(docker.creation()?.Env).toMatchObject({
       HTTPS_PROXY: 'http://ses_1:tok@127.0.0.1:7421',
       SVC_TOKEN: 'tok',
       DB: 'value of vault://team/db',
       GIVEN: 'planted-given',
       SVC_AGENT_USER: 'agent',
     });
-    const lines = docker.uses().flatMap(({ args }) => args);
-    for (const secret of ['tok@', 'value of', 'planted-given']) {
-      expect(lines.filter((word) => word.includes(secret))).toEqual([]);
-    }
+    const seen = JSON.stringify([docker.uses(), docker.calls()]);
+    for (const secret of ['tok@', 'value of', 'planted-given']) expect(seen).not.toContain(secret);
   });
 
   test('reaches only the proxy if its egress is sealed', async () => {
     const base = launchOf();
     await launch({ ...base, session: { ...base.session, egress: 'sealed' } });
-    expect(findCreate()?.args.join(' ')).toContain('--network none');
+    expect(docker.creation()?.HostConfig['NetworkMode']).toBe('none');
     await launch(base);
-    expect(docker.uses().findLast(({ args }) => args.includes('create'))?.args).not.toContain('--network');
+    expect(docker.creation()?.HostConfig).not.toHaveProperty('NetworkMode');
   });
 
   test('keeps a detached container once its listener is open', async () => {
@@ -115,8 +116,8 @@ describe('a launch in a container', () => {
     const end = await launch({ ...base, session: { ...base.session, detached: true } }, sessions);
     expect(end.exitCode).toBeNull();
     expect(sessions.calls.at(-1)).toBe('openListener ses_1 4242');
-    expect(actions()).toEqual(['create', `POST /containers/${CONTAINER_ID}/start`]);
-    expect(findCreate()?.args).not.toContain('--interactive');
+    expect(actions()).toEqual([CREATION, `POST /containers/${CONTAINER_ID}/start`]);
+    expect(docker.creation()).toMatchObject({ OpenStdin: false });
   });
 
   test('returns 127 if the engine did not find the command', async () => {
@@ -144,7 +145,7 @@ describe('a failed launch is undone', () => {
   });
 
   test('a container that cannot be created ends the session', async () => {
-    docker.on('create', 'echo Error response from daemon: name in use >&2; exit 1');
+    docker.replies('POST /containers/create', 409, 'name in use');
     const sessions = new FakeSessions();
     await expect(launch(launchOf(), sessions)).rejects.toThrow('the engine refused: name in use');
     expect(sessions.calls).toEqual(['create', 'end ses_1']);
@@ -153,7 +154,7 @@ describe('a failed launch is undone', () => {
   test('a container that the sidecar cannot record is removed before it starts', async () => {
     const sessions = new FakeSessions(['recordContainer']);
     await expect(launch(launchOf(), sessions)).rejects.toThrow('recordContainer refused');
-    expect(actions()).toEqual(['create', REMOVAL]);
+    expect(actions()).toEqual([CREATION, REMOVAL]);
     expect(sessions.calls.at(-1)).toBe('end ses_1');
   });
 
@@ -184,7 +185,6 @@ describe('a failed launch is undone', () => {
   });
 
   test('a signal during the preparation undoes it and returns 128 + n', async () => {
-    docker.on('create', `echo ${CONTAINER_ID}`);
     const sessions = new FakeSessions();
     const running = launch(launchOf(), sessions);
     signals.emit('SIGTERM');

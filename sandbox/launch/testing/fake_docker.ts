@@ -20,6 +20,22 @@ interface ApiReply {
   readonly body?: unknown;
 }
 
+const creation = z.looseObject({
+  Image: z.string(),
+  Labels: z.record(z.string(), z.string()),
+  Env: z
+    .array(z.string())
+    .transform((entries): Record<string, string> =>
+      Object.fromEntries(
+        entries.map((entry): [string, string] => [entry.split('=', 1)[0] ?? '', entry.replace(/^[^=]*=/, '')]),
+      ),
+    ),
+  Cmd: z.array(z.string()).default([]),
+  HostConfig: z.looseObject({ Mounts: z.array(z.looseObject({ Source: z.string(), Target: z.string() })) }),
+});
+/** A container that is to be made, with its environment by name. */
+export type Creation = z.output<typeof creation>;
+
 type ApiHandler = (body: unknown) => ApiReply;
 
 const refuse: ApiHandler = () => ({ status: 404, body: { message: 'no such thing' } });
@@ -119,6 +135,12 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
     return this.#sent.filter(([call]) => call === wanted).map(([, body]) => body);
   }
 
+  /** The last container that the API was asked for. */
+  creation(): Creation | null {
+    const body = this.bodiesOf('POST /containers/create').at(-1);
+    return body === undefined ? null : creation.parse(body);
+  }
+
   #handlerOf(call: string): ApiHandler {
     const ofEachImage = call.replace(/(?<=^GET \/images\/).*(?=\/json$)/, '*');
     return this.#replies.get(call) ?? this.#replies.get(ofEachImage) ?? refuse;
@@ -164,6 +186,7 @@ export function scriptWorkingEngine(docker: FakeDocker, exitCode = 0): FakeDocke
     .replies(`GET /containers/${CONTAINER_ID}/json`, 200, containerState({ running: true }))
     .replies(`POST /containers/${CONTAINER_ID}/start`, 204)
     .replies(`DELETE /containers/${CONTAINER_ID}`, 204)
+    .replies('POST /containers/create', 201, { Id: CONTAINER_ID })
     .on('create', `echo ${CONTAINER_ID}`)
     .on('start', `exit ${exitCode}`);
 }
