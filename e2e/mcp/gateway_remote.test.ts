@@ -116,6 +116,29 @@ test('a session that the server forgot is opened again, and the call is resent e
   expect(far.methods().filter((method) => method === 'tools/call')).toHaveLength(4);
 });
 
+test('a server that answers an unknown session with 400 gets a new session; one that refuses a call so does not', async () => {
+  let isLost = false;
+  let refusals = 0;
+  const far = await startRemote((method, reply, response) => {
+    if (method === 'initialize') isLost = false;
+    const isRefused = isLost || (method === 'tools/call' && refusals > 0);
+    if (!isRefused && method !== 'ping') return false;
+    if (!isRefused) reply({});
+    else response.writeHead(400).end('Bad Request: No valid session ID provided');
+    return true;
+  });
+  const ports = new FakePorts([far.server], { TOKEN: SECRET });
+  const caller = await open(ports);
+  expect((await caller.callTool('far__who')).content[0]?.text).toContain('called with');
+  // The server has restarted.
+  isLost = true;
+  expect((await caller.callTool('far__who')).content[0]?.text).toContain('called with');
+  expect(ports.calls().map(({ outcome }) => outcome)).toEqual(['ok', 'ok']);
+  refusals = 1;
+  expect(await caller.callTool('far__who')).toMatchObject({ isError: true });
+  expect(far.methods().filter((method) => method === 'initialize')).toHaveLength(2);
+});
+
 test('a server that refuses the credential needs authorisation, and is reached once a new one is stored', async () => {
   const far = await startRemote((_method, _reply, response, request) => {
     if (request.headers.authorization === `Bearer ${SECRET}-2`) return false;
