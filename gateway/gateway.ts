@@ -59,9 +59,9 @@ export class Gateway {
     this.limits = limits;
     this.#held = new HeldCalls(limits.inputMs + HELD_LONGER_MS);
     const onWaiting = (): void => this.fleet.noteChanged();
-    const reviews = new ToolReviews({ kind: 'tool', ports, onWaiting });
-    const promptReviews = new ToolReviews<Prompt>({ kind: 'prompt', ports, onWaiting });
-    const instructionReviews = new ToolReviews<Prompt>({ kind: 'instructions', ports, onWaiting });
+    const reviews = new ToolReviews({ kind: 'tool', ports, onWaiting, pause });
+    const promptReviews = new ToolReviews<Prompt>({ kind: 'prompt', ports, onWaiting, pause });
+    const instructionReviews = new ToolReviews<Prompt>({ kind: 'instructions', ports, onWaiting, pause });
     this.#instructions = new ServerInstructions({ kept: options.keptLists, reviews: instructionReviews });
     this.fleet = new Fleet({
       ports,

@@ -1,10 +1,14 @@
 /** Limits of the gateway. Times in milliseconds. */
 export interface GatewayLimits {
-  /** How long a list waits for starting servers. */
+  /** How long a list of all servers waits for those that start. Some clients wait 5 s for a list in all. */
+  readonly listMs: number;
+  /** How much longer it waits until new tools are reported. */
+  readonly reportMs: number;
+  /** How long a request waits for the list of one server, which it needs. */
   readonly listWaitMs: number;
   /** How long a list waits for a starting server whose list of the last run is kept. */
   readonly keptListMs: number;
-  /** How much longer it waits if the server runs by then. Some clients wait 5 s for a list in all. */
+  /** How much longer it waits if the server runs by then. */
   readonly freshListMs: number;
   /** How long a server may take to start and complete the handshake, including fetching its package. */
   readonly startMs: number;
@@ -54,6 +58,8 @@ export interface GatewayLimits {
 const MIB = 1024 * 1024;
 
 export const DEFAULT_GATEWAY_LIMITS: GatewayLimits = {
+  listMs: 4_000,
+  reportMs: 700,
   listWaitMs: 30_000,
   keptListMs: 1_000,
   freshListMs: 3_000,

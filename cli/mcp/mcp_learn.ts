@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { readPackageCommand } from '../../shared/mcp/package_command.ts';
 import { hasReference } from '../../shared/mcp/references.ts';
 import { readMembers } from '../../shared/mcp/tools/tool_definition.ts';
@@ -5,6 +6,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
 import type { MachineServer } from './mcp_machine.ts';
 import type { PackageOffer } from './mcp_package.ts';
 
@@ -18,7 +20,7 @@ const MOST_NAMES = 20;
  */
 export async function learnToolsHere(
   call: Call,
-  { server, reviewed }: Pick<MachineServer, 'server' | 'reviewed'>,
+  { server, reviewed, credentials }: Pick<MachineServer, 'server' | 'reviewed' | 'credentials'>,
   offer: PackageOffer | null,
 ): Promise<void> {
   const { context, options, print } = call;
@@ -51,6 +53,9 @@ export async function learnToolsHere(
     if (error instanceof CliError) return unknown(error.message);
     throw error;
   }
+  // The first start may be slow too: until then, clients get these.
+  const { KeptLists } = await import('../../gateway/routing/kept_lists.ts');
+  await new KeptLists(join(homeOf(context, options), 'mcp')).write('tools', server, credentials, tools);
   const names = tools.slice(0, MOST_NAMES).map(({ name }) => name);
   const more = tools.length > names.length ? `, and ${tools.length - names.length} more` : '';
   const count = tools.length === 1 ? 'one tool' : `${tools.length} tools`;

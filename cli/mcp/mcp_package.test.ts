@@ -5,6 +5,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { mcpReference } from '../../shared/mcp/references.ts';
 import type { LearnedTools, LearnTools, TrialStart } from '../../gateway/trial/learn_tools.ts';
 import type { Npm } from '../../gateway/packages/npm_program.ts';
+import { KeptLists } from '../../gateway/routing/kept_lists.ts';
 import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import { snapshotRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { mcpServerInput } from '../../shared/wire/mcp/mcp_servers.ts';
@@ -194,6 +195,8 @@ describe('the tools of a server whose package is installed', () => {
     expect([done.code, told, seen]).toEqual([0, [{ server_id: SERVER_ID, tools: members }], ['consent, 2 entries']]);
     expect(starts[0]?.program.command[0]).toMatch(/\/demo-mcp$/);
     expect(done.stderr).toContain('demo lists 2 tools in a sandbox without network: read, write\n');
+    const kept = new KeptLists(join(home.path, 'mcp')).read('tools', server, '');
+    expect(kept?.map(({ name }) => name)).toEqual(['read', 'write']);
   });
 
   test.each([

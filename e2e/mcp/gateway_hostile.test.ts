@@ -73,8 +73,8 @@ test('a server that prints only garbage is ended, and others work meanwhile', as
 test('a list waits at most its limit for a server that never answers, and afterwards not at all', async () => {
   const silent = hostile('silent');
   const ports = new FakePorts([silent, hostile('silent-list'), hostile('well')]);
-  const listWaitMs = 5_000;
-  const client = await open(ports, { listWaitMs, startMs: 20_000, probeMs: 500 });
+  const listMs = 5_000;
+  const client = await open(ports, { listMs, listWaitMs: listMs, startMs: 20_000, probeMs: 500 });
   await client.listTools();
   expect(stateOf(ports, silent)?.state).toBe('starting');
   expect(await textOf(client, 'silent__say')).toEqual([true, expect.stringContaining('not available')]);
@@ -84,7 +84,7 @@ test('a list waits at most its limit for a server that never answers, and afterw
   await waitFor('a list that does not wait', async () => {
     const begun = performance.now();
     await client.listTools();
-    return performance.now() - begun < listWaitMs;
+    return performance.now() - begun < listMs;
   });
 });
 

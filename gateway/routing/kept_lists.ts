@@ -8,7 +8,10 @@ import { parseJson } from '../../shared/model/json.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { isListed, type Listable, type Listed } from './server_lists.ts';
 
-/** The `_meta` key of what was listed in an earlier run, by a server that is still starting. */
+/**
+ * The `_meta` key of what was listed in an earlier run, by a server that is still starting. Of a whole list: the names of the
+ * servers that are left out because they are starting.
+ */
 export const STARTING_META = 'svc/starting';
 
 const INSTRUCTIONS = 'instructions';

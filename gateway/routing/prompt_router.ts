@@ -50,10 +50,11 @@ export class PromptRouter {
 
   async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListPromptsResult> {
     const { catalog, limits, reviews } = this.#options;
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listMs + limits.reportMs)]);
     const listings = await catalog.listAll('prompts', caller, signal);
     const offered = await Promise.all(
       listings.map(async ({ supervised, name, items }) => {
-        const prompts = await reviews.offer(supervised, items);
+        const prompts = await reviews.offer(supervised, items, deadline);
         return prompts.map((item) => ({ ...reviews.show(item), name: formatToolName(name, item.name, sha256Hex) }));
       }),
     );
@@ -132,7 +133,8 @@ export class PromptRouter {
     }
     if (found === null) throw unknownPromptError(name);
     const { prompt, listed } = found;
-    if (await reviews.mayCall(supervised, prompt, listed)) return { supervised, prompt: prompt.name };
+    const mayGet = await reviews.mayCall(supervised, prompt, listed, AbortSignal.timeout(limits.listMs));
+    if (mayGet) return { supervised, prompt: prompt.name };
     const command = `svc mcp tools ${supervised.server.name}`;
     const message = `this prompt is new or has changed, and waits until a person has looked at it: ${command}`;
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);

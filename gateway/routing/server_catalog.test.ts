@@ -1,5 +1,5 @@
 import type { Tool } from '@modelcontextprotocol/client';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { HOST_CALLER } from '../../machine/mcp_caller.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
@@ -47,7 +47,13 @@ function world(kept: readonly Tool[] | null, limits: GatewayLimits = AT_ONCE) {
   const server = z.custom<SupervisedServer>().parse(supervised);
   const fleet = z
     .custom<Fleet>()
-    .parse({ listed: Promise.resolve(), serversOf: () => [server], find: () => server, prefixOf: () => 'demo' });
+    .parse({
+      listed: Promise.resolve(),
+      serversOf: () => [server],
+      find: () => server,
+      prefixOf: () => 'demo',
+      nameOf: () => 'demo',
+    });
   const lists = z
     .custom<ConstructorParameters<typeof ServerCatalog>[0]['kept']>()
     .parse({ read: () => kept, write: () => Promise.resolve() });
@@ -58,7 +64,8 @@ function world(kept: readonly Tool[] | null, limits: GatewayLimits = AT_ONCE) {
     const listings = await catalog.listAll('tools', HOST_CALLER, new AbortController().signal);
     return listings.flatMap(({ items }) => items.map(({ name }) => name));
   };
-  return { names, started, listed, asked, late: late.promise };
+  const starting = () => catalog.startingNames(HOST_CALLER, []);
+  return { names, starting, started, listed, asked, late: late.promise };
 }
 
 test('a server that is still starting has the list of its last run', async () => {
@@ -96,8 +103,23 @@ test('a server without a list of its last run is waited for', async () => {
   expect(await found).toEqual(['new']);
 });
 
+test('a server that takes long to start, without a list of its last run, is left out in time, and named', async () => {
+  const { names, starting, started, listed } = world(null, { ...AT_ONCE, listMs: 1 });
+  expect(await names()).toEqual([]);
+  expect(starting()).toEqual(['demo']);
+  started.resolve();
+  listed.resolve({ tools: [NEW] });
+  await vi.waitFor(async () => expect(await names()).toEqual(['new']));
+  expect(starting()).toEqual([]);
+});
+
+test('a list comes before the first clients give up, which wait 5 s', () => {
+  const { listMs, reportMs, keptListMs, freshListMs } = DEFAULT_GATEWAY_LIMITS;
+  expect(Math.max(listMs, keptListMs + freshListMs) + reportMs).toBeLessThan(5_000);
+});
+
 test('clients are notified of the list of a running server that they were answered without', async () => {
-  const { names, started, listed, asked, late } = world(null, { ...AT_ONCE, listWaitMs: 500 });
+  const { names, started, listed, asked, late } = world(null, { ...AT_ONCE, listMs: 500 });
   started.resolve();
   const found = names();
   await asked.promise;

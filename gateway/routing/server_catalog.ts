@@ -27,7 +27,7 @@ interface ServerCatalogOptions {
 
 /**
  * The lists of a caller's servers. A server that is still starting has the list of its last run; one without such a list, and a
- * dead one, is left out after the time limit.
+ * dead one, is left out after the time limit, so that clients do not give up on all of them.
  */
 export class ServerCatalog {
   readonly #options: ServerCatalogOptions;
@@ -44,10 +44,18 @@ export class ServerCatalog {
     signal: AbortSignal,
   ): Promise<readonly ServerListing<K>[]> {
     const { fleet, limits } = this.#options;
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]);
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listMs)]);
     await waitUnlessAborted(fleet.listed, deadline);
     const listings = fleet.serversOf(caller).map((supervised) => this.#listSoon(kind, supervised, deadline));
     return (await Promise.all(listings)).filter((listing) => listing !== null);
+  }
+
+  /** The names of a caller's servers that still start, and are left out of these listings. */
+  startingNames(caller: Caller, listings: readonly Pick<ServerListing<Listable>, 'supervised'>[]): readonly string[] {
+    const { fleet } = this.#options;
+    const listed = new Set(listings.map(({ supervised }) => supervised));
+    const starting = fleet.serversOf(caller).filter((one) => one.isStarting && !listed.has(one));
+    return starting.map(({ server }) => fleet.nameOf(server.id)).toSorted();
   }
 
   /**

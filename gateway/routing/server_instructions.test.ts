@@ -27,7 +27,12 @@ function world({ accepted = [] as readonly string[], kinds = ['tool', 'prompt', 
     },
   };
   const made = new ServerInstructions({
-    reviews: new ToolReviews({ kind: 'instructions', ports, onWaiting: () => undefined }),
+    reviews: new ToolReviews({
+      kind: 'instructions',
+      ports,
+      onWaiting: () => undefined,
+      pause: () => Promise.resolve(),
+    }),
     kept: {
       readInstructions: () => kept,
       writeInstructions: (_server, _credentials, item) => {

@@ -11,6 +11,8 @@ const INSTRUCTIONS_KIND = 'instructions';
 /** Longer ones of one server are not passed on: nobody reads them, and they would crowd out the others. */
 const MAX_OF_SERVER = 16 * 1024;
 const MAX_TOGETHER = 64 * 1024;
+/** Nobody waits for the report of instructions. */
+const NO_DEADLINE = new AbortController().signal;
 
 interface Served {
   serversOf(caller: Caller): readonly SupervisedServer[];
@@ -47,7 +49,7 @@ export class ServerInstructions {
     // Once it has ended, these are those of its last run.
     this.#read.set(server, { item });
     await this.#options.kept.writeInstructions(server, credentials, item);
-    if (isKept(supervised)) await this.#options.reviews.offer(supervised, [item]);
+    if (isKept(supervised)) await this.#options.reviews.offer(supervised, [item], NO_DEADLINE);
   }
 
   /** The accepted instructions of a caller's servers, those of stopped servers as they were in their last run. */

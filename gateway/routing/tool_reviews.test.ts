@@ -12,15 +12,23 @@ const toolNamed = (name: string, more: object = {}): Tool => {
   return { name, description: `does ${name}`, inputSchema: { type: 'object' }, ...more };
 };
 
+const CONNECTION = {};
+const NO_DEADLINE = new AbortController().signal;
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
 /** A control plane that accepts the first list, and what a person accepts. */
 class Bench {
   now = 0;
   accepted: string[] = [];
   reports: string[][] = [];
   isDown = false;
+  isHanging = false;
   changes = 0;
   readonly reviews: ToolReviews;
   isRunning = true;
+  /** What ends the pause after a report without an answer. */
+  readonly pauses: { readonly ms: number; readonly end: () => void }[] = [];
+  asked = 0;
   reviewed: readonly string[] | null = [];
 
   constructor() {
@@ -29,6 +37,8 @@ class Bench {
       ports: {
         clock: { now: () => this.now },
         reportTools: (_server, _kind, tools) => {
+          this.asked += 1;
+          if (this.isHanging) return new Promise(() => undefined);
           if (this.isDown) return Promise.resolve(err('down for the test'));
           this.reports.push(tools.map(({ name }) => name));
           if (this.reports.length === 1) this.accepted = tools.map((tool) => sha256Hex(toolText(tool) ?? ''));
@@ -37,6 +47,7 @@ class Bench {
         },
       },
       onWaiting: () => (this.changes += 1),
+      pause: (ms) => new Promise((resolve) => this.pauses.push({ ms, end: resolve })),
     });
   }
 
@@ -48,12 +59,12 @@ class Bench {
       get reviewed() {
         return reviewed();
       },
-      current: this.isRunning ? {} : null,
+      current: this.isRunning ? CONNECTION : null,
     };
   }
 
   async offer(...tools: readonly Tool[]): Promise<readonly string[]> {
-    const offered = await this.reviews.offer(this.server, tools);
+    const offered = await this.reviews.offer(this.server, tools, NO_DEADLINE);
     return offered.map(({ name }) => name);
   }
 }
@@ -126,12 +137,29 @@ describe('a list of tools', () => {
     expect(bench.reviews.noteOf(bench.server.server)).toContain('one tool waits');
   });
 
-  test('offers nothing new while the control plane cannot be asked, and asks again', async () => {
+  test('offers nothing new while the control plane cannot be asked, and asks again by itself, with growing pauses', async () => {
     const bench = new Bench();
     bench.isDown = true;
-    expect(await bench.offer(toolNamed('a'))).toEqual([]);
+    for (let turn = 0; turn < 5; turn += 1) expect(await bench.offer(toolNamed('a'))).toEqual([]);
+    expect(await bench.reviews.mayCall(bench.server, toolNamed('a'), [toolNamed('a')], NO_DEADLINE)).toBe(false);
+    expect([bench.asked, bench.pauses.map(({ ms }) => ms)]).toEqual([1, [5_000]]);
+    bench.pauses[0]?.end();
+    await settle();
+    expect([bench.asked, bench.pauses.map(({ ms }) => ms)]).toEqual([2, [5_000, 10_000]]);
     bench.isDown = false;
+    bench.pauses[1]?.end();
+    await settle();
+    expect([bench.asked, bench.reports, bench.pauses.length]).toEqual([3, [['a']], 2]);
     expect(await bench.offer(toolNamed('a'))).toEqual(['a']);
+  });
+
+  test('does not wait longer than its client does for a control plane that hangs', async () => {
+    const bench = new Bench();
+    const [old, later] = [toolNamed('a'), toolNamed('b')];
+    await bench.offer(old);
+    bench.isHanging = true;
+    const offered = await bench.reviews.offer(bench.server, [old, later], AbortSignal.timeout(1));
+    expect(offered.map(({ name }) => name)).toEqual(['a']);
   });
 
   test('of an earlier run is filtered and not reported', async () => {
@@ -225,6 +253,7 @@ test('prompts are offered as they are until the control plane keeps them, and ne
     kind: 'prompt',
     ports: { clock: { now: () => 0 }, reportTools: () => Promise.resolve(ok(null)) },
     onWaiting: () => undefined,
+    pause: () => Promise.resolve(),
   });
   const isReviewed = (reviewed: readonly string[], reviewedKinds: readonly string[]) =>
     reviews.isReviewed({ server: localServer(), current: {}, reviewed, reviewedKinds }, prompt);

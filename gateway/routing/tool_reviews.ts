@@ -6,7 +6,9 @@ import { hashedText, readMembers, toolText } from '../../shared/mcp/tools/tool_d
 import { marksOf, markTool } from '../../shared/mcp/tools/tool_marks.ts';
 import { MAX_REPORT_BYTES, MAX_TOOLS_OF_SERVER, type ReviewedKind } from '../../shared/model/mcp_tool.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { backoffMs } from '../../shared/net/backoff.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
+import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 
 /** The `_meta` key that says what a person should know of a tool or a result. */
 const MARKS_META = 'svc/marks';
@@ -16,6 +18,8 @@ interface ToolReviewsOptions {
   readonly ports: Pick<GatewayPorts, 'reportTools' | 'clock'>;
   /** Called when the number of waiting tools of a server has changed. */
   readonly onWaiting: () => void;
+  /** Waits; resolves immediately if the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** A server as far as its tools are looked at, as it is at the moment. */
@@ -35,6 +39,9 @@ const REPORT_AGAIN_MS = 60_000;
 const MAX_REPORTS = 10;
 const REPORTS_MS = 600_000;
 const MAX_REMEMBERED = 4 * MAX_TOOLS_OF_SERVER;
+/** The pauses after reports without an answer. */
+const FAILED_REPORTS = { firstMs: 5_000, mostMs: 300_000 } as const;
+const NEVER_ABORTED = new AbortController().signal;
 
 /**
  * Which tools (or prompts) of a list may be offered: those whose every word somebody has accepted. Those that are new or have changed are
@@ -49,16 +56,21 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
   readonly #sentAt = new Map<string, number[]>();
   readonly #waiting = new Map<string, number>();
   readonly #marked = new WeakMap<T, T>();
+  /** The servers whose last reports had no answer: they are reported again by themselves, not by each list. */
+  readonly #failed = new Map<string, { readonly count: number; readonly isPausing: boolean }>();
 
   constructor(options: ToolReviewsOptions) {
     this.#options = options;
   }
 
-  /** The tools of a list that may be offered, after unknown ones were reported. */
-  async offer(supervised: ReviewedServer, tools: readonly T[]): Promise<readonly T[]> {
+  /**
+   * The tools of a list that may be offered, after unknown ones were reported. A report that takes longer than `deadline` goes on:
+   * its outcome comes with a new list of servers, of which clients are notified.
+   */
+  async offer(supervised: ReviewedServer, tools: readonly T[], deadline: AbortSignal): Promise<readonly T[]> {
     if (this.#reviewedBy(supervised) === null) return tools;
     // What an earlier run listed is no news.
-    if (supervised.current !== null) await this.#report(supervised, tools);
+    if (supervised.current !== null) await waitUnlessAborted(this.#report(supervised, tools), deadline);
     const offered = tools.filter((tool) => this.isReviewed(supervised, tool));
     if (supervised.current !== null) {
       const readable = tools.filter((tool) => this.#hashOf(tool) !== null);
@@ -68,8 +80,8 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
   }
 
   /** As {@link offer}, for one tool of a list. */
-  async mayCall(supervised: ReviewedServer, tool: T, listed: readonly T[]): Promise<boolean> {
-    return this.isReviewed(supervised, tool) || (await this.offer(supervised, listed)).includes(tool);
+  async mayCall(supervised: ReviewedServer, tool: T, listed: readonly T[], deadline: AbortSignal): Promise<boolean> {
+    return this.isReviewed(supervised, tool) || (await this.offer(supervised, listed, deadline)).includes(tool);
   }
 
   isReviewed(supervised: ReviewedServer, tool: T): boolean {
@@ -126,12 +138,26 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
   async #send(supervised: ReviewedServer, tools: readonly T[]): Promise<void> {
     const { ports, kind } = this.#options;
     const answer = await ports.reportTools(supervised.server, kind, tools.map(readMembers));
-    // Without an answer they wait, and the next list reports them again.
-    if (!answer.ok) return;
+    const { id } = supervised.server;
+    // Without an answer they wait.
+    if (!answer.ok) return this.#pauseReports(supervised, tools);
+    this.#failed.delete(id);
     const now = ports.clock.now();
-    this.#sentAt.get(supervised.server.id)?.push(now);
+    this.#sentAt.get(id)?.push(now);
     if (this.#reportedAt.size > MAX_REMEMBERED) this.#reportedAt.clear();
     for (const tool of tools) this.#reportedAt.set(this.#keyOf(supervised, tool), now);
+  }
+
+  /** Lists and calls do not wait again for a control plane that did not answer: the same tools are reported after a pause. */
+  #pauseReports(supervised: ReviewedServer, tools: readonly T[]): void {
+    const { id } = supervised.server;
+    const { current } = supervised;
+    const count = (this.#failed.get(id)?.count ?? 0) + 1;
+    this.#failed.set(id, { count, isPausing: true });
+    void this.#options.pause(backoffMs(count, FAILED_REPORTS), NEVER_ABORTED).then(async () => {
+      this.#failed.set(id, { count, isPausing: false });
+      if (current !== null && supervised.current === current) await this.#report(supervised, tools);
+    });
   }
 
   /** The unknown tools of a list, as many as one report may have. */
@@ -147,6 +173,7 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
 
   /** Each report is an event in the audit log, and a server can name new tools as often as it likes. */
   #mayReport(serverId: string): boolean {
+    if (this.#failed.get(serverId)?.isPausing === true) return false;
     const since = this.#options.ports.clock.now() - REPORTS_MS;
     const recent = (this.#sentAt.get(serverId) ?? []).filter((at) => at > since);
     this.#sentAt.set(serverId, recent);

@@ -20,6 +20,7 @@ import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts, ToolDenial } from '../gateway_ports.ts';
 import { isLargerThan } from './json_size.ts';
+import { STARTING_META } from './kept_lists.ts';
 import type { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './page.ts';
 import type { ServerCatalog } from './server_catalog.ts';
@@ -66,26 +67,32 @@ export class ToolRouter {
   }
 
   async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListToolsResult> {
-    const { catalog, limits } = this.#options;
+    const { catalog, limits, reviews } = this.#options;
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listMs + limits.reportMs)]);
     const [listings, ...built] = await Promise.all([
       catalog.listAll('tools', caller, signal),
       ...this.#options.sources.map((source) => this.#listOfSource(source, caller, signal)),
     ]);
     const ofServers = await Promise.all(
       listings.map(async ({ supervised, name, items }) =>
-        listExposed(supervised, name, await this.#options.reviews.offer(supervised, items), this.#options.reviews),
+        listExposed(supervised, name, await reviews.offer(supervised, items, deadline), reviews),
       ),
     );
     const sorted = sortBy([...ofServers.flat(), ...built.flat()], ({ name }) => name);
     const page = pageOf(sorted, ({ name }) => name, cursor, limits.pageItems);
     if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'invalid cursor');
     const { items, nextCursor } = page;
-    return { tools: [...items], ...(nextCursor === undefined ? {} : { nextCursor }) };
+    const starting = catalog.startingNames(caller, listings);
+    return {
+      tools: [...items],
+      ...(nextCursor === undefined ? {} : { nextCursor }),
+      ...(starting.length === 0 ? {} : { _meta: { [STARTING_META]: starting } }),
+    };
   }
 
   /** A source that fails or is too slow does not affect the others. */
   async #listOfSource(source: ToolSource, caller: Caller, signal: AbortSignal): Promise<readonly Tool[]> {
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listMs)]);
     const tools = await waitUnlessAborted(source.tools(caller, deadline), deadline).catch(() => null);
     return tools ?? [];
   }
@@ -135,7 +142,7 @@ export class ToolRouter {
     const target = { supervised, method: 'tools/call', params, tool } as const;
     const denied = toolDecision(supervised.server.tools, tool) === 'denied';
     if (denied) return this.#deny(supervised, tool, request, 'tool_not_allowed');
-    if (!(await this.#options.reviews.mayCall(supervised, tool, listed))) {
+    if (!(await this.#options.reviews.mayCall(supervised, tool, listed, AbortSignal.timeout(limits.listMs)))) {
       const command = `svc mcp tools ${supervised.server.name}`;
       const message = `this tool is new or has changed, and waits until a person has looked at it: ${command}`;
       return this.#deny(supervised, tool, request, 'tool_waiting', message);

@@ -61,6 +61,8 @@ async function play(suite: string, fixture: string, options: readonly string[]):
     isLocal: true,
     extraRoots: [],
     only: SERVER_ID,
+    // A busy machine starts servers slowly, and a suite lists once.
+    limits: { listMs: 30_000 },
   });
   const front = createHttpFront({ gateway: local.gateway, now: () => Date.now() });
   const listener = httpFrontListener(front);

@@ -43,7 +43,8 @@ export async function startHttpGateway({
     version: '0.0.0-test',
     isLocal: true,
     extraRoots: [],
-    limits,
+    // A busy machine starts servers slowly, and most tests list once.
+    limits: { listMs: 30_000, ...limits },
     ...(images === undefined ? {} : { images }),
   });
   const front = createHttpFront({ gateway: local.gateway, now: () => Date.now() });

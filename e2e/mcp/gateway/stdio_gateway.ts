@@ -22,6 +22,8 @@ const local = startLocalGateway({
   version: '0.0.0-test',
   isLocal: true,
   extraRoots: [],
+  // A busy machine starts servers slowly, and most tests list once.
+  limits: { listMs: 30_000 },
 });
 const front = serveStdioFront({
   gateway: local.gateway,
