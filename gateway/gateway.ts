@@ -17,6 +17,7 @@ import type { Caller } from '../machine/mcp_caller.ts';
 import { ServerInstructions } from './routing/server_instructions.ts';
 import { ServerCatalog } from './routing/server_catalog.ts';
 import type { ToolSource } from './tool_source.ts';
+import type { SupervisedOptions } from './servers/supervised_server.ts';
 import { ToolReviews } from './routing/tool_reviews.ts';
 import { ToolRouter } from './routing/tool_router.ts';
 
@@ -26,6 +27,7 @@ interface GatewayOptions {
   /** The id of the only server that is served; null to serve all. */
   readonly only?: string | null;
   readonly keptLists: Pick<KeptLists, 'read' | 'write' | 'readInstructions' | 'writeInstructions'>;
+  readonly revisions: SupervisedOptions['revisions'];
   /** Tools of the gateway itself. */
   readonly sources: readonly ToolSource[];
   readonly limits: GatewayLimits;
@@ -68,6 +70,7 @@ export class Gateway {
       launcher,
       limits,
       only: options.only ?? null,
+      revisions: options.revisions,
       pause,
       noteOf: (server) => reviews.noteOf(server) ?? promptReviews.noteOf(server) ?? instructionReviews.noteOf(server),
       eventsOf: (serverId) => this.#eventsOf(serverId),

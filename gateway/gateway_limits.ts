@@ -24,8 +24,10 @@ export interface GatewayLimits {
   readonly maxCallMs: number;
   /** How long a call waits for input from its client. */
   readonly inputMs: number;
-  /** How many servers may start at the same time. */
+  /** How many local servers may start at the same time. */
   readonly maxStarting: number;
+  /** How many remote servers may be connected to at the same time. */
+  readonly maxConnecting: number;
   readonly maxCalls: number;
   readonly maxCallsOfServer: number;
   readonly maxArgumentBytes: number;
@@ -71,6 +73,7 @@ export const DEFAULT_GATEWAY_LIMITS: GatewayLimits = {
   maxCallMs: 3_600_000,
   inputMs: 600_000,
   maxStarting: 8,
+  maxConnecting: 64,
   maxCalls: 128,
   maxCallsOfServer: 32,
   maxArgumentBytes: 4 * MIB,

@@ -10,10 +10,11 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { freePort } from '../support/free_port.ts';
 import { listen } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { FakePorts, remoteServer } from './gateway/fake_ports.ts';
+import { FakePorts, localServer, remoteServer } from './gateway/fake_ports.ts';
 import { type HttpGateway, startHttpGateway } from './gateway/http_gateway.ts';
 import { modernClient, type TestClient } from './gateway/test_clients.ts';
 
+const HOSTILE_SERVER = fileURLToPath(new URL('gateway/hostile_server.ts', import.meta.url));
 const SECRET = 'S3CR3T-of-a-remote-server';
 const message = z.looseObject({ id: z.union([z.number(), z.string()]).optional(), method: z.string().optional() });
 
@@ -195,6 +196,44 @@ test('a call that needs more access says how to grant it, and is sent again with
   expect(refused.content[0]?.text).toContain('svc mcp authorize far --add-scope far:write');
   ports.bearer = `${SECRET}-2`;
   expect((await caller.callTool('far__who')).content[0]?.text).toContain('called with');
+});
+
+test.each<readonly [string, (response: ServerResponse) => unknown, string]>([
+  ['closes the connection', (response) => response.destroy(), 'cannot be reached: socket hang up'],
+  ['is down behind a proxy', (response) => response.writeHead(503).end(), 'cannot be reached: it answers 503'],
+])('a server that %s is reported, and used again when it is back', async (_, fail, why) => {
+  let isDown = false;
+  const far = await startRemote((_method, _reply, response) => {
+    if (isDown) fail(response);
+    return isDown;
+  });
+  const ports = new FakePorts([far.server], { TOKEN: SECRET });
+  const caller = await open(ports);
+  expect((await caller.callTool('far__who')).content[0]?.text).toContain('called with');
+  isDown = true;
+  const failed = await caller.callTool('far__who');
+  expect([failed.isError, failed.content[0]?.text]).toEqual([true, expect.stringContaining(why)]);
+  await waitFor('the state to be told', () => ports.health[0]?.state === 'failed');
+  expect(ports.health[0]?.lastError).toContain(why);
+  isDown = false;
+  ports.aheadMs = 60_000;
+  expect((await caller.callTool('far__who')).content[0]?.text).toContain('called with');
+  await waitFor('it to run', () => ports.health[0]?.state === 'running' && ports.health[0].lastError === null);
+});
+
+test('eight remote servers that never answer do not hold up a local one', async () => {
+  remote = createServer(() => undefined);
+  const url = `http://127.0.0.1:${await listen(remote)}/mcp`;
+  const silent = Array.from({ length: 8 }, (_, index) => remoteServer(`silent${index}`, url));
+  const well = localServer('well', [process.execPath, HOSTILE_SERVER, 'well']);
+  gateway = await startHttpGateway({
+    ports: new FakePorts([...silent, well]),
+    home,
+    limits: { listMs: 100, probeMs: 400 },
+  });
+  client = await modernClient(gateway.endpointFor(), 'auto', {});
+  await client.listTools();
+  expect((await client.callTool('well__say', { text: 'hello' })).content[0]?.text).toBe('hello');
 });
 
 test('a redirect is not followed, not even to the same origin', async () => {

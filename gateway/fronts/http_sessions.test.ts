@@ -39,6 +39,7 @@ beforeEach(() => {
       readInstructions: () => null,
       writeInstructions: () => Promise.resolve(),
     },
+    revisions: { isLegacy: () => false, keepLegacy: () => Promise.resolve() },
     sources: [],
     limits: { ...DEFAULT_GATEWAY_LIMITS, maxSessions: 3, maxSessionsOfCaller: 3 },
     version: '0',

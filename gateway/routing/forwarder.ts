@@ -24,6 +24,7 @@ import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import { scopeText } from '../servers/scope_text.ts';
 import { isLogged } from '../fronts/log_levels.ts';
+import { unreachableFailure } from '../servers/launcher.ts';
 import { maskError } from '../servers/mask_error.ts';
 import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
 import { dropStale } from '../servers/stale_connection.ts';
@@ -271,6 +272,9 @@ async function failLeg({ finished, downstream, target }: Leg, error: unknown): P
   const isClosed = SdkError.isInstance(error) && error.code === SdkErrorCode.ConnectionClosed;
   const ending = isClosed ? await waitUnlessAborted(downstream.closed, AbortSignal.timeout(ENDING_MS)) : null;
   if (ending !== null) throw new DownstreamError(ending.message);
+  const { server } = target.supervised;
+  const unreachable = server.mode === 'remote' ? unreachableFailure(server, error, downstream.mask) : null;
+  if (unreachable !== null) throw new DownstreamError(unreachable.message);
   throw maskError(error, downstream.mask);
 }
 

@@ -92,7 +92,8 @@ export class KeptLists {
   }
 }
 
-function launchHash(server: McpServer, credentials: string): string {
+/** SHA-256 of what a server is started from. */
+export function launchHash(server: McpServer, credentials: string): string {
   const { mode, command, env, version, isolation, url, transport, headers } = server;
   return sha256Hex(JSON.stringify([mode, command, env, version, isolation, url, transport, headers, credentials]));
 }

@@ -45,15 +45,13 @@ function world(kept: readonly Tool[] | null, limits: GatewayLimits = AT_ONCE) {
     },
   };
   const server = z.custom<SupervisedServer>().parse(supervised);
-  const fleet = z
-    .custom<Fleet>()
-    .parse({
-      listed: Promise.resolve(),
-      serversOf: () => [server],
-      find: () => server,
-      prefixOf: () => 'demo',
-      nameOf: () => 'demo',
-    });
+  const fleet = z.custom<Fleet>().parse({
+    listed: Promise.resolve(),
+    serversOf: () => [server],
+    find: () => server,
+    prefixOf: () => 'demo',
+    nameOf: () => 'demo',
+  });
   const lists = z
     .custom<ConstructorParameters<typeof ServerCatalog>[0]['kept']>()
     .parse({ read: () => kept, write: () => Promise.resolve() });

@@ -18,7 +18,7 @@ const HEALTH_EVERY_MS = 60_000;
 /** The servers of this gateway. They follow the control plane's list and start on the first request. */
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #slots: StartSlots;
+  readonly #slots: SupervisedOptions['slots'];
   readonly #servers = new Map<string, SupervisedServer>();
   readonly #watching = new AbortController();
   readonly #first = Promise.withResolvers<void>();
@@ -29,7 +29,8 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#slots = new StartSlots(options.limits.maxStarting);
+    const { maxStarting, maxConnecting } = options.limits;
+    this.#slots = { local: new StartSlots(maxStarting), remote: new StartSlots(maxConnecting) };
   }
 
   /** Starts following the list of servers. */

@@ -14,6 +14,7 @@ import { ProcessTransport } from './process_transport.ts';
 import { openRemote } from './remote_launch.ts';
 import type { SecretMask } from './secret_mask.ts';
 import type { ServerProcess } from './server_process.ts';
+import type { StartSlot } from './start_slots.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import { toShownLine } from '../../shared/model/shown_text.ts';
 import type { UpstreamProxy } from '../../shared/net/upstream_proxy.ts';
@@ -45,6 +46,8 @@ interface LaunchRequest {
   readonly isSealed?: boolean;
   /** The id of the image that its own `docker run` may start. */
   readonly image?: string | null;
+  /** The slot that it takes; by default none. */
+  readonly slot?: StartSlot | null;
   readonly signal: AbortSignal;
 }
 
@@ -292,9 +295,44 @@ function remoteFailure(server: McpServer, error: unknown, mask: SecretMask): Fai
       message: `${hostOf(server)} refuses the credentials (401); ${fix}`,
     };
   }
+  const unreachable = unreachableFailure(server, error, mask);
+  if (unreachable !== null) return unreachable;
   const message = `${hostOf(server)} did not answer like an MCP server: ${messageOf(error, mask)}`;
   return { reason: SdkHttpError.isInstance(error) ? 'handshake_failed' : 'unreachable', message };
 }
+
+/** The problem, if an error means that a remote server cannot be reached now; null if it has answered. */
+export function unreachableFailure(
+  server: McpServer,
+  error: unknown,
+  mask: SecretMask,
+): Failure<ServerFailureReason> | null {
+  if (SdkHttpError.isInstance(error)) {
+    const { status = 0 } = error.data;
+    if (!GATEWAY_STATUS.has(status)) return null;
+    return { reason: 'unreachable', message: `${hostOf(server)} cannot be reached: it answers ${status}` };
+  }
+  const root = rootOf(error);
+  const code = root instanceof Error && 'code' in root ? root.code : null;
+  if (typeof code !== 'string' || !NETWORK_CODES.has(code)) return null;
+  return { reason: 'unreachable', message: `${hostOf(server)} cannot be reached: ${messageOf(error, mask)}` };
+}
+
+/** A reverse proxy answers so in place of a server that is down. */
+const GATEWAY_STATUS: ReadonlySet<number> = new Set([502, 503, 504]);
+const NETWORK_CODES: ReadonlySet<string> = new Set([
+  'EAI_AGAIN',
+  'ECONNABORTED',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTDOWN',
+  'EHOSTUNREACH',
+  'ENETDOWN',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
 
 /** True if a remote server needs credentials or refuses the ones sent. */
 export function isUnauthorised(error: unknown): boolean {
@@ -306,11 +344,15 @@ function hostOf(server: McpServer): string {
   return server.url !== null && URL.canParse(server.url) ? new URL(server.url).host : 'the server';
 }
 
+function rootOf(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? error.cause : error;
+}
+
 const MOST_CHARACTERS = 300;
 
 /** A server's message, which may quote its credentials: it is masked before it is shortened. */
 function messageOf(error: unknown, mask: SecretMask): string {
-  const root = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const root = rootOf(error);
   const text = mask.maskText(root instanceof Error ? root.message : String(root));
   return toShownLine(text, MOST_CHARACTERS);
 }

@@ -8,6 +8,7 @@ import { Gateway } from '../gateway.ts';
 import { DEFAULT_GATEWAY_LIMITS, type GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts, ServerSessions } from '../gateway_ports.ts';
 import { KeptLists } from '../routing/kept_lists.ts';
+import { KeptRevisions } from './kept_revisions.ts';
 import { Launcher } from './launcher.ts';
 import { LocalLaunch } from './local_launch.ts';
 import { PackageStore } from '../packages/package_store.ts';
@@ -61,7 +62,9 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
   const local = new LocalLaunch({ ...machine, sessions: options.sessions ?? null });
   const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots, proxy });
   const keptLists = new KeptLists(mcpHome);
-  const gateway = new Gateway({ ports, launcher, only, keptLists, sources, limits, version, pause: pauseInBackground });
+  const revisions = new KeptRevisions(mcpHome, () => ports.clock.now());
+  const kept = { keptLists, revisions };
+  const gateway = new Gateway({ ports, launcher, only, ...kept, sources, limits, version, pause: pauseInBackground });
   gateway.start();
   return {
     gateway,

@@ -5,12 +5,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { FakeDocker, imageReply } from '../../sandbox/launch/testing/fake_docker.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
-import { ok } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import { CurrentMask } from './current_mask.ts';
 import { LocalLaunch } from './local_launch.ts';
 import type { ProcessGuard } from './process_guard.ts';
 import type { ProcessRecords } from '../../machine/process_records.ts';
 import type { PackageStore } from '../packages/package_store.ts';
+import type { StartSlot } from './start_slots.ts';
 import { StderrRing } from './stderr_ring.ts';
 
 const CONSENTED = `sha256:${'a'.repeat(64)}`;
@@ -21,7 +22,7 @@ let home: string;
 let docker: FakeDocker;
 let launch: LocalLaunch;
 
-function openLaunch(env: Readonly<Record<string, string>>, endpoint: string): LocalLaunch {
+function openLaunch(env: Readonly<Record<string, string>>, endpoint: string, packages: object = {}): LocalLaunch {
   const doNothing = { add: () => undefined, remove: () => undefined, watchEngine: () => undefined };
   return new LocalLaunch({
     mcpHome: home,
@@ -30,7 +31,7 @@ function openLaunch(env: Readonly<Record<string, string>>, endpoint: string): Lo
     guard: z.custom<ProcessGuard>().parse(doNothing),
     records: z.custom<ProcessRecords>().parse(doNothing),
     images: {},
-    packages: z.custom<PackageStore>().parse({}),
+    packages: z.custom<PackageStore>().parse(packages),
     findEngine: () => Promise.resolve(ok(endpoint)),
     sessions: null,
   });
@@ -101,4 +102,30 @@ test("podman gets its caller's folders, and of the server only its own variables
   expect(run?.env).toMatchObject({ ...folders, HOME: '/home/ada', TOKEN: 'of the server' });
   for (const name of ['SVC_VAULT_KEY', 'XDG_DATA_HOME', 'XDG_CONFIG_HOME']) expect(run?.env).not.toHaveProperty(name);
   await podman.remove();
+});
+
+test('an install does not hold the slot of a start', async () => {
+  const steps: string[] = [];
+  const packages = {
+    find: () => null,
+    install: () => {
+      steps.push('install');
+      return Promise.resolve(err('no registry in this test'));
+    },
+  };
+  launch = openLaunch(docker.env(), docker.endpoint, packages);
+  const slot: StartSlot = {
+    async leave(work) {
+      steps.push('leave');
+      const done = await work();
+      steps.push('return');
+      return done;
+    },
+  };
+  const server = localServer({ command: ['npx', '-y', 'demo-mcp'], isolation: 'process' });
+  const values = { command: server.command, env: {}, url: null, headers: {} };
+  const filled = { values, mask: new CurrentMask([], null), bearer: null };
+  const { signal } = new AbortController();
+  const started = await launch.start({ server, slot, stderr: new StderrRing(), signal }, filled);
+  expect([started.ok, steps]).toEqual([false, ['leave', 'install', 'return']]);
 });

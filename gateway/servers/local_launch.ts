@@ -23,6 +23,7 @@ import type { ProcessRecords } from '../../machine/process_records.ts';
 import type { PackageStore } from '../packages/package_store.ts';
 import { type InstalledCommand, noContainerFailure, type SealedLaunchOptions, startSealed } from './sealed_launch.ts';
 import { ServerProcess } from './server_process.ts';
+import { type StartSlot, StartSlots } from './start_slots.ts';
 import type { StderrRing } from './stderr_ring.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
@@ -40,12 +41,15 @@ interface LocalStart {
   readonly isSealed?: boolean;
   /** The id of the image that its own `docker run` may start. */
   readonly image?: string | null;
+  /** The slot that the start takes; by default none. */
+  readonly slot?: StartSlot | null;
   readonly signal: AbortSignal;
 }
 
 /** Starts the program of a local server, without a shell and with a minimal environment. */
 export class LocalLaunch {
   readonly #options: LocalLaunchOptions;
+  readonly #installs = new StartSlots(MOST_INSTALLS);
   #runs = 0;
 
   constructor(options: LocalLaunchOptions) {
@@ -53,7 +57,7 @@ export class LocalLaunch {
   }
 
   async start(
-    { server, stderr, signal, isSealed = false, image = null }: LocalStart,
+    { server, stderr, signal, slot = null, isSealed = false, image = null }: LocalStart,
     filled: FilledLaunch,
   ): Promise<Result<ServerProcess, Failure<ServerFailureReason>>> {
     const { values } = filled;
@@ -71,7 +75,7 @@ export class LocalLaunch {
     for (const path of [directories.home, directories.temporary]) mkdirSync(path, { recursive: true, mode: 0o700 });
     const environment = launchEnvironment({ gateway: env, directories, own: values.env, runId });
     const installed = mayInstall(server, isSealed)
-      ? await this.#installed(values.command, stderr, signal)
+      ? await this.#installed(values.command, { stderr, slot, signal })
       : ok(notInstalled(values.command));
     if (!installed.ok) return installed;
     if (isSealed) {
@@ -137,15 +141,17 @@ export class LocalLaunch {
   /** The command with its package replaced by the installed program. A missing or damaged package is installed first. */
   async #installed(
     command: readonly string[],
-    stderr: StderrRing,
-    signal: AbortSignal,
+    { stderr, slot, signal }: Pick<LocalStart, 'stderr' | 'signal'> & { readonly slot: StartSlot | null },
   ): Promise<Result<InstalledCommand, Failure<ServerFailureReason>>> {
     const wanted = readPackageCommand(command);
     if (wanted === null) return ok(notInstalled(command));
     const { packages } = this.#options;
     const tell = (text: string): void => stderr.write(Buffer.from(`svc: ${text}\n`));
     const there = packages.find(wanted.spec);
-    const found = there === null ? await packages.install(wanted.spec, { signal, tell }) : ok(there);
+    const install = () => this.#installs.run(() => packages.install(wanted.spec, { signal, tell }));
+    // A download may take minutes: meanwhile, servers that are installed start.
+    const fetch = () => (slot === null ? install() : slot.leave(install));
+    const found = there === null ? await fetch() : ok(there);
     if (!found.ok) return err({ reason: 'install_failed', message: found.error });
     const { folder, start } = found.value;
     return ok({
@@ -236,6 +242,7 @@ function mayInstall(server: McpServer, isSealed: boolean): boolean {
 }
 
 const ENGINE_MS = 10_000;
+const MOST_INSTALLS = 4;
 
 /** A newer release of a package, before its first start. */
 interface Trial {

@@ -1,20 +1,26 @@
 import { SdkHttpError } from '@modelcontextprotocol/client';
 import type { Downstream } from '../fronts/downstream.ts';
-import { isUnauthorised } from './launcher.ts';
+import { isUnauthorised, unreachableFailure } from './launcher.ts';
 import type { SupervisedServer } from './supervised_server.ts';
 
 /**
- * Ends the connection of a remote server that refuses the credentials (401) or does not know the session (404, or 400 for every
- * request). True if nothing was done and a new session may help.
+ * Ends the connection of a remote server that refuses the credentials (401), cannot be reached any more, or does not know the
+ * session (404, or 400 for every request). True if nothing was done and a new session may help.
  */
 export async function dropStale(
-  supervised: Pick<SupervisedServer, 'current' | 'drop'>,
+  supervised: Pick<SupervisedServer, 'current' | 'drop' | 'lose' | 'server'>,
   downstream: Downstream,
   error: unknown,
 ): Promise<boolean> {
   if (isUnauthorised(error)) {
     const message = 'it refuses the credentials (401); sign in again, or store another credential for it';
     if (supervised.current === downstream) await supervised.drop({ reason: 'authorisation_needed', message });
+    return false;
+  }
+  const unreachable =
+    supervised.server.mode === 'remote' ? unreachableFailure(supervised.server, error, downstream.mask) : null;
+  if (unreachable !== null) {
+    await supervised.lose(downstream, unreachable);
     return false;
   }
   if (!(await isLostSession(downstream, error))) return false;

@@ -1,3 +1,9 @@
+/** The slot of one start. */
+export interface StartSlot {
+  /** Frees the slot while this runs, and then waits for one again. */
+  leave<T>(work: () => Promise<T>): Promise<T>;
+}
+
 /** Limits concurrent starts; the others wait in order. */
 export class StartSlots {
   #free: number;
@@ -7,15 +13,32 @@ export class StartSlots {
     this.#free = count;
   }
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  async run<T>(work: (slot: StartSlot) => Promise<T>): Promise<T> {
+    await this.#take();
+    try {
+      return await work({ leave: (other) => this.#leave(other) });
+    } finally {
+      this.#release();
+    }
+  }
+
+  async #leave<T>(work: () => Promise<T>): Promise<T> {
+    this.#release();
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
-      else next();
+      await this.#take();
     }
+  }
+
+  async #take(): Promise<void> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #release(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free += 1;
+    else next();
   }
 }

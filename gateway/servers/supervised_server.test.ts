@@ -13,6 +13,8 @@ import type { ServerFailureReason } from '../gateway_ports.ts';
 
 const EXITED: Failure<ServerFailureReason> = { reason: 'exited', message: 'it ended (exit code 1)' };
 
+const UNREACHABLE: Failure<ServerFailureReason> = { reason: 'unreachable', message: 'it cannot be reached' };
+
 const noteOf = () => null;
 /** Of values that do not end. */
 const NEVER: Downstream['ends'] = { hasEnded: false, isRenewalDue: false, renew: () => Promise.resolve('same') };
@@ -21,34 +23,43 @@ function world(known: Partial<GatewayServer> = {}) {
   const clock = { time: 0, now: () => clock.time };
   const events: GatewayEvent[] = [];
   const pauses: number[] = [];
+  const connections: boolean[] = [];
   const launches: { readonly isLegacy: boolean }[] = [];
   const outcomes: Result<Downstream, Failure<ServerFailureReason>>[] = [];
-  const state = { accepting: true, busy: false };
+  const state = { accepting: true, busy: false, keptLegacy: false, held: Promise.resolve() };
   const server: GatewayServer = { server: localServer(), consent: 'given', missing: [], ...known };
   const supervised = new SupervisedServer(server, {
     noteOf,
     ports: { isAccepting: () => state.accepting, record: (event) => void events.push(event), clock },
     launcher: {
-      launch: ({ isLegacy }) => {
+      launch: async ({ isLegacy }) => {
         launches.push({ isLegacy });
-        return Promise.resolve(outcomes.shift() ?? err(EXITED));
+        await state.held;
+        return outcomes.shift() ?? err(EXITED);
       },
     },
     limits: DEFAULT_GATEWAY_LIMITS,
-    slots: new StartSlots(2),
+    slots: { local: new StartSlots(2), remote: new StartSlots(2) },
+    revisions: {
+      isLegacy: () => state.keptLegacy,
+      keepLegacy: () => {
+        state.keptLegacy = true;
+        return Promise.resolve();
+      },
+    },
     eventsOf: () => z.custom<ReturnType<ConstructorParameters<typeof SupervisedServer>[1]['eventsOf']>>().parse({}),
     onHealth: () => undefined,
     isBusy: () => state.busy,
-    onConnection: () => undefined,
+    onConnection: () => void connections.push(supervised.current !== null),
     pause: (ms) => {
       pauses.push(ms);
       return Promise.resolve();
     },
   });
-  return { supervised, clock, events, pauses, launches, outcomes, state, server };
+  return { supervised, clock, events, pauses, connections, launches, outcomes, state, server };
 }
 
-function connection(ends: Downstream['ends'] = NEVER) {
+function connection(ends: Downstream['ends'] = NEVER, closing: Promise<void> = Promise.resolve()) {
   const closed = Promise.withResolvers<Failure<ServerFailureReason>>();
   const facts = { isClosed: false };
   const downstream: Downstream = {
@@ -58,7 +69,7 @@ function connection(ends: Downstream['ends'] = NEVER) {
     closed: closed.promise,
     close: () => {
       facts.isClosed = true;
-      return Promise.resolve();
+      return closing;
     },
   };
   return { downstream, facts, end: (problem: Failure<ServerFailureReason>) => closed.resolve(problem) };
@@ -103,6 +114,53 @@ test('restarts a server that ended, without asking for its revision', async () =
   expect(launches.map(({ isLegacy }) => isLegacy)).toEqual([false, true]);
 });
 
+test('a server that spoke an earlier revision in the last run is not asked, unless it fails', async () => {
+  const { supervised, launches, outcomes, state } = world();
+  outcomes.push(ok(connection().downstream));
+  await supervised.connect();
+  expect([launches, state.keptLegacy]).toEqual([[{ isLegacy: false }], true]);
+  const next = world();
+  next.state.keptLegacy = true;
+  next.outcomes.push(err(EXITED), ok(connection().downstream));
+  await next.supervised.connect();
+  for (let turn = 0; turn < 10; turn += 1) await settle();
+  expect(next.launches).toEqual([{ isLegacy: true }, { isLegacy: false }]);
+});
+
+test('nothing is started, and no client told, before the process of the last start has ended', async () => {
+  const { supervised, launches, outcomes, connections, server } = world();
+  const closing = Promise.withResolvers<void>();
+  const first = connection(NEVER, closing.promise);
+  outcomes.push(ok(first.downstream), ok(connection().downstream));
+  await supervised.connect();
+  const updating = supervised.update({ ...server, server: { ...server.server, command: ['other'] } });
+  const connecting = supervised.connect();
+  for (let turn = 0; turn < 5; turn += 1) await settle();
+  expect([first.facts.isClosed, launches.length, connections]).toEqual([true, 1, [true]]);
+  closing.resolve();
+  await updating;
+  expect((await connecting).ok).toBe(true);
+  expect(launches).toHaveLength(2);
+});
+
+test('a server that cannot be reached any more is reported, and connected to again', async () => {
+  const { supervised, launches, outcomes, state, pauses } = world();
+  const [first, second] = [connection(), connection()];
+  outcomes.push(ok(first.downstream), err(UNREACHABLE), ok(second.downstream));
+  await supervised.connect();
+  state.busy = true;
+  await supervised.lose(first.downstream, UNREACHABLE);
+  expect(supervised.health()).toMatchObject({ state: 'running', lastError: null });
+  state.busy = false;
+  await supervised.lose(first.downstream, UNREACHABLE);
+  expect(first.facts.isClosed).toBe(true);
+  expect(supervised.health()).toMatchObject({ state: 'starting', lastError: UNREACHABLE.message });
+  for (let turn = 0; turn < 10; turn += 1) await settle();
+  expect([supervised.current, launches.length, pauses]).toEqual([second.downstream, 3, [500, 1_000]]);
+  await supervised.lose(first.downstream, UNREACHABLE);
+  expect(supervised.health()).toMatchObject({ state: 'running', lastError: null });
+});
+
 test('reports at once why a server cannot start, and launches nothing', async () => {
   const needed = world({ consent: 'needed' });
   expect(await needed.supervised.connect()).toMatchObject({ error: { reason: 'consent_needed' } });
@@ -131,11 +189,16 @@ test('restarts for a new command but not for a new policy', async () => {
 });
 
 test('a start that finishes after the server was stopped leaves nothing behind', async () => {
-  const { supervised, outcomes } = world();
+  const { supervised, outcomes, state } = world();
   const late = connection();
   outcomes.push(ok(late.downstream));
+  const held = Promise.withResolvers<void>();
+  state.held = held.promise;
   const starting = supervised.connect();
-  await supervised.stop();
+  await settle();
+  const stopping = supervised.stop();
+  held.resolve();
+  await stopping;
   expect((await starting).ok).toBe(false);
   expect([late.facts.isClosed, supervised.current]).toEqual([true, null]);
 });

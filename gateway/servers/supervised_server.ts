@@ -5,8 +5,9 @@ import type { Downstream, DownstreamEvents } from '../fronts/downstream.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { GatewayPorts, GatewayServer, ServerHealth } from '../gateway_ports.ts';
 import type { Launcher } from './launcher.ts';
+import type { KeptRevisions } from './kept_revisions.ts';
 import { mayPass, stateOf } from './server_failure.ts';
-import type { StartSlots } from './start_slots.ts';
+import type { StartSlot, StartSlots } from './start_slots.ts';
 import { StderrRing } from './stderr_ring.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ServerFailureReason } from '../gateway_ports.ts';
@@ -15,7 +16,9 @@ export interface SupervisedOptions {
   readonly ports: Pick<GatewayPorts, 'isAccepting' | 'record' | 'clock'>;
   readonly launcher: Pick<Launcher, 'launch'>;
   readonly limits: GatewayLimits;
-  readonly slots: StartSlots;
+  /** A remote server that does not answer must not hold up a local one. */
+  readonly slots: Readonly<Record<McpServer['mode'], StartSlots>>;
+  readonly revisions: Pick<KeptRevisions, 'isLegacy' | 'keepLegacy'>;
   readonly eventsOf: (serverId: string) => DownstreamEvents;
   /** What a person should do about a server that runs; null if nothing. */
   readonly noteOf: (server: McpServer) => string | null;
@@ -39,11 +42,14 @@ export class SupervisedServer {
   #life = new AbortController();
   #downstream: Downstream | null = null;
   #starting: Promise<Connected> | null = null;
+  /** Resolves when nothing of earlier starts runs any more. */
+  #ending: Promise<unknown> = Promise.resolve();
   #problem: Failure<ServerFailureReason> | null = null;
   #startingSince = 0;
   #failures = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
   #isLegacy = false;
+  #connectedAt = 0;
   #wanted = false;
   #checkedAt: number;
   #restarts = 0;
@@ -133,6 +139,7 @@ export class SupervisedServer {
     const before = this.#known;
     this.#known = known;
     if (launchKey(before) === launchKey(known)) return this.#reconsider();
+    this.#isLegacy = false;
     await this.#reset();
     if (this.#wanted && this.server.enabled) void this.connect();
   }
@@ -165,15 +172,13 @@ export class SupervisedServer {
     this.#starting = null;
     this.#problem = null;
     this.#failures = 0;
-    this.#isLegacy = false;
     life.abort();
-    if (downstream !== null) {
-      this.#options.ports.record({ type: 'mcp.server.stopped', server: this.server });
-      this.#options.onConnection(this.server.id);
-      await downstream.close();
-    }
-    const started = await starting;
-    if (started?.ok === true) await started.value.close();
+    if (downstream !== null) this.#options.ports.record({ type: 'mcp.server.stopped', server: this.server });
+    const ending = Promise.all([this.#ending, downstream?.close(), starting?.then(closeConnected)]);
+    this.#ending = ending.catch(() => undefined);
+    await ending;
+    // Not before: a client that lists at once starts the next process, which may need the port or lock of this one.
+    if (downstream !== null) this.#options.onConnection(this.server.id);
     this.#notifyHealth();
   }
 
@@ -228,44 +233,66 @@ export class SupervisedServer {
 
   async #start(life: AbortController, delayMs: number): Promise<Connected> {
     if (delayMs > 0) await this.#options.pause(delayMs, life.signal);
-    return this.#options.slots.run(async () => {
-      if (life.signal.aborted) return err(REPLACED);
-      const events = this.#options.eventsOf(this.server.id);
-      const { server, stderr } = this;
-      const connected = await this.#options.launcher.launch({
-        server,
-        events,
-        stderr,
-        isLegacy: this.#isLegacy,
-        isSealed: (this.#known.allowedHosts ?? null) !== null,
-        image: this.#known.image ?? null,
-        signal: life.signal,
-      });
-      if (!life.signal.aborted) return connected;
-      if (connected.ok) await connected.value.close();
-      return err(REPLACED);
+    if (life.signal.aborted) return err(REPLACED);
+    await this.#ending;
+    return this.#options.slots[this.server.mode].run((slot) => this.#launch(life, slot));
+  }
+
+  async #launch(life: AbortController, slot: StartSlot): Promise<Connected> {
+    if (life.signal.aborted) return err(REPLACED);
+    const { launcher, revisions, eventsOf } = this.#options;
+    const { server, stderr } = this;
+    // A server that fails is asked again: it may have learned a newer revision.
+    const isLegacy = this.#isLegacy || (this.#failures === 0 && revisions.isLegacy(server));
+    const connected = await launcher.launch({
+      server,
+      events: eventsOf(server.id),
+      stderr,
+      isLegacy,
+      isSealed: (this.#known.allowedHosts ?? null) !== null,
+      image: this.#known.image ?? null,
+      slot,
+      signal: life.signal,
     });
+    if (life.signal.aborted) {
+      await closeConnected(connected);
+      return err(REPLACED);
+    }
+    this.#isLegacy = connected.ok && connected.value.client.getProtocolEra() === 'legacy';
+    if (this.#isLegacy && !isLegacy) void revisions.keepLegacy(server);
+    return connected;
   }
 
   #hasConnected(life: AbortController, downstream: Downstream): void {
-    const startedAt = this.#options.ports.clock.now();
+    this.#connectedAt = this.#options.ports.clock.now();
     this.#downstream = downstream;
     this.#problem = null;
-    this.#isLegacy = downstream.client.getProtocolEra() === 'legacy';
     this.#options.ports.record({ type: 'mcp.server.started', server: this.server });
     this.#notifyHealth();
     this.#options.onConnection(this.server.id);
-    void this.#restartWhenEnded(life, downstream, startedAt);
+    void downstream.closed.then((problem) => {
+      if (this.#life === life) this.#hasEnded(downstream, problem);
+    });
   }
 
-  /** Restarts a server that ended. */
-  async #restartWhenEnded(life: AbortController, downstream: Downstream, startedAt: number): Promise<void> {
-    const problem = await downstream.closed;
-    if (this.#life !== life || this.#downstream !== downstream) return;
+  /**
+   * A request has failed because the server cannot be reached any more. It is then reported, and connected to again like one that
+   * has ended. While other requests run over the connection, it is kept.
+   */
+  async lose(downstream: Downstream, problem: Failure<ServerFailureReason>): Promise<void> {
+    if (this.#options.isBusy(this.server.id) || !this.#hasEnded(downstream, problem)) return;
+    await downstream.close();
+  }
+
+  /** Restarts a server that ended. False if it is not the current connection. */
+  #hasEnded(downstream: Downstream, problem: Failure<ServerFailureReason>): boolean {
+    if (this.#downstream !== downstream) return false;
     this.#downstream = null;
-    if (this.#options.ports.clock.now() - startedAt >= this.#options.limits.steadyMs) this.#failures = 0;
-    this.#options.onConnection(this.server.id);
-    this.#hasFailed(life, problem);
+    const { ports, limits, onConnection } = this.#options;
+    if (ports.clock.now() - this.#connectedAt >= limits.steadyMs) this.#failures = 0;
+    onConnection(this.server.id);
+    this.#hasFailed(this.#life, problem);
+    return true;
   }
 
   /** Retries after a delay if that may help; otherwise, or after too many failures, waits for a request. */
@@ -298,6 +325,10 @@ export class SupervisedServer {
     this.#checkedAt = this.#options.ports.clock.now();
     this.#options.onHealth();
   }
+}
+
+async function closeConnected(connected: Connected): Promise<void> {
+  if (connected.ok) await connected.value.close();
 }
 
 const RESTARTS = { firstMs: 500, mostMs: 60_000 } as const;

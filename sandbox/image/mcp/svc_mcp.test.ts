@@ -62,6 +62,7 @@ beforeEach(async () => {
       readInstructions: () => null,
       writeInstructions: () => Promise.resolve(),
     },
+    revisions: { isLegacy: () => false, keepLegacy: () => Promise.resolve() },
     sources: [source],
     limits: DEFAULT_GATEWAY_LIMITS,
     version: '4.0.0',
