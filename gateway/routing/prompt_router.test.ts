@@ -52,6 +52,7 @@ function routerWith(
         ),
       forget: () => undefined,
       listAll: () => Promise.resolve([listing]),
+      listKnown: () => Promise.resolve(null),
     }),
     forwarder: z
       .custom<Options['forwarder']>()

@@ -19,7 +19,7 @@ import { maskError } from '../servers/mask_error.ts';
 import { pageOf, sortBy } from './page.ts';
 import type { ToolReviews } from './tool_reviews.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
-import type { ServerCatalog } from './server_catalog.ts';
+import type { ServerCatalog, ServerListing } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { unavailableError } from '../servers/server_unavailable.ts';
 import { dropStale } from '../servers/stale_connection.ts';
@@ -106,13 +106,16 @@ export class PromptRouter {
   }
 
   async #template(uri: string, caller: Caller, signal: AbortSignal) {
-    const listings = await this.#options.catalog.listAll('templates', caller, signal);
+    const { catalog } = this.#options;
     const qualified = readQualifiedUri(uri);
     const wanted = qualified?.uri ?? uri;
-    const found = listings.find(
-      ({ name, items }) =>
-        (qualified === null || qualified.server === name) && items.some(({ uriTemplate }) => uriTemplate === wanted),
-    );
+    const findIn = (listings: readonly ServerListing<'templates'>[]) =>
+      listings.find(
+        ({ name, items }) =>
+          (qualified === null || qualified.server === name) && items.some(({ uriTemplate }) => uriTemplate === wanted),
+      );
+    const known = findIn((await catalog.listKnown('templates', caller, signal)) ?? []);
+    const found = known ?? findIn(await catalog.listAll('templates', caller, signal));
     if (found === undefined) return null;
     return { supervised: found.supervised, ref: { type: 'ref/resource' as const, uri: wanted } };
   }

@@ -12,7 +12,8 @@ interface Offered {
 }
 
 /** A router over servers that list what `offered` says, by their names. */
-function routerOver(offered: Readonly<Record<string, Offered>>) {
+function routerOver(offered: Readonly<Record<string, Offered>>, isKnown = false) {
+  let asked = 0;
   const servers = Object.entries(offered).map(([name, { resources = [], templates = [] }], index) => {
     const server = localServer({ id: `mcp_0${String(index).padStart(25, '0')}`, name });
     return { name, supervised: { server }, resources, templates };
@@ -30,12 +31,20 @@ function routerOver(offered: Readonly<Record<string, Offered>>) {
     );
   type Options = ConstructorParameters<typeof ResourceRouter>[0];
   const router = new ResourceRouter({
-    catalog: z.custom<Options['catalog']>().parse({ listAll: all }),
+    catalog: z.custom<Options['catalog']>().parse({
+      listAll: (kind: string) => {
+        asked += 1;
+        return all(kind);
+      },
+      listKnown: (kind: string) => (isKnown ? all(kind) : Promise.resolve(null)),
+      findServer: (name: string) => servers.find((server) => server.name === name)?.supervised ?? null,
+    }),
     forwarder: z.custom<Options['forwarder']>().parse({}),
     limits: DEFAULT_GATEWAY_LIMITS,
   });
   const idOf = (name: string) => servers.find((server) => server.name === name)?.supervised.server.id ?? '';
   return {
+    asked: () => asked,
     links: (name: string, uri: string) =>
       router.links.learn(HOST_CALLER, idOf(name), { content: [{ type: 'resource_link', uri, name: 'x' }] }),
     listed: async () => {
@@ -59,6 +68,23 @@ test('reads a resource that is listed, matched by a template, or named by a resu
   expect(await findServer('file:///b/c')).toEqual(['files', 'file:///b/c']);
   expect(await findServer('ticket://7')).toEqual(['tickets', 'ticket://7']);
   await expect(findServer('ticket://8')).rejects.toThrow(ResourceNotFoundError);
+});
+
+test('asks no server for a resource whose server is known, and all for one that nobody is known to have', async () => {
+  const { findServer, asked } = routerOver({ files: { resources: ['file:///a'] }, tickets: {} }, true);
+  expect(await findServer('file:///a')).toEqual(['files', 'file:///a']);
+  expect(await findServer('svc-mcp://tickets/ticket%3A%2F%2F7')).toEqual(['tickets', 'ticket://7']);
+  expect(asked()).toBe(0);
+  await expect(findServer('ticket://7')).rejects.toThrow(ResourceNotFoundError);
+  await expect(findServer('svc-mcp://others/ticket%3A%2F%2F7')).rejects.toThrow(ResourceNotFoundError);
+  expect(asked()).toBe(2);
+});
+
+test('a resource that two known servers claim is refused without asking', async () => {
+  const both = { files: { resources: ['file:///a'] }, sly: { templates: ['{+anything}'] } };
+  const { findServer, asked } = routerOver(both, true);
+  await expect(findServer('file:///a')).rejects.toThrow(ProtocolError);
+  expect(asked()).toBe(0);
 });
 
 test("a catch-all template does not capture what another server's result named", async () => {
@@ -127,7 +153,9 @@ test('resources and templates are listed with their marks, and none is withheld'
   type Options = ConstructorParameters<typeof ResourceRouter>[0];
   const listing = { name: 'demo', supervised: { server: localServer() }, items };
   const router = new ResourceRouter({
-    catalog: z.custom<Options['catalog']>().parse({ listAll: () => Promise.resolve([listing]) }),
+    catalog: z
+      .custom<Options['catalog']>()
+      .parse({ listAll: () => Promise.resolve([listing]), listKnown: () => Promise.resolve(null) }),
     forwarder: z.custom<Options['forwarder']>().parse({}),
     limits: DEFAULT_GATEWAY_LIMITS,
   });

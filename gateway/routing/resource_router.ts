@@ -19,12 +19,12 @@ import { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './page.ts';
 import { qualifyUri, readQualifiedUri } from './qualified_uri.ts';
 import { type Claimant, ResourceClaims } from './resource_claims.ts';
-import type { ServerCatalog } from './server_catalog.ts';
+import type { ServerCatalog, ServerListing } from './server_catalog.ts';
 import { withMarks } from './tool_reviews.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 
 interface ResourceRouterOptions {
-  readonly catalog: Pick<ServerCatalog, 'listAll'>;
+  readonly catalog: Pick<ServerCatalog, 'listAll' | 'listKnown' | 'findServer'>;
   readonly forwarder: Forwarder;
   readonly limits: GatewayLimits;
 }
@@ -82,16 +82,31 @@ export class ResourceRouter {
     return ANSWER.parse(result);
   }
 
-  /** Finds a resource's server: by list, template, link in a result, or the server's name in its URI. */
+  /**
+   * Finds a resource's server: by list, template, link in a result, or the server's name in its URI. Servers are only asked if what
+   * is known of them does not answer it: one that hangs must not hold up a resource of another.
+   */
   async findServer(uri: string, caller: Caller, signal: AbortSignal): Promise<ResourceAtServer> {
-    const claims = await this.#claims(caller, signal);
+    const { catalog } = this.#options;
+    const known = await this.#knownClaims(caller, signal);
     const qualified = readQualifiedUri(uri);
     if (qualified !== null) {
-      const named = claims.listings.find(({ name }) => name === qualified.server);
-      if (named === undefined) throw new ResourceNotFoundError(uri);
-      return { supervised: named.supervised, uri: qualified.uri };
+      const named = catalog.findServer(qualified.server, caller);
+      if (named === null) throw new ResourceNotFoundError(uri);
+      return { supervised: named, uri: qualified.uri };
     }
+    const claimants = known?.claimantsOf(uri) ?? [];
+    if (claimants.length > 0) return chooseClaimant(uri, claimants);
+    const claims = await this.#claims(caller, signal);
     return chooseClaimant(uri, claims.claimantsOf(uri));
+  }
+
+  async #knownClaims(caller: Caller, signal: AbortSignal): Promise<ResourceClaims | null> {
+    const { catalog } = this.#options;
+    const listings = await catalog.listKnown('resources', caller, signal);
+    const templates = await catalog.listKnown('templates', caller, signal);
+    if (listings === null || templates === null) return null;
+    return this.#claimsOf(listings, templates, caller);
   }
 
   async #claims(caller: Caller, signal: AbortSignal): Promise<ResourceClaims> {
@@ -100,6 +115,14 @@ export class ResourceRouter {
       catalog.listAll('resources', caller, signal),
       catalog.listAll('templates', caller, signal),
     ]);
+    return this.#claimsOf(listings, templates, caller);
+  }
+
+  #claimsOf(
+    listings: readonly ServerListing<'resources'>[],
+    templates: readonly ServerListing<'templates'>[],
+    caller: Caller,
+  ): ResourceClaims {
     return new ResourceClaims({ listings, templates, findLinking: (uri) => this.links.serversOf(caller, uri) });
   }
 

@@ -62,8 +62,12 @@ function world(kept: readonly Tool[] | null, limits: GatewayLimits = AT_ONCE) {
     const listings = await catalog.listAll('tools', HOST_CALLER, new AbortController().signal);
     return listings.flatMap(({ items }) => items.map(({ name }) => name));
   };
+  const known = async (): Promise<readonly string[] | null> => {
+    const listings = await catalog.listKnown('tools', HOST_CALLER, new AbortController().signal);
+    return listings?.flatMap(({ items }) => items.map(({ name }) => name)) ?? null;
+  };
   const starting = () => catalog.startingNames(HOST_CALLER, []);
-  return { names, starting, started, listed, asked, late: late.promise };
+  return { names, known, starting, started, listed, asked, late: late.promise };
 }
 
 test('a server that is still starting has the list of its last run', async () => {
@@ -109,6 +113,25 @@ test('a server that takes long to start, without a list of its last run, is left
   listed.resolve({ tools: [NEW] });
   await vi.waitFor(async () => expect(await names()).toEqual(['new']));
   expect(starting()).toEqual([]);
+});
+
+test('what is known is the list of a server that runs, and of the last run of one that does not', async () => {
+  const { names, known, started, listed } = world([OLD]);
+  expect(await known()).toEqual(['old']);
+  started.resolve();
+  listed.resolve({ tools: [NEW] });
+  await vi.waitFor(async () => expect(await names()).toEqual(['new']));
+  expect(await known()).toEqual(['new']);
+});
+
+test('a server of which nothing is known is asked, but not waited for each time', async () => {
+  const { names, known, started, listed } = world(null, { ...AT_ONCE, listMs: 1 });
+  expect(await known()).toBeNull();
+  expect(await names()).toEqual([]);
+  expect(await known()).toEqual([]);
+  started.resolve();
+  await vi.waitFor(async () => expect(await known()).toBeNull());
+  listed.resolve({ tools: [NEW] });
 });
 
 test('a list comes before the first clients give up, which wait 5 s', () => {

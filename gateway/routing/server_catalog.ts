@@ -32,6 +32,8 @@ interface ServerCatalogOptions {
 export class ServerCatalog {
   readonly #options: ServerCatalogOptions;
   readonly #lists = new WeakMap<Downstream, ServerLists>();
+  /** Servers that did not list in time when they were asked last. */
+  readonly #leftOut = new WeakSet<SupervisedServer>();
 
   constructor(options: ServerCatalogOptions) {
     this.#options = options;
@@ -46,8 +48,39 @@ export class ServerCatalog {
     const { fleet, limits } = this.#options;
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listMs)]);
     await waitUnlessAborted(fleet.listed, deadline);
-    const listings = fleet.serversOf(caller).map((supervised) => this.#listSoon(kind, supervised, deadline));
+    const listings = fleet.serversOf(caller).map(async (supervised) => {
+      const listing = await this.#listSoon(kind, supervised, deadline);
+      if (listing === null) this.#leftOut.add(supervised);
+      return listing;
+    });
     return (await Promise.all(listings)).filter((listing) => listing !== null);
+  }
+
+  /**
+   * The lists of a caller's servers without asking or starting any: of those that run, and of the last run of the others. Null if a
+   * list is not known, unless {@link listAll} has waited for that server in vain before.
+   */
+  async listKnown<K extends Listable>(
+    kind: K,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<readonly ServerListing<K>[] | null> {
+    const { fleet, limits, kept } = this.#options;
+    await waitUnlessAborted(fleet.listed, AbortSignal.any([signal, AbortSignal.timeout(limits.listMs)]));
+    const listings: ServerListing<K>[] = [];
+    for (const supervised of fleet.serversOf(caller)) {
+      const { current, server, credentials } = supervised;
+      const items = current === null ? kept.read(kind, server, credentials) : this.#listsOf(current).find(kind);
+      if (items !== null) listings.push({ supervised, name: fleet.prefixOf(server.id), items });
+      else if (current !== null || !this.#leftOut.has(supervised)) return null;
+    }
+    return listings;
+  }
+
+  /** A caller's server, by its name in the names of what it lists. */
+  findServer(name: string, caller: Caller): SupervisedServer | null {
+    const { fleet } = this.#options;
+    return fleet.serversOf(caller).find(({ server }) => fleet.prefixOf(server.id) === name) ?? null;
   }
 
   /** The names of a caller's servers that still start, and are left out of these listings. */

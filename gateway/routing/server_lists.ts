@@ -74,6 +74,8 @@ const SLOW_MS = 300_000;
 
 interface Kept {
   readonly list: Promise<unknown>;
+  /** Once the server has answered. */
+  items: unknown;
   /** Unlimited while the server has not answered: nobody asks it twice at a time. */
   until: number;
 }
@@ -99,15 +101,22 @@ export class ServerLists {
     if (kept !== undefined && kept.until > this.#now())
       return z.custom<Promise<readonly Listed[K][]>>().parse(kept.list);
     const list = this.#fetch(kind);
-    const mine: Kept = { list, until: Number.POSITIVE_INFINITY };
+    const mine: Kept = { list, items: null, until: Number.POSITIVE_INFINITY };
     this.#kept.set(kind, mine);
     void this.#settle(kind, mine);
     return list;
   }
 
+  /** Its last list, if that is still in force; null if the server would have to be asked. */
+  find<K extends Listable>(kind: K): readonly Listed[K][] | null {
+    const kept = this.#kept.get(kind);
+    if (kept === undefined || kept.until <= this.#now()) return null;
+    return z.custom<readonly Listed[K][] | null>().parse(kept.items);
+  }
+
   async #settle(kind: Listable, kept: Kept): Promise<void> {
     try {
-      await kept.list;
+      kept.items = await kept.list;
       this.#slowUntil.delete(kind);
       kept.until = this.#now() + this.#lifetimeMs(kind);
     } catch {
