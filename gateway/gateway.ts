@@ -2,12 +2,13 @@ import type { LoggingLevel, LoggingMessageNotificationParams, Prompt } from '@mo
 import { randomUUID } from 'node:crypto';
 import { Audience } from './fronts/audience.ts';
 import { CallRegistry, HeldCalls } from './routing/call_registry.ts';
-import type { DownstreamEvents } from './fronts/downstream.ts';
+import type { Downstream, DownstreamEvents } from './fronts/downstream.ts';
 import { Fleet } from './servers/fleet.ts';
 import { Forwarder } from './routing/forwarder.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
 import type { GatewayPorts } from './gateway_ports.ts';
 import type { KeptLists } from './routing/kept_lists.ts';
+import { keepListStream, type StreamTimes } from './servers/kept_stream.ts';
 import type { Launcher } from './servers/launcher.ts';
 import { PromptRouter } from './routing/prompt_router.ts';
 import { ResourceRouter } from './routing/resource_router.ts';
@@ -52,6 +53,9 @@ export class Gateway {
   readonly #catalog: ServerCatalog;
   readonly #instructions: ServerInstructions;
   readonly #unwatch: (() => void)[];
+  readonly #times: StreamTimes;
+  /** The connections whose streams with changes are kept. */
+  readonly #kept = new WeakSet<Downstream>();
   readonly #logLimits = new Map<string, SecondLimit>();
   #logLevel: LoggingLevel | null = null;
 
@@ -103,7 +107,9 @@ export class Gateway {
       reviews,
     });
     this.prompts = new PromptRouter({ fleet, catalog, forwarder, limits, reviews: promptReviews });
-    this.subscriptions = new ResourceSubscriptions(fleet, (key, uri) => this.audience.find(key)?.resourceUpdated(uri));
+    this.#times = { clock: ports.clock, pause };
+    const tell = (key: string, uri: string): void => this.audience.find(key)?.resourceUpdated(uri);
+    this.subscriptions = new ResourceSubscriptions(fleet, this.#times, tell);
     this.#unwatch = sources.map((source) => source.watch(() => this.audience.listChanged('tools', null)));
   }
 
@@ -183,6 +189,10 @@ export class Gateway {
     const supervised = this.fleet.find(serverId);
     if (supervised !== null) void this.#instructions.note(supervised);
     const current = supervised?.current ?? null;
+    if (current !== null && !this.#kept.has(current)) {
+      this.#kept.add(current);
+      keepListStream(current, this.#times, (kind) => this.#eventsOf(serverId).listChanged(kind));
+    }
     if (this.#logLevel !== null) setLevel(current, this.#logLevel);
   }
 

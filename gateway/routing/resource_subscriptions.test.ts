@@ -5,6 +5,9 @@ import type { ResourceAtServer } from './resource_router.ts';
 import { ResourceSubscriptions } from './resource_subscriptions.ts';
 import { SecretMask } from '../servers/secret_mask.ts';
 
+const TIMES = { clock: { now: () => 0 }, pause: () => Promise.resolve() };
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
 /** Subscriptions to a server that behaves like `subscribe`; records the notifications. */
 function world(subscribe: () => Promise<unknown> = () => Promise.resolve({})) {
   const told: string[] = [];
@@ -19,7 +22,7 @@ function world(subscribe: () => Promise<unknown> = () => Promise.resolve({})) {
   const resourceAt = (uri: string) => z.custom<ResourceAtServer>().parse({ supervised, uri });
   type Options = ConstructorParameters<typeof ResourceSubscriptions>;
   const fleet = z.custom<Options[0]>().parse({ find: () => supervised });
-  const subscriptions = new ResourceSubscriptions(fleet, (key, uri) => void told.push(`${key} ${uri}`));
+  const subscriptions = new ResourceSubscriptions(fleet, TIMES, (key, uri) => void told.push(`${key} ${uri}`));
   const add = (key: string, uri: string) => subscriptions.add(key, uri, resourceAt(uri));
   return { subscriptions, add, told, left };
 }
@@ -51,4 +54,28 @@ test('many greedy clients cannot displace a modest one', async () => {
     vi.useRealTimers();
   }
   expect(told).toEqual(['modest x://modest']);
+});
+
+test('a subscriber who comes while the first request runs gets its outcome too', async () => {
+  const asked = Promise.withResolvers<object>();
+  const { add, subscriptions, told } = world(() => asked.promise);
+  const both = Promise.allSettled([add('a', 'x://1'), add('b', 'x://1')]);
+  await settle();
+  asked.reject(new Error('not this one'));
+  expect((await both).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  subscriptions.notifyUpdated(SERVER_ID, 'x://1');
+  await settle();
+  expect(told).toEqual([]);
+});
+
+test('a client that leaves while the request runs leaves nothing behind', async () => {
+  const asked = Promise.withResolvers<object>();
+  const { add, subscriptions, left } = world(() => asked.promise);
+  const adding = add('a', 'x://1');
+  await settle();
+  await subscriptions.remove('a', 'x://1');
+  left.length = 0;
+  asked.resolve({});
+  await adding;
+  expect(left).toEqual(['x://1']);
 });

@@ -1,6 +1,6 @@
-import type { McpSubscription } from '@modelcontextprotocol/client';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { Fleet } from '../servers/fleet.ts';
+import { KeptStream, type StreamTimes } from '../servers/kept_stream.ts';
 import { maskError } from '../servers/mask_error.ts';
 import type { ResourceAtServer } from './resource_router.ts';
 
@@ -9,8 +9,10 @@ interface Subscribed {
   readonly serverId: string;
   readonly uri: string;
   readonly clients: Map<string, string>;
+  /** The request to the server; rejects if it refuses. */
+  asking: Promise<void>;
   /** Later generation: the stream that delivers changes. */
-  stream: McpSubscription | null;
+  stream: KeptStream | null;
 }
 
 const MOST = 4_096;
@@ -20,13 +22,15 @@ const TOGETHER_MS = 100;
 /** Subscriptions to resources: one per server and resource, shared by all clients, and renewed after a restart of the server. */
 export class ResourceSubscriptions {
   readonly #fleet: Pick<Fleet, 'find'>;
+  readonly #times: StreamTimes;
   readonly #tell: (clientKey: string, uri: string) => void;
   readonly #subscribed = new Map<string, Subscribed>();
   readonly #changed = new Set<string>();
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(fleet: Pick<Fleet, 'find'>, tell: (clientKey: string, uri: string) => void) {
+  constructor(fleet: Pick<Fleet, 'find'>, times: StreamTimes, tell: (clientKey: string, uri: string) => void) {
     this.#fleet = fleet;
+    this.#times = times;
     this.#tell = tell;
   }
 
@@ -34,20 +38,53 @@ export class ResourceSubscriptions {
   async add(clientKey: string, asked: string, { supervised, uri }: ResourceAtServer): Promise<void> {
     const serverId = supervised.server.id;
     const key = JSON.stringify([serverId, uri]);
+    if (!this.#subscribed.has(key)) await this.#makeRoom(clientKey);
     const known = this.#subscribed.get(key);
-    if (known !== undefined) return void known.clients.set(clientKey, asked);
-    await this.#makeRoom(clientKey);
+    if (known !== undefined) {
+      known.clients.set(clientKey, asked);
+      // The server may still refuse the first subscriber's request.
+      return known.asking;
+    }
     if (this.#subscribed.size >= MOST) throw new Error('there are too many subscriptions');
-    const mine: Subscribed = { serverId, uri, clients: new Map([[clientKey, asked]]), stream: null };
+    const clients = new Map([[clientKey, asked]]);
+    const mine: Subscribed = { serverId, uri, clients, asking: Promise.resolve(), stream: null };
     this.#subscribed.set(key, mine);
     const { current } = supervised;
-    if (current === null) return;
+    // It has subscriptions once it runs.
+    if (current === null) return void supervised.connect();
+    mine.asking = this.#ask(key, mine, current);
+    return mine.asking;
+  }
+
+  async #ask(key: string, mine: Subscribed, current: Downstream): Promise<void> {
     try {
-      await subscribe(current, mine);
+      await this.#subscribe(current, mine);
     } catch (error) {
-      this.#subscribed.delete(key);
+      if (this.#subscribed.get(key) === mine) this.#subscribed.delete(key);
       throw maskError(error, current.mask);
     }
+    // Meanwhile, its last client may have left, and another one may have come.
+    const isWanted = mine.clients.size > 0 || (mine.stream === null && this.#subscribed.has(key));
+    if (!isWanted) await this.#unsubscribe(mine, current);
+  }
+
+  async #subscribe(downstream: Downstream, one: Subscribed): Promise<void> {
+    const { client } = downstream;
+    if (client.getServerCapabilities()?.resources?.subscribe !== true) return;
+    if (client.getProtocolEra() !== 'modern') return void (await client.subscribeResource({ uri: one.uri }));
+    const stream = new KeptStream({
+      ...this.#times,
+      downstream,
+      filter: { resourceSubscriptions: [one.uri] },
+      onReturn: () => this.notifyUpdated(one.serverId, one.uri),
+    });
+    await stream.open();
+    one.stream = stream;
+  }
+
+  async #unsubscribe({ stream, uri }: Subscribed, current: Downstream | null): Promise<void> {
+    const ended = stream?.close() ?? current?.client.unsubscribeResource({ uri });
+    await Promise.resolve(ended).catch(() => undefined);
   }
 
   async remove(clientKey: string, asked: string): Promise<void> {
@@ -78,7 +115,7 @@ export class ResourceSubscriptions {
     const current = this.#fleet.find(serverId)?.current ?? null;
     if (current === null) return;
     const ofServer = Array.from(this.#subscribed.values()).filter((one) => one.serverId === serverId);
-    await Promise.allSettled(ofServer.map((one) => subscribe(current, one)));
+    await Promise.allSettled(ofServer.map((one) => this.#subscribe(current, one)));
   }
 
   /** Several changes of one resource are reported once. */
@@ -119,13 +156,6 @@ export class ResourceSubscriptions {
     if (one.clients.size > 0) return;
     this.#subscribed.delete(key);
     const current = this.#fleet.find(one.serverId)?.current ?? null;
-    const ended = one.stream?.close() ?? current?.client.unsubscribeResource({ uri: one.uri });
-    await Promise.resolve(ended).catch(() => undefined);
+    await this.#unsubscribe(one, current);
   }
-}
-
-async function subscribe({ client }: Downstream, one: Subscribed): Promise<void> {
-  if (client.getServerCapabilities()?.resources?.subscribe !== true) return;
-  if (client.getProtocolEra() === 'modern') one.stream = await client.listen({ resourceSubscriptions: [one.uri] });
-  else await client.subscribeResource({ uri: one.uri });
 }
