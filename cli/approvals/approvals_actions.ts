@@ -10,6 +10,8 @@ import { grantInput, type GrantInput, MOST_GRANT_SECONDS } from '../../shared/wi
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { valueOrUsageError } from '../command_options.ts';
+import { requireOutside } from '../launch/hosts/allow_command.ts';
+import { homeOf } from '../up/home.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -108,6 +110,7 @@ export interface ApproveOptions {
 
 /** `svc approvals approve ID [--for TIME [--times N]]`. */
 export async function approveRequest(call: Call<ApproveOptions>): Promise<undefined> {
+  requireOutside(call, homeOf(call.context, call.options), 'which may not approve what it asks for');
   const grant = grantOf(call.options);
   await decideApproval(call, { decision: 'approve', ...(grant && { grant }) });
   if (!call.print.person) return;

@@ -131,6 +131,13 @@ describe('svc approvals', () => {
     expect(run.stderr).toContain(why);
   });
 
+  test('an agent in a session cannot approve what it asks for', async () => {
+    const env = { SVC_SESSION_ID: 'ses_1' };
+    const run = await runCli(home, ['approvals', 'approve', ID], { answer: page([]), env });
+    expect([run.code, run.calls]).toEqual([1, []]);
+    expect(run.stderr).toContain('this runs inside a session, which may not approve what it asks for');
+  });
+
   test('grants lists what is open, and revokes one', async () => {
     const grant = {
       ...record,

@@ -27,6 +27,7 @@ import {
 } from './mcp_fields.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
+import { requireOutsideForTools } from './mcp_tools.ts';
 import { noteTokensLeft, serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { dropUndefined } from '../command_options.ts';
@@ -106,6 +107,7 @@ async function changeFields(
 ): Promise<undefined> {
   const { options, print } = call;
   const [, ...command] = call.args;
+  if (toolsOf(options) !== undefined) requireOutsideForTools(call);
   const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
   const changes = dropUndefined({
     name: options.name,

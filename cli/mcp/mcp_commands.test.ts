@@ -394,6 +394,23 @@ describe('svc mcp tools', () => {
     expect([none.code, writes(none.calls)]).toEqual([0, []]);
   });
 
+  test.each([
+    ['accept a change', ['tools', 'files', '--accept', '--yes']],
+    ['allow a tool that asks', ['tools', 'files', '--set', 'pay=allow']],
+    ['remove the rules', ['tools', 'files', '--reset']],
+    ['allow every tool', ['update', 'files', '--allow-tool', '*']],
+    ['restore earlier rules', ['rollback', 'files', '--to', '1']],
+  ])('an agent in a session cannot %s', async (_, words) => {
+    const done = await run(words, { answer, env: { SVC_SESSION_ID: 'ses_1' } });
+    expect([done.code, writes(done.calls)]).toEqual([1, []]);
+    expect(done.stderr).toContain('this runs inside a session, which may not decide about tools');
+  });
+
+  test('an agent in a session sees the tools', async () => {
+    const { code } = await run(['tools', 'files'], { answer, env: { SVC_SESSION_ID: 'ses_1' } });
+    expect(code).toBe(0);
+  });
+
   test('shows the rules of an earlier control plane, which keeps nothing about tools', async () => {
     const { stdout, code } = await run(['tools', 'files'], { answer: earlier });
     expect([code, stdout]).toEqual([0, 'tools: all\nnever: write_*\n']);

@@ -1,6 +1,8 @@
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { consentText, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { isPlacedInContainer } from '../../shared/mcp/server_isolation.ts';
+import { requireOutside } from '../launch/hosts/allow_command.ts';
+import { homeOf } from '../up/home.ts';
 import { sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { consentView } from './mcp_consent_view.ts';
@@ -40,6 +42,7 @@ export async function consentToServers(call: Call<ConsentOptions>): Promise<numb
     return undefined;
   }
   if (options.yes !== true && (!context.interactive || print.json)) return listOnly(call, waiting);
+  requireOutside(call, homeOf(context, options), 'which may not consent to what runs on this machine');
   let refused = 0;
   for (const server of waiting) if (!(await consentToOne(call, server))) refused += 1;
   return refused === 0 ? undefined : EXIT.failed;

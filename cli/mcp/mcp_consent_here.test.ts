@@ -129,6 +129,14 @@ test('a control plane that changes what was typed gets no consent', async () => 
   expect(result.stderr).toContain('svc mcp consent files');
 });
 
+test('what an agent in a session adds gets no consent', async () => {
+  const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
+  const argv = ['mcp', 'add', 'files', '--', 'npx', 'a-server@1.0.0'];
+  const result = await runCli(home, argv, { answer: machine.answer, env: { SVC_SESSION_ID: 'ses_1' } });
+  expect([result.code, machine.consented]).toEqual([0, []]);
+  expect(result.stderr).toContain('svc mcp consent files');
+});
+
 test('adding unchecked code still needs a separate consent', async () => {
   const machine = new Machine(recordOf(['erl', '-eval', 'x']), 'needed');
   const result = await run(machine, 'add', 'files', '--', 'erl', '-eval', 'x');

@@ -2,6 +2,8 @@ import { consentText, needsConsent, findUncheckedCode } from '../../shared/mcp/c
 import { describeFetchAtStart } from '../../shared/mcp/fetch_at_start.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { sidecarClient } from '../clients.ts';
+import { isInsideSession } from '../launch/hosts/allow_command.ts';
+import { homeOf } from '../up/home.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
@@ -28,6 +30,8 @@ export async function giveConsentHere(
   if (!needsConsent(typed)) return true;
   const known = servers?.find(({ server }) => server.id === typed.id);
   if (known === undefined || consentText(known.server) !== consentText(typed)) return false;
+  // An agent typed it: a person consents to it outside of the session.
+  if (isInsideSession(call, homeOf(call.context, call.options))) return known.consent === 'given';
   // Unchecked code needs a separate `svc mcp consent`: typing the command does not cover it.
   if (findUncheckedCode(typed).length > 0) return known.consent === 'given';
   const isolation = await hostsToConsent(call, known, typedHosts);

@@ -217,6 +217,13 @@ const consent = (words: readonly string[], of: 'needed' | 'given', typed?: reado
   return runCli(home, ['mcp', 'consent', ...words], { answer: answering(of, seen), npm, env, ...more });
 };
 
+test('an agent in a session consents to nothing, and installs nothing', async () => {
+  const env = { SVC_SESSION_ID: 'ses_1' };
+  const done = await runCli(home, ['mcp', 'consent', '--yes'], { answer: answering('needed', seen), npm, env });
+  expect([done.code, seen, npmCalls]).toEqual([1, [], []]);
+  expect(done.stderr).toContain('this runs inside a session, which may not consent to what runs on this machine');
+});
+
 describe('svc mcp consent --scripts', () => {
   test('runs the scripts of the named package, and says so before', async () => {
     const done = await consent(['demo', '--scripts', 'demo-mcp', '--yes'], 'needed');

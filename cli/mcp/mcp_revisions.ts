@@ -6,6 +6,7 @@ import { noteMissingCredentials } from './mcp_change.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
+import { requireOutsideForTools } from './mcp_tools.ts';
 import { startText } from './mcp_views.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
@@ -27,6 +28,8 @@ export async function rollbackMcpServer(call: Call<McpRollbackOptions>): Promise
   if (!/^[1-9]\d{0,8}$/.test(options.to)) {
     throw new CliError(EXIT.usage, '--to is not a revision number', [`svc mcp rollback ${name} lists them.`]);
   }
+  // An earlier revision may allow more tools.
+  requireOutsideForTools(call);
   const body = { revision: Number(options.to) };
   const record = await client.call('POST', `/v1/mcp-servers/${id}/rollback`, mcpServerRecord, { body });
   await serversAfterChange(call);

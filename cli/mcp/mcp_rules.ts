@@ -11,7 +11,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askYes } from '../terminal/ask.ts';
-import { toolRules } from './mcp_tools.ts';
+import { requireOutsideForTools, toolRules } from './mcp_tools.ts';
 
 export interface McpRulesOptions {
   readonly source?: string[];
@@ -43,6 +43,7 @@ export async function mcpRules(call: Call<McpRulesOptions>): Promise<undefined> 
     print.data(stopped, () => stoppedText(stopped));
     return undefined;
   }
+  requireOutsideForTools(call);
   if (!print.json) print.note(stoppedText(stopped).trimEnd());
   await confirm(call);
   const { revision } = before;

@@ -6,6 +6,8 @@ import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
 import { showHidden, toPrintable, toShownLine } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type McpToolRecord, mcpToolsReply, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
+import { requireOutside } from '../launch/hosts/allow_command.ts';
+import { homeOf } from '../up/home.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -34,11 +36,12 @@ const EVERY_TOOL: ToolPolicy = { allow: null, deny: [], approval: [] };
 /** `svc mcp tools SERVER`: prints the rules and the tools. With options, changes the rules or accepts tools that wait. */
 export async function mcpTools(call: Call<McpToolsOptions>): Promise<number | undefined> {
   const { allow, deny, approve, set, reset, accept } = call.options;
+  const isChange =
+    reset === true || allow !== undefined || deny !== undefined || approve !== undefined || set !== undefined;
+  if (isChange || accept !== undefined) requireOutsideForTools(call);
   const client = controlClient(call.context, call.options);
   const before = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
   if (accept !== undefined) return acceptTools(call, client, before, accept);
-  const isChange =
-    reset === true || allow !== undefined || deny !== undefined || approve !== undefined || set !== undefined;
   const rules = reset === true ? EVERY_TOOL : before.tools;
   const tools = chooseTools({ ...rules, ...dropUndefined({ allow, deny, approval: approve }) }, set ?? []);
   const record = isChange ? await replace(client, before, { tools }) : before;
@@ -52,6 +55,11 @@ export async function mcpTools(call: Call<McpToolsOptions>): Promise<number | un
   if (!call.print.json) for (const tool of waiting) call.print.raw(`\n${waitingView(tool)}`);
   if (waiting.length > 0) call.print.note(`If that is as it should be: svc mcp tools ${record.name} --accept`);
   return undefined;
+}
+
+/** An agent must not accept the change of a tool that a person has to look at, or allow itself one that asks. */
+export function requireOutsideForTools(call: Call): void {
+  requireOutside(call, homeOf(call.context, call.options), 'which may not decide about tools');
 }
 
 /** The tools that gateways have seen; null from an earlier control plane, which keeps none. */

@@ -23,6 +23,38 @@ const CMDS = 'cli/mcp/mcp_commands.test.ts';
 /** Checks of MCP servers, the gateway and the marketplace (specification sections 2 to 4, design section 7). */
 export const MCP_MUTATIONS: readonly Mutation[] = [
   {
+    row: 'MCP: consent',
+    holds: 'an agent in a session consents to nothing',
+    file: 'cli/mcp/mcp_consent.ts',
+    text: "  requireOutside(call, homeOf(context, options), 'which may not consent to what runs on this machine');\n",
+    replacement: '',
+    tests: ['cli/mcp/mcp_package.test.ts'],
+  },
+  {
+    row: 'MCP: consent',
+    holds: 'what an agent in a session types gets no consent',
+    file: 'cli/mcp/mcp_consent_here.ts',
+    text: "  if (isInsideSession(call, homeOf(call.context, call.options))) return known.consent === 'given';\n",
+    replacement: '',
+    tests: [HERE],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'an agent in a session decides about no tool',
+    file: 'cli/mcp/mcp_tools.ts',
+    text: "  requireOutside(call, homeOf(call.context, call.options), 'which may not decide about tools');\n",
+    replacement: '',
+    tests: [CMDS],
+  },
+  {
+    row: 'MCP: tools',
+    holds: 'an agent in a session approves nothing that it asks for',
+    file: 'cli/approvals/approvals_actions.ts',
+    text: "  requireOutside(call, homeOf(call.context, call.options), 'which may not approve what it asks for');\n",
+    replacement: '',
+    tests: ['cli/approvals/approvals_commands.test.ts'],
+  },
+  {
     row: 'MCP: containers',
     holds: 'a server reaches no bound host that is not on its list',
     file: 'sidecar/tunnel/sealed_reach.ts',

@@ -239,7 +239,11 @@ function readChoice(shown: readonly TriedHost[], isCut: boolean, answer: string 
  * directory; under `svc run` this stops programs that do not hide where they come from.
  */
 export function requireOutside(call: Call, home: string, which = 'which may not change what it reaches'): void {
-  const session = call.context.env['SVC_SESSION_ID'];
-  if (session === undefined && findLauncherAbove(home) === null) return;
+  if (!isInsideSession(call, home)) return;
   throw new CliError(EXIT.failed, `this runs inside a session, ${which}`, ['Run it in a terminal of your own.']);
+}
+
+/** True if an agent's session runs this command, as far as it can be seen. */
+export function isInsideSession({ context }: Pick<Call, 'context'>, home: string): boolean {
+  return context.env['SVC_SESSION_ID'] !== undefined || findLauncherAbove(home) !== null;
 }
