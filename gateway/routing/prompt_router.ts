@@ -19,6 +19,7 @@ import { maskError } from '../servers/mask_error.ts';
 import { pageOf, sortBy } from './page.ts';
 import type { ToolReviews } from './tool_reviews.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
+import { withErrorMarks, withResultMarks } from './result_marks.ts';
 import type { ServerCatalog, ServerListing } from './server_catalog.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { unavailableError } from '../servers/server_unavailable.ts';
@@ -78,8 +79,11 @@ export class PromptRouter {
     const { supervised, prompt } = await this.#find(name, request.client.caller, request.round.signal);
     const params = { name: prompt, ...(args === undefined ? {} : { arguments: args }) };
     const target = { supervised, method: 'prompts/get', params } as const;
-    const result = await this.#options.forwarder.run(target, request, () => Promise.resolve(() => undefined));
-    return ANSWER.parse(result);
+    const begin = () => Promise.resolve(() => undefined);
+    const result = await this.#options.forwarder.run(target, request, begin).catch((error: unknown) => {
+      throw withErrorMarks(error);
+    });
+    return withResultMarks(ANSWER.parse(result));
   }
 
   async complete(params: CompleteRequestParams, caller: Caller, signal: AbortSignal): Promise<CompleteResult> {

@@ -19,6 +19,7 @@ import { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './page.ts';
 import { qualifyUri, readQualifiedUri } from './qualified_uri.ts';
 import { type Claimant, ResourceClaims } from './resource_claims.ts';
+import { withErrorMarks, withResultMarks } from './result_marks.ts';
 import type { ServerCatalog, ServerListing } from './server_catalog.ts';
 import { withMarks } from './tool_reviews.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
@@ -75,11 +76,14 @@ export class ResourceRouter {
   async read(uri: string, request: ClientRequest): Promise<ReadResourceResult | InputRequiredResult> {
     const place = await this.findServer(uri, request.client.caller, request.round.signal);
     const target = { supervised: place.supervised, method: 'resources/read', params: { uri: place.uri } } as const;
-    const result = await this.#options.forwarder.run(target, request, () => Promise.resolve(() => undefined));
+    const begin = () => Promise.resolve(() => undefined);
+    const result = await this.#options.forwarder.run(target, request, begin).catch((error: unknown) => {
+      throw withErrorMarks(error);
+    });
     if (isLargerThan(result, this.#options.limits.maxReplyBytes)) {
       throw new ProtocolError(ProtocolErrorCode.InternalError, 'the resource is too large');
     }
-    return ANSWER.parse(result);
+    return withResultMarks(ANSWER.parse(result));
   }
 
   /**

@@ -1,17 +1,14 @@
 import type { Prompt, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/client';
-import { z } from 'zod';
 import { sha256Hex } from '../../machine/sha256.ts';
-import { hasWarning, markText } from '../../shared/mcp/tools/text_marks.ts';
+import { hasWarning } from '../../shared/mcp/tools/text_marks.ts';
 import { hashedText, readMembers, toolText } from '../../shared/mcp/tools/tool_definition.ts';
 import { marksOf, markTool } from '../../shared/mcp/tools/tool_marks.ts';
 import { MAX_REPORT_BYTES, MAX_TOOLS_OF_SERVER, type ReviewedKind } from '../../shared/model/mcp_tool.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { backoffMs } from '../../shared/net/backoff.ts';
 import type { GatewayPorts } from '../gateway_ports.ts';
+import { MARKS_META } from './result_marks.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
-
-/** The `_meta` key that says what a person should know of a tool or a result. */
-const MARKS_META = 'svc/marks';
 
 interface ToolReviewsOptions {
   readonly kind: ReviewedKind;
@@ -206,25 +203,6 @@ export function countForReport(tools: readonly (Tool | Prompt)[]): number {
   let room = MAX_REPORT_BYTES;
   const past = tools.findIndex((tool) => (room -= Buffer.byteLength(JSON.stringify(readMembers(tool)))) < 0);
   return Math.min(past < 0 ? tools.length : past, MAX_TOOLS_OF_SERVER);
-}
-
-/** How much text of a result is searched. */
-const MAX_RESULT_TEXT = 256 * 1024;
-const contentBlock = z.looseObject({
-  text: z.string().optional(),
-  resource: z.looseObject({ text: z.string().optional() }).optional(),
-});
-const textHolder = z.looseObject({
-  content: z.array(contentBlock.catch({})).optional().catch(undefined),
-  _meta: z.looseObject({}).optional().catch(undefined),
-});
-
-/** A result, with the marks of its text in `_meta`. The text itself is for the model, and is not changed. */
-export function withResultMarks<T extends object>(result: T): T {
-  const { content = [], _meta: meta } = textHolder.parse(result);
-  const text = content.map((block) => block.text ?? block.resource?.text ?? '').join('\n\n');
-  const marks = markText(text.slice(0, MAX_RESULT_TEXT)).filter((mark) => mark !== 'long_text');
-  return marks.length === 0 ? result : { ...result, _meta: { ...meta, [MARKS_META]: marks } };
 }
 
 /** What a server lists, with its marks in `_meta` if it has any. Its text is not changed. */

@@ -25,7 +25,8 @@ import type { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortBy } from './page.ts';
 import type { ServerCatalog } from './server_catalog.ts';
 import { DownstreamError, ServerUnavailable, unavailableError } from '../servers/server_unavailable.ts';
-import { type ToolReviews, withResultMarks } from './tool_reviews.ts';
+import { withErrorMarks, withResultMarks } from './result_marks.ts';
+import type { ToolReviews } from './tool_reviews.ts';
 import type { ToolSource } from '../tool_source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
@@ -115,8 +116,8 @@ export class ToolRouter {
       return { result: await this.#callServer(found, call, request), tool };
     } catch (error) {
       const told = error instanceof ServerUnavailable || error instanceof DownstreamError || error instanceof CallEnded;
-      if (!told) throw error;
-      return { result: failure(error.message), tool };
+      if (!told) throw withErrorMarks(error);
+      return { result: withResultMarks(failure(error.message)), tool };
     }
   }
 
