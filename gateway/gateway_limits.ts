@@ -28,6 +28,7 @@ export interface GatewayLimits {
   readonly maxStarting: number;
   /** How many remote servers may be connected to at the same time. */
   readonly maxConnecting: number;
+  /** Running calls in all, and to one server. The last quarter is for callers that have only a few (`call_slots.ts`). */
   readonly maxCalls: number;
   readonly maxCallsOfServer: number;
   readonly maxArgumentBytes: number;

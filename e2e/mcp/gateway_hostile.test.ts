@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
-import { err } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import type { GatewayLimits } from '../../gateway/gateway_limits.ts';
 import { HIDDEN_CHARACTERS_META } from '../../shared/mcp/show_definition.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -230,6 +230,26 @@ test('a tool that the policy denies is neither listed nor called, and one that n
     ['secret', 'tool_not_allowed'],
     ['args', 'approval_denied'],
   ]);
+});
+
+test('a tool that is denied, or waits for a look, while its call waits for an approval is not called', async () => {
+  const rules = { allow: null, deny: [], approval: ['args'] };
+  const server = hostile('well', { tools: rules });
+  const ports = new FakePorts([server]);
+  const client = await open(ports);
+  const known = { consent: 'given', missing: [] } as const;
+  ports.decide = () => {
+    ports.change([{ server, ...known, reviewed: [] }]);
+    return Promise.resolve(ok(null));
+  };
+  expect(await textOf(client, 'well__args')).toEqual([true, expect.stringContaining('has changed while the call')]);
+  ports.change([server]);
+  ports.decide = () => {
+    ports.change([{ ...server, tools: { ...rules, deny: ['args'] } }]);
+    return Promise.resolve(ok(null));
+  };
+  expect(await textOf(client, 'well__args')).toEqual([true, expect.stringContaining('does not allow')]);
+  expect(ports.calls()).toEqual([]);
 });
 
 test('a call that cannot be recorded is not made; nor are too large or too many calls', async () => {

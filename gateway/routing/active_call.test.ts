@@ -170,14 +170,14 @@ describe('call slots', () => {
 
   test('are taken synchronously, so that concurrent calls do not share one', () => {
     const registry = new CallRegistry();
-    const leave = registry.take('s', limits);
-    expect(registry.take('s', limits)).not.toBeNull();
-    expect(registry.take('s', limits)).toBeNull();
-    expect(registry.take('t', limits)).not.toBeNull();
-    expect(registry.take('t', limits)).toBeNull();
+    const leave = registry.take({ serverId: 's', sessionId: null }, limits);
+    expect(registry.take({ serverId: 's', sessionId: null }, limits)).not.toBeNull();
+    expect(registry.take({ serverId: 's', sessionId: null }, limits)).toBeNull();
+    expect(registry.take({ serverId: 't', sessionId: null }, limits)).not.toBeNull();
+    expect(registry.take({ serverId: 't', sessionId: null }, limits)).toBeNull();
     leave?.();
     leave?.();
-    expect(registry.take('t', limits)).not.toBeNull();
-    expect(registry.isFull('s', limits)).toBe(true);
+    expect(registry.take({ serverId: 't', sessionId: null }, limits)).not.toBeNull();
+    expect(registry.isFull({ serverId: 's', sessionId: null }, limits)).toBe(true);
   });
 });

@@ -3,17 +3,13 @@ import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { McpOutcome } from '../../shared/model/audit_event.ts';
 import type { ActiveCall } from './active_call.ts';
 import type { InputCall } from '../fronts/downstream.ts';
-import type { GatewayLimits } from '../gateway_limits.ts';
-
-type CallLimits = Pick<GatewayLimits, 'maxCalls' | 'maxCallsOfServer'>;
+import { type CallLimits, CallSlots, type SlotUse } from './call_slots.ts';
 
 /** The running calls by server: they decide which client is asked when a server sends a request. */
 export class CallRegistry {
   readonly #calls = new Map<string, Set<ActiveCall>>();
-  /** Taken slots by server. A call takes its slot before it is sent, and so before it is registered. */
-  readonly #taken = new Map<string, number>();
+  readonly #slots = new CallSlots();
   #count = 0;
-  #allTaken = 0;
 
   get count(): number {
     return this.#count;
@@ -23,26 +19,17 @@ export class CallRegistry {
     return this.#calls.get(serverId)?.size ?? 0;
   }
 
-  /** Whether a server has no free slot for another call. */
-  isFull(serverId: string, { maxCalls, maxCallsOfServer }: CallLimits): boolean {
-    const ofServer = Math.max(this.countOf(serverId), this.#taken.get(serverId) ?? 0);
-    return Math.max(this.#count, this.#allTaken) >= maxCalls || ofServer >= maxCallsOfServer;
+  /** Whether there is no free slot for another call. */
+  isFull(use: SlotUse, limits: CallLimits): boolean {
+    return this.#slots.isFull(use, limits, { all: this.#count, ofServer: this.countOf(use.serverId) });
   }
 
-  /** Takes a slot and returns the function that frees it; null if there is none. Concurrent calls never share a slot. */
-  take(serverId: string, limits: CallLimits): (() => void) | null {
-    if (this.isFull(serverId, limits)) return null;
-    this.#taken.set(serverId, (this.#taken.get(serverId) ?? 0) + 1);
-    this.#allTaken += 1;
-    let isOver = false;
-    return () => {
-      if (isOver) return;
-      isOver = true;
-      this.#allTaken -= 1;
-      const left = (this.#taken.get(serverId) ?? 1) - 1;
-      if (left === 0) this.#taken.delete(serverId);
-      else this.#taken.set(serverId, left);
-    };
+  /**
+   * Takes a slot and returns the function that frees it; null if there is none. Concurrent calls never share a slot. A call takes its
+   * slot before it is sent, and so before it is registered.
+   */
+  take(use: SlotUse, limits: CallLimits): (() => void) | null {
+    return this.isFull(use, limits) ? null : this.#slots.take(use);
   }
 
   add(serverId: string, call: ActiveCall): void {

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import type { McpOutcome } from '../../shared/model/audit_event.ts';
 import { callSummary, callText } from '../../shared/mcp/call_summary.ts';
 import { formatToolName } from '../../shared/mcp/tool_names.ts';
+import { toolText } from '../../shared/mcp/tools/tool_definition.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
 import type { CallRegistry } from './call_registry.ts';
@@ -173,7 +174,8 @@ export class ToolRouter {
     const { server } = supervised;
     const { sessionId } = request.client.caller;
     if (isLargerThan(call.args ?? {}, limits.maxArgumentBytes)) throw new Denied('arguments_too_large');
-    if (registry.isFull(server.id, limits)) throw new Denied('too_many_calls');
+    const use = { serverId: server.id, sessionId };
+    if (registry.isFull(use, limits)) throw new Denied('too_many_calls');
     if (toolDecision(server.tools, tool) === 'approval') {
       const args = call.args ?? {};
       const asked = { server, tool: tool.name, sessionId, signal: request.round.signal };
@@ -184,8 +186,9 @@ export class ToolRouter {
         shownArguments: shownArguments(supervised, args),
       });
       if (!approved.ok) throw new Denied(approved.error.reason, approved.error.message);
+      await this.#requireUnchanged({ supervised, tool }, call, request);
     }
-    const leave = registry.take(server.id, limits);
+    const leave = registry.take(use, limits);
     if (leave === null) throw new Denied('too_many_calls');
     const startedAt = performance.now();
     return (outcome) => {
@@ -193,6 +196,21 @@ export class ToolRouter {
       const durationMs = Math.round(performance.now() - startedAt);
       ports.record({ type: 'mcp.tool.called', server, tool: tool.name, outcome, durationMs, sessionId });
     };
+  }
+
+  /** A person may decide after minutes. Meanwhile, the tool may have been denied or removed, or its server have changed it. */
+  async #requireUnchanged(
+    { supervised, tool }: Pick<Found, 'supervised' | 'tool'>,
+    call: ToolCall,
+    request: ClientRequest,
+  ) {
+    const { fleet, reviews } = this.#options;
+    const { server } = supervised;
+    const isServed = server.enabled && fleet.find(server.id) === supervised;
+    if (!isServed || toolDecision(server.tools, tool) === 'denied') throw new Denied('tool_not_allowed');
+    const found = await this.#findListed(supervised, fleet.prefixOf(server.id), call.name, request.round.signal);
+    const isSame = found !== null && toolText(found.tool) === toolText(tool);
+    if (!isSame || !reviews.isReviewed(supervised, tool)) throw new Denied('tool_waiting', CHANGED);
   }
 
   #deny(
@@ -264,6 +282,8 @@ const DENIALS: Readonly<Record<ToolDenial, string>> = {
   arguments_too_large: 'the arguments are too large; pass less',
   too_many_calls: 'too many calls are running; try again when some have finished',
 };
+
+const CHANGED = 'this tool has changed while the call waited for its approval; list the tools again';
 
 const ANSWER = z.custom<CallAnswer>();
 const TOO_LARGE = 'the result is too large; ask for less';

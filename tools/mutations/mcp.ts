@@ -39,6 +39,22 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     tests: [HERE],
   },
   {
+    row: 'MCP: calls',
+    holds: 'a call is checked again after its approval',
+    file: 'gateway/routing/tool_router.ts',
+    text: '      await this.#requireUnchanged({ supervised, tool }, call, request);\n',
+    replacement: '',
+    tests: ['e2e/mcp/gateway_hostile.test.ts'],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'one caller does not take all slots',
+    file: 'gateway/routing/call_slots.ts',
+    text: ' || (taken >= most - reserved && own >= few)',
+    replacement: '',
+    tests: ['gateway/routing/call_slots.test.ts'],
+  },
+  {
     row: 'MCP: tools',
     holds: 'an agent in a session decides about no tool',
     file: 'cli/mcp/mcp_tools.ts',
