@@ -46,7 +46,7 @@ const MAX_CHARACTERS = 500;
 /** The npm on the PATH, with the person's settings for their registry. */
 export function npmOnPath(env: Readonly<Record<string, string | undefined>>): Npm {
   return async (args, folder, signal) => {
-    if (env['PATH'] === undefined || signal.aborted) return err(NO_NPM);
+    if (env['PATH'] === undefined) return err(NO_NPM);
     const done = await runInstaller('npm', [...args, ...FIXED, ...optionsFor(args[0])], {
       folder,
       env: environmentFor(args[0], env),

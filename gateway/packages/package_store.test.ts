@@ -431,16 +431,17 @@ describe('a sweep', () => {
     expect(await install(open(npm))).toMatchObject({ ok: true });
   });
 
-  test('leaves a replaced package alone while a server runs', async () => {
+  test('leaves a replaced package alone while a server runs, but not an unfinished install', async () => {
     const { folder } = await installed();
     const running = join(home, 'mcp', 'running');
     mkdirSync(running);
     const self = { pid: process.pid, started: null };
     const record = { server: self, gateway: self, run_id: 'abcdef012345.1', server_id: 'mcp_1' };
     writeFileSync(join(running, `${process.pid}.json`), JSON.stringify(record));
-    mkdirSync(join(packagesFolder(), 'old'));
+    for (const name of ['old', 'unfinished']) mkdirSync(join(packagesFolder(), name));
+    writeFileSync(join(packagesFolder(), 'old', 'svc-files.json'), '[]');
     await open().sweep();
-    expect(folders()).toContain('old');
+    expect(folders().filter((name) => !folder.endsWith(name))).toEqual(['old']);
     rmSync(running, { recursive: true });
     await open().sweep();
     expect(folders().map((name) => join(packagesFolder(), name))).toEqual([folder]);

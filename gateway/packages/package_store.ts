@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -197,13 +197,17 @@ export class PackageStore {
     await this.sweep();
   }
 
-  /** Removes what ended programs left behind, and replaced packages once no server runs. */
+  /** Removes what ended programs left behind: unfinished installs, and replaced packages once no server runs. */
   async sweep(): Promise<void> {
     if (lstatSync(this.#directory, { throwIfNoEntry: false })?.isDirectory() !== true) return;
     const names = readdirSync(this.#directory);
     const inUse = serversInUse(this.#options.mcpHome);
-    if (inUse === null || inUse.size > 0) return;
-    const left = names.filter((name) => !name.endsWith('.json') && !isOwnerAlive(name));
+    const isQuiet = inUse !== null && inUse.size === 0;
+    const left = names.filter((name) => {
+      // No server runs from an install that was not finished.
+      const mayGo = isQuiet || !existsSync(join(this.#directory, name, FILES));
+      return mayGo && !name.endsWith('.json') && !isOwnerAlive(name);
+    });
     // Read after the owners have ended: the last thing that an install does is to write the record that names its folder.
     for (const name of left) if (!this.#isUsed(name)) await remove(join(this.#directory, name));
   }

@@ -570,8 +570,8 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: packages',
     holds: 'a package replaced while a server runs stays',
     file: 'gateway/packages/package_store.ts',
-    text: '    if (inUse === null || inUse.size > 0) return;\n',
-    replacement: '',
+    text: 'isQuiet || !existsSync(join(this.#directory, name, FILES))',
+    replacement: 'isQuiet || name.length > 0',
     tests: [PACKAGE_STORE],
   },
   {
