@@ -16,12 +16,14 @@ import { CALLER_HEADER, type Caller, readCallerHeader } from '../../machine/mcp_
 import type { Gateway } from '../gateway.ts';
 import { newClientKey } from '../gateway.ts';
 import { gatewayServer } from '../gateway_server.ts';
-import { HttpSessions, keyOf, refuseRequest } from './http_sessions.ts';
+import { HttpSessions, keyOf, refuseRequest, withReadEnd } from './http_sessions.ts';
 import { listUris, subscribeAll } from './listen_uris.ts';
 
 interface HttpFrontOptions {
   readonly gateway: Gateway;
   readonly now: () => number;
+  /** Callers with requests of their own (without a session) at a time. */
+  readonly maxCallers?: number;
 }
 
 export interface HttpFront {
@@ -35,13 +37,15 @@ interface StatelessCaller {
   readonly handler: McpHttpHandler;
   readonly clientKey: string;
   usedAt: number;
+  /** Requests that are being answered, and open streams. */
+  open: number;
 }
 
 const MOST_CALLERS = 256;
 
 /** MCP over streamable HTTP in both generations: independent requests, and sessions. */
 export function createHttpFront(options: HttpFrontOptions): HttpFront {
-  const { gateway, now } = options;
+  const { gateway, now, maxCallers = MOST_CALLERS } = options;
   const sessions = new HttpSessions(gateway, now);
   const callers = new Map<string, StatelessCaller>();
   const hosts = localhostAllowedHostnames();
@@ -54,10 +58,13 @@ export function createHttpFront(options: HttpFrontOptions): HttpFront {
       if (read instanceof Response) return read;
       const isLegacy = await isLegacyRequest(request, read.body);
       if (isLegacy) return sessions.handle(request, read.body, caller);
+      if (!callers.has(keyOf(caller)) && callers.size >= maxCallers && !dropOldestUnused(gateway, callers)) {
+        return refuseRequest(503, -32_000, 'there are too many clients; try again later');
+      }
       const stateless = callerOf(gateway, callers, caller, now());
       const uris = listUris(read.body);
       subscribeAll(gateway, caller, stateless.clientKey, uris, AbortSignal.timeout(gateway.limits.requestMs));
-      return stateless.handler.fetch(request, { parsedBody: read.body });
+      return answerOpen(stateless, () => stateless.handler.fetch(request, { parsedBody: read.body }));
     },
     async close() {
       await sessions.close();
@@ -108,7 +115,6 @@ function callerOf(
     known.usedAt = now;
     return known;
   }
-  if (callers.size >= MOST_CALLERS) dropOldest(gateway, callers);
   const made = statelessCaller(gateway, caller, now);
   callers.set(key, made);
   return made;
@@ -133,14 +139,34 @@ function statelessCaller(gateway: Gateway, caller: Caller, now: number): Statele
     resourceUpdated: (uri) => notify.resourceUpdated(uri),
     log: () => undefined,
   });
-  return { handler, clientKey, usedAt: now };
+  return { handler, clientKey, usedAt: now, open: 0 };
 }
 
-function dropOldest(gateway: Gateway, callers: Map<string, StatelessCaller>): void {
-  const [oldest] = [...callers].toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
-  if (oldest === undefined) return;
+/** The caller is in use until the answer was read, which may be a stream. */
+async function answerOpen(stateless: StatelessCaller, answer: () => Promise<Response>): Promise<Response> {
+  stateless.open += 1;
+  let isOver = false;
+  const done = (): void => {
+    if (isOver) return;
+    isOver = true;
+    stateless.open -= 1;
+  };
+  try {
+    return withReadEnd(await answer(), done);
+  } catch (error) {
+    done();
+    throw error;
+  }
+}
+
+/** Ends the oldest caller without running requests and streams. False if there is none. */
+function dropOldestUnused(gateway: Gateway, callers: Map<string, StatelessCaller>): boolean {
+  const unused = [...callers].filter(([, { open }]) => open === 0);
+  const [oldest] = unused.toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
+  if (oldest === undefined) return false;
   const [key, { clientKey, handler }] = oldest;
   callers.delete(key);
   gateway.leave(clientKey);
   void handler.close();
+  return true;
 }

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Caller } from '../../machine/mcp_caller.ts';
 import { Gateway } from '../gateway.ts';
 import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
@@ -93,6 +94,34 @@ test('a session with an open stream is in use until the stream closes', async ()
 test('a session of another caller is not found', async () => {
   const { id } = await begin(callerOf('a'));
   expect((await listen(callerOf('b'), id)).status).toBe(404);
+});
+
+test('a caller with an open stream is not ended to make room for another, which is refused if all have one', async () => {
+  const front = createHttpFront({ gateway, now: () => (now += 1), maxCallers: 2 });
+  const clients = new Map<string, Client>();
+  const connect = async (name: string): Promise<Client> => {
+    const client = new Client({ name, version: '1' }, { versionNegotiation: { mode: 'auto' } });
+    const transport = new StreamableHTTPClientTransport(new URL('http://127.0.0.1/mcp'), {
+      fetch: (url, init) => {
+        const request = new Request(url, init);
+        request.headers.set('host', '127.0.0.1');
+        return front.fetch(request, callerOf(name));
+      },
+    });
+    await client.connect(transport);
+    clients.set(name, client);
+    return client;
+  };
+  const first = await (await connect('first')).listen({ toolsListChanged: true });
+  await connect('second');
+  const third = await (await connect('third')).listen({ toolsListChanged: true });
+  const state = await Promise.race([first.closed, third.closed, Promise.resolve('both are open')]);
+  expect(state).toBe('both are open');
+  await expect(connect('fourth')).rejects.toThrow(/too many clients|503/);
+  await third.close();
+  await vi.waitFor(() => connect('fourth'));
+  await Promise.all(Array.from(clients.values(), (client) => client.close()));
+  await front.close();
 });
 
 test('refuses a request that is expensive to parse before parsing it', async () => {

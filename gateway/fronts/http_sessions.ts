@@ -130,7 +130,7 @@ export class HttpSessions {
 }
 
 /** The response. Calls `done` when it was read completely or its reader is gone, since a stream may be long. */
-function withReadEnd(response: Response, done: () => void): Response {
+export function withReadEnd(response: Response, done: () => void): Response {
   const { body, status, statusText, headers } = response;
   if (body === null) {
     done();

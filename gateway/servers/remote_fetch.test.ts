@@ -25,7 +25,7 @@ afterEach(() => {
 async function serving(answer: RequestListener, options: Partial<RemoteFetchOptions> = {}): Promise<string> {
   server = createServer(answer);
   const origin = `http://127.0.0.1:${await listen(server)}`;
-  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, onFault };
+  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, maxMessagesPerSecond: 1e9, onFault };
   remote = createRemoteFetch({ origin, isLocal: true, extraRoots: [], ...limits, ...options });
   return origin;
 }
@@ -80,6 +80,7 @@ test('reaches no private address unless local', async () => {
       extraRoots: [],
       maxMessageBytes: 9,
       maxBytesPerSecond: 9,
+      maxMessagesPerSecond: 9,
       onFault,
     });
     await expect(other.fetch(target)).rejects.toMatchObject({ code: 'EPRIVATE' });
@@ -97,7 +98,7 @@ test.each([
   });
   const origin = await serving((_request, response) => response.end('inside'), { isLocal: false });
   const named = origin.replace('127.0.0.1', 'mcp.example.test');
-  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, onFault };
+  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, maxMessagesPerSecond: 1e9, onFault };
   const far = createRemoteFetch({
     origin: named,
     isLocal: false,
@@ -122,6 +123,21 @@ test('ends a reply over the message limit, and a stream only if one event is ove
   expect((await (await remote!.fetch(`${origin}/stream`)).text()).length).toBe(40_080);
 });
 
+test.each([
+  ['a stream', 'text/event-stream', '\n\n', 2_000],
+  ['a stream with other line ends', 'text/event-stream', '\r\n\r\n', 2_000],
+  ['a reply that is no stream', 'application/json', '\n\n', 0],
+])('%s has a limit for its messages per second', async (_, type, end, leastMs) => {
+  let waitedMs = 0;
+  const wait = (ms: number) => Promise.resolve(void (waitedMs += ms));
+  const origin = await serving(
+    (_request, response) => response.writeHead(200, { 'content-type': type }).end(`data: {}${end}`.repeat(200)),
+    { maxMessagesPerSecond: 100, wait },
+  );
+  await (await remote!.fetch(origin)).text();
+  expect([waitedMs >= leastMs, waitedMs < leastMs + 100]).toEqual([true, true]);
+});
+
 test('refuses a compressed reply', async () => {
   const origin = await serving((_request, response) =>
     response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
@@ -140,7 +156,7 @@ test('a server behind the upstream proxy is called through it only if local, or 
   const fetchWith = async (isLocal: boolean, publicOnly: string): Promise<string> => {
     const found = readUpstreamProxy({ SVC_UPSTREAM_PROXY: proxy.url, SVC_UPSTREAM_PROXY_PUBLIC_ONLY: publicOnly });
     if (!found.ok) throw new Error(found.error);
-    const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, onFault };
+    const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, maxMessagesPerSecond: 1e9, onFault };
     const through = createRemoteFetch({ origin, isLocal, extraRoots: [ca.pem], proxy: found.value, ...limits });
     const reply = await through.fetch(origin);
     const text = await reply.text();

@@ -24,8 +24,12 @@ export interface RemoteFetchOptions {
   readonly proxy?: UpstreamProxy | null;
   readonly maxMessageBytes: number;
   readonly maxBytesPerSecond: number;
+  /** Of a stream; more events wait. */
+  readonly maxMessagesPerSecond: number;
   /** Called if a reply was ended for its size; otherwise its reader would wait forever. */
   readonly onFault: (message: string) => void;
+  /** Waits; by default for that time. */
+  readonly wait?: (ms: number) => Promise<void>;
   /** Resolves names; defaults to the system's resolver. */
   readonly lookup?: typeof systemLookup;
 }
@@ -92,13 +96,18 @@ function limitedResponse(reply: IncomingMessage, options: RemoteFetchOptions): R
 
 const LINE_FEED = 10;
 
-/** Streams the bytes of a reply with a rate limit and a maximum message size. */
+/** Shorter pauses are added up: a timer would make each of them longer. */
+const LEAST_PAUSE_MS = 5;
+
+/** Streams the bytes of a reply with limits for their rate, that of their messages, and the size of a message. */
 async function* limitReply(
   reply: IncomingMessage,
   isStream: boolean,
   options: RemoteFetchOptions,
 ): AsyncGenerator<Uint8Array> {
+  const { wait = pause } = options;
   let ofMessage = 0;
+  let owedMs = 0;
   let atLineEnd = false;
   for await (const chunk of reply as AsyncIterable<Uint8Array>) {
     // For a stream: the bytes after the last complete event; events within one chunk are small.
@@ -111,8 +120,23 @@ async function* limitReply(
     }
     atLineEnd = chunk.at(-1) === LINE_FEED;
     yield chunk;
-    if (chunk.length > 1024) await pause((chunk.length * 1000) / options.maxBytesPerSecond);
+    const forBytes = (chunk.length * 1000) / options.maxBytesPerSecond;
+    const forMessages = isStream ? (countEvents(chunk) * 1000) / options.maxMessagesPerSecond : 0;
+    owedMs += Math.max(forBytes, forMessages);
+    if (owedMs < LEAST_PAUSE_MS) continue;
+    await wait(owedMs);
+    owedMs = 0;
   }
+}
+
+/** The events that end in a chunk; at least one, because a server may send each event in parts. */
+function countEvents(chunk: Uint8Array): number {
+  const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+  let count = 0;
+  for (const end of ['\n\n', '\r\n\r\n']) {
+    for (let at = bytes.indexOf(end); at >= 0; at = bytes.indexOf(end, at + end.length)) count += 1;
+  }
+  return Math.max(1, count);
 }
 
 /** The end of the last complete event in the chunk, or -1. */

@@ -20,7 +20,7 @@ interface RemoteLaunchOptions extends BearerOptions {
   readonly isLocal: boolean;
   readonly extraRoots: readonly string[];
   readonly proxy?: UpstreamProxy | null;
-  readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond'>;
+  readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond' | 'maxMessagesPerSecond'>;
   /** True once a value in a header has ended. */
   readonly hasEnded: () => boolean;
   /** Called when the connection can no longer be used. */
