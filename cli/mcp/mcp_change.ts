@@ -27,7 +27,7 @@ import {
 } from './mcp_fields.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
-import { requireOutsideForTools } from './mcp_tools.ts';
+import { requireOutsideForTools } from './mcp_outside.ts';
 import { noteTokensLeft, serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { dropUndefined } from '../command_options.ts';

@@ -6,7 +6,7 @@ import { noteMissingCredentials } from './mcp_change.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
-import { requireOutsideForTools } from './mcp_tools.ts';
+import { requireOutsideForTools } from './mcp_outside.ts';
 import { startText } from './mcp_views.ts';
 import { agoText } from '../terminal/relative_time.ts';
 

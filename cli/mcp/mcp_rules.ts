@@ -11,7 +11,8 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askYes } from '../terminal/ask.ts';
-import { requireOutsideForTools, toolRules } from './mcp_tools.ts';
+import { requireOutsideForTools } from './mcp_outside.ts';
+import { toolRules } from './mcp_tools.ts';
 
 export interface McpRulesOptions {
   readonly source?: string[];

@@ -6,8 +6,6 @@ import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
 import { showHidden, toPrintable, toShownLine } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { type McpToolRecord, mcpToolsReply, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
-import { requireOutside } from '../launch/hosts/allow_command.ts';
-import { homeOf } from '../up/home.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -17,6 +15,7 @@ import { replace } from './mcp_change.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
+import { requireOutsideForTools } from './mcp_outside.ts';
 
 export interface McpToolsOptions extends OwnerOption {
   readonly allow?: string[];
@@ -55,11 +54,6 @@ export async function mcpTools(call: Call<McpToolsOptions>): Promise<number | un
   if (!call.print.json) for (const tool of waiting) call.print.raw(`\n${waitingView(tool)}`);
   if (waiting.length > 0) call.print.note(`If that is as it should be: svc mcp tools ${record.name} --accept`);
   return undefined;
-}
-
-/** An agent must not accept the change of a tool that a person has to look at, or allow itself one that asks. */
-export function requireOutsideForTools(call: Call): void {
-  requireOutside(call, homeOf(call.context, call.options), 'which may not decide about tools');
 }
 
 /** The tools that gateways have seen; null from an earlier control plane, which keeps none. */

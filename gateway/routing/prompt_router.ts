@@ -79,8 +79,7 @@ export class PromptRouter {
     const { supervised, prompt } = await this.#find(name, request.client.caller, request.round.signal);
     const params = { name: prompt, ...(args === undefined ? {} : { arguments: args }) };
     const target = { supervised, method: 'prompts/get', params } as const;
-    const begin = () => Promise.resolve(() => undefined);
-    const result = await this.#options.forwarder.run(target, request, begin).catch((error: unknown) => {
+    const result = await this.#options.forwarder.run(target, request, unrecorded).catch((error: unknown) => {
       throw withErrorMarks(error);
     });
     return withResultMarks(ANSWER.parse(result));
@@ -153,6 +152,9 @@ export class PromptRouter {
     return listing === null || prompt === undefined ? null : { prompt, listed: listing.items };
   }
 }
+
+/** Only calls of tools are recorded. */
+const unrecorded = () => Promise.resolve(() => undefined);
 
 function unknownPromptError(name: string): ProtocolError {
   const shown = JSON.stringify(name.slice(0, 128));

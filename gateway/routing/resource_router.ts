@@ -76,8 +76,7 @@ export class ResourceRouter {
   async read(uri: string, request: ClientRequest): Promise<ReadResourceResult | InputRequiredResult> {
     const place = await this.findServer(uri, request.client.caller, request.round.signal);
     const target = { supervised: place.supervised, method: 'resources/read', params: { uri: place.uri } } as const;
-    const begin = () => Promise.resolve(() => undefined);
-    const result = await this.#options.forwarder.run(target, request, begin).catch((error: unknown) => {
+    const result = await this.#options.forwarder.run(target, request, unrecorded).catch((error: unknown) => {
       throw withErrorMarks(error);
     });
     if (isLargerThan(result, this.#options.limits.maxReplyBytes)) {
@@ -136,6 +135,9 @@ export class ResourceRouter {
     return page;
   }
 }
+
+/** Only calls of tools are recorded. */
+const unrecorded = () => Promise.resolve(() => undefined);
 
 function nextOf(nextCursor: string | undefined): { readonly nextCursor?: string } {
   return nextCursor === undefined ? {} : { nextCursor };

@@ -151,10 +151,12 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
     const { current } = supervised;
     const count = (this.#failed.get(id)?.count ?? 0) + 1;
     this.#failed.set(id, { count, isPausing: true });
-    void this.#options.pause(backoffMs(count, FAILED_REPORTS), NEVER_ABORTED).then(async () => {
+    const reportAgain = async (): Promise<void> => {
+      await this.#options.pause(backoffMs(count, FAILED_REPORTS), NEVER_ABORTED);
       this.#failed.set(id, { count, isPausing: false });
       if (current !== null && supervised.current === current) await this.#report(supervised, tools);
-    });
+    };
+    void reportAgain();
   }
 
   /** The unknown tools of a list, as many as one report may have. */

@@ -14,7 +14,7 @@ function world(auto: boolean = false) {
   const filters: object[] = [];
   const ends: ((why: Why) => void)[] = [];
   const state = { refusals: 0, returns: 0 };
-  const gone = Promise.withResolvers<never>();
+  const gone = Promise.withResolvers<Awaited<Downstream['closed']>>();
   const open = (): McpSubscription => {
     const closed = Promise.withResolvers<Why>();
     ends.push(closed.resolve);
@@ -45,7 +45,7 @@ function world(auto: boolean = false) {
     filters,
     ends,
     state,
-    leave: () => gone.resolve(undefined as never),
+    leave: () => gone.resolve({ reason: 'exited', message: 'it ended' }),
   };
 }
 

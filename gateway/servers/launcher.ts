@@ -308,7 +308,7 @@ export function unreachableFailure(
   mask: SecretMask,
 ): Failure<ServerFailureReason> | null {
   if (SdkHttpError.isInstance(error)) {
-    const { status = 0 } = error.data;
+    const { status } = error.data;
     if (!GATEWAY_STATUS.has(status)) return null;
     return { reason: 'unreachable', message: `${hostOf(server)} cannot be reached: it answers ${status}` };
   }

@@ -50,5 +50,5 @@ const PING_MS = 10_000;
 const LOST: ReadonlySet<number> = new Set([400, 404]);
 
 function statusOf(error: unknown): number | null {
-  return SdkHttpError.isInstance(error) ? (error.data.status ?? null) : null;
+  return SdkHttpError.isInstance(error) ? error.data.status : null;
 }

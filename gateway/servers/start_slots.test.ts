@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { StartSlots } from './start_slots.ts';
 
+const failing = () => Promise.reject(new Error('for the test'));
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 test('starts wait in order, and one that fetches something first holds up no other', async () => {
@@ -27,7 +28,6 @@ test('starts wait in order, and one that fetches something first holds up no oth
 
 test('a failure inside and outside of the slot frees it', async () => {
   const slots = new StartSlots(1);
-  const failing = () => Promise.reject(new Error('for the test'));
   await expect(slots.run(failing)).rejects.toThrow('for the test');
   await expect(slots.run((slot) => slot.leave(failing))).rejects.toThrow('for the test');
   expect(await slots.run(() => Promise.resolve('free'))).toBe('free');

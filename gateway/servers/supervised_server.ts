@@ -270,9 +270,12 @@ export class SupervisedServer {
     this.#options.ports.record({ type: 'mcp.server.started', server: this.server });
     this.#notifyHealth();
     this.#options.onConnection(this.server.id);
-    void downstream.closed.then((problem) => {
-      if (this.#life === life) this.#hasEnded(downstream, problem);
-    });
+    void this.#restartWhenEnded(life, downstream);
+  }
+
+  async #restartWhenEnded(life: AbortController, downstream: Downstream): Promise<void> {
+    const problem = await downstream.closed;
+    if (this.#life === life) this.#hasEnded(downstream, problem);
   }
 
   /**

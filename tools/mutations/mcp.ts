@@ -57,7 +57,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: tools',
     holds: 'an agent in a session decides about no tool',
-    file: 'cli/mcp/mcp_tools.ts',
+    file: 'cli/mcp/mcp_outside.ts',
     text: "  requireOutside(call, homeOf(call.context, call.options), 'which may not decide about tools');\n",
     replacement: '',
     tests: [CMDS],
