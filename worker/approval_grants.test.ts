@@ -201,6 +201,23 @@ describe('a grant', () => {
   });
 });
 
+test('a use of a grant is no decision: earlier decisions stay on the card', async () => {
+  await decide((await ask(request({ session_id: 'ses_2' }))).approval_id, { decision: 'deny' });
+  await grant();
+  for (let use = 0; use < 5; use += 1) {
+    // The ids of one millisecond have no order.
+    control.clock.ms += 1;
+    expect(await stateOf()).toBe('approved');
+  }
+  const { items } = await parseReply(approvalsPage, control.asUser('GET', '/v1/approvals'));
+  expect(items[0]).toMatchObject({ state: 'used', decided_by: null, decided_at: null });
+  expect(items[0]?.grant_id).toMatch(/^apg_/);
+  await ask(request({ session_id: 'ses_2' }));
+  const headers = { cookie: await openBrowserSession(control) };
+  const page = await (await control.inBrowser('/approvals', { headers })).text();
+  expect(page).toContain('of the last 2 of this kind: 1 approved, 1 denied');
+});
+
 describe('a revocation', () => {
   test('acts on the next request, and on the approval that was not used', async () => {
     const first = request();

@@ -38,8 +38,8 @@ function coverageOf({ scope, fingerprint }: Pick<ApprovalRow, 'scope' | 'fingerp
 }
 
 /**
- * Lets a request through by a grant. Each use is an approval of its own: `row`, which waits or is new. The returned state is
- * that of the request.
+ * Lets a request through by a grant. Each use is an approval of its own: `row`, which waits or is new. Nobody decided about it,
+ * so it is no decision of the grant's giver. The returned state is that of the request.
  */
 export function useGrant(
   context: ServiceContext,
@@ -50,8 +50,6 @@ export function useGrant(
   const change = {
     state: 'used' as const,
     heldUntil: null,
-    decidedBy: grant.userId,
-    decidedAt: now,
     validUntil: now,
     usedBy: requestId,
     usedAt: now,
