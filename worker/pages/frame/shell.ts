@@ -24,8 +24,9 @@ interface Frame {
   readonly assets: Assets;
   /** Null on public pages. */
   readonly person: Person | null;
-  /** The requested path. */
+  /** The requested path, and its query. */
   readonly path: string;
+  readonly search: string;
   readonly theme: Theme;
 }
 
@@ -72,8 +73,8 @@ function publicFrame(page: Page): Html {
   </div>`;
 }
 
-function consoleFrame(page: Page, { path, theme }: Frame, person: Person): Html {
-  const switches = themeSwitch(theme, path);
+function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person): Html {
+  const switches = themeSwitch(theme, path + withoutFlash(search));
   return html`<header class="bar">
       ${brand()}
       <details class="menu">
@@ -96,6 +97,14 @@ function consoleFrame(page: Page, { path, theme }: Frame, person: Person): Html 
       data-page="/approvals"
       data-count="${person.waiting}"
     ></p>`;
+}
+
+/** The message after a change is not shown again. */
+function withoutFlash(search: string): string {
+  const query = new URLSearchParams(search);
+  if (!query.has('done')) return search;
+  query.delete('done');
+  return query.size === 0 ? '' : `?${query.toString()}`;
 }
 
 function main({ content, width }: Page, above: Html | string = ''): Html {

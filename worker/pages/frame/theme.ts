@@ -11,7 +11,7 @@ export function isTheme(text: string | undefined): text is Theme {
   return THEMES.some((theme) => theme === text);
 }
 
-/** Chooses the look of this browser, and returns to the page at `path`. */
+/** Chooses the look of this browser, and returns to the page at `path`, which has its query. */
 export function themeSwitch(current: Theme, path: string): Html {
   return html`<form class="themes" method="post" action="/theme" aria-label="Look">
     <input type="hidden" name="return_to" value="${path}" />

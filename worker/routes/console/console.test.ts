@@ -159,6 +159,14 @@ describe('a page of the console', () => {
     expect(elsewhere.headers.get('location')).toBe('/');
   });
 
+  test.each([
+    ['/bindings?q=a%26b&amp;sort=host', '/bindings?q=a%26b&sort=host'],
+    ['/approvals?state=grants', '/approvals?state=grants&done=grant_revoked'],
+    ['/secrets', '/secrets?done=secret_stored'],
+  ])('returns to %s after the look was chosen at %s', async (shown, path) => {
+    expect(await (await open(path)).text()).toContain(`name="return_to" value="${shown}"`);
+  });
+
   test('of the API keeps the navigation of who is signed in', async () => {
     expect(await (await open('/docs')).text()).toContain('aria-label="Console"');
     expect(await (await control.send('/docs')).text()).not.toContain('aria-label="Console"');

@@ -133,7 +133,9 @@ interface Sent {
 async function send(c: AppContext, view: Page, { person, status, forms }: Sent): Promise<Response> {
   c.header('content-security-policy', pagePolicy(forms));
   c.header('cross-origin-opener-policy', 'same-origin');
-  const document = await renderPage(view, { assets: c.get('assets'), person, path: c.req.path, theme: themeOf(c) });
+  const { search } = new URL(c.req.url);
+  const frame = { assets: c.get('assets'), person, path: c.req.path, search, theme: themeOf(c) };
+  const document = await renderPage(view, frame);
   // Escapes invisible and bidirectional characters in every page, as a last line of defence.
   return c.html(replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup }), status);
 }
