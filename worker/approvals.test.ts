@@ -265,6 +265,22 @@ describe('a sidecar’s request', () => {
     expect(again.expires_at).toBe(first.expires_at);
   });
 
+  test('tells of a request that was given up and waits again, once for each time', async () => {
+    const { approval_id: id } = await ask(request());
+    const again = () => events('connector.approval.waits_again');
+    // A second identical request while one waits, and the same one after a lost reply.
+    control.clock.ms += 30_000;
+    await ask(request());
+    expect(await again()).toEqual([]);
+    control.clock.ms += 60_000;
+    await ask(request());
+    await ask(request());
+    expect(await again()).toMatchObject([
+      { actor: sidecar.enrolled.sidecar_id, data: { 'svc.approval.id': id, 'svc.connector.operation': 'delete-item' } },
+    ]);
+    expect(await events('connector.approval.requested')).toHaveLength(1);
+  });
+
   test('does not lock the audit chain while nobody has decided', async () => {
     const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
     const one = request();
@@ -408,7 +424,31 @@ describe('the page of what waits', () => {
     expect(page).toContain('<title>(1) Approvals');
     control.clock.ms += 61_000;
     expect(await open()).not.toContain('Their agents wait');
-    expect(await open()).toContain('No longer waited for');
+    expect(await open()).toContain('Given up. If you decide now');
+  });
+
+  test('has who waited longest on top, and what is asked again at the end of those that wait', async () => {
+    const ids: string[] = [];
+    for (const n of [1, 2, 3]) {
+      ids.push((await ask(numberedRequest(n))).approval_id);
+      control.clock.ms += 1_000;
+    }
+    const listed = async () => [...(await open()).matchAll(/data-key="(apr_\w+)"/g)].map(([, id]) => id);
+    expect(await listed()).toEqual(ids);
+    control.clock.ms += 57_500;
+    await ask(numberedRequest(1));
+    const [first, second, third] = ids;
+    expect(await listed()).toEqual([second, third, first]);
+    expect((await open()).split('data-key="given-up"')).toHaveLength(1);
+    control.clock.ms += 2_000;
+    expect((await open()).split('data-key="given-up"')[0]).toContain(`data-key="${first}"`);
+    expect((await open()).split('data-key="given-up"')[1]).toContain(`data-key="${second}"`);
+  });
+
+  test('says a single earlier decision once', async () => {
+    await decide((await ask(numberedRequest(1))).approval_id, 'deny');
+    await ask(numberedRequest(2));
+    expect(await open()).toMatch(/<dd>one of this kind, denied <time/);
   });
 
   test('counts on every page what the reader may decide, and nothing of others', async () => {
@@ -428,5 +468,24 @@ describe('the page of what waits', () => {
     });
     expect([late.status, late.headers.get('location')]).toEqual([303, '/approvals?done=was_decided']);
     expect(await open('/approvals?done=was_decided')).toContain('nothing was changed');
+  });
+
+  test.each([
+    [{ decision: 'approve' }, 'approved'],
+    [{ decision: 'deny' }, 'denied'],
+    [{ decision: 'approve', grant: 'hour' }, 'granted'],
+  ])('the second press of a double click is told what the first one did: %o', async (fields, done) => {
+    const { approval_id: id } = await ask(request());
+    const { cookie } = await browserHeaders();
+    const press = async (body: object) => {
+      const headers = { cookie, origin: control.consoleOrigin };
+      const options = { method: 'POST', headers, body: new URLSearchParams({ ...body }) };
+      return (await control.inBrowser(`/approvals/${id}`, options)).headers.get('location');
+    };
+    expect([await press(fields), await press(fields)]).toEqual(Array(2).fill(`/approvals?done=${done}`));
+    const other = { decision: done === 'denied' ? 'approve' : 'deny' };
+    expect(await press(other)).toBe('/approvals?done=was_decided');
+    control.clock.ms += 60_000;
+    expect(await press(fields)).toBe('/approvals?done=was_decided');
   });
 });

@@ -19,6 +19,7 @@ export const AUDIT_EVENT_TYPES = [
   'connector.proxy.proxied',
   'connector.proxy.rejected',
   'connector.approval.requested',
+  'connector.approval.waits_again',
   'connector.approval.decided',
   'connector.approval.expired',
   'connector.approval.granted',

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { AUDIT_EVENT_TYPES } from '../../../shared/model/audit_event.ts';
+import { AUDIT_EVENT_TYPES, type AuditEventType } from '../../../shared/model/audit_event.ts';
 import { storySentences } from './audit_story.ts';
 import { decisionSentences } from './audit_words.ts';
+
+const story = (type: AuditEventType) => storySentences({ type, data: {}, actor: null }).join(' ');
 
 describe('the explanation of an event', () => {
   test.each(AUDIT_EVENT_TYPES)('%s is described in sentences', (type) => {
@@ -30,6 +32,11 @@ describe('the explanation of an event', () => {
     const told = storySentences({ type: 'flightplan.launch.reach', data, actor: 'session' });
     expect(told).toHaveLength(sentences);
     expect(told.join(' ')).toMatch(expected);
+  });
+
+  test('an approval expires after an hour, or unused; it may be of a tool', () => {
+    expect(story('connector.approval.expired')).toMatch(/within an hour, or it was approved and no identical request/);
+    expect(story('connector.approval.requested')).toMatch(/operation or tool.+rules of the MCP server/);
   });
 
   test('names who decided, and the effect', () => {

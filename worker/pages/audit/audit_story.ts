@@ -10,12 +10,15 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
   'sandbox.proxy.credential_unsealed':
     'A container, or a command of svc run, received the credential in plaintext, because somebody requested that. Until another value is stored, the credential counts as unsealed.',
   'connector.approval.requested':
-    'The connector’s spec requires an approval for this operation, so the request was held for a minute.',
+    'This operation or tool needs an approval: the spec of the connector says so, or the rules of the MCP server. An agent’s request is held for a minute meanwhile.',
+  'connector.approval.waits_again':
+    'An agent had given up this request and tries it again: it is held for another minute, and the approval is still open.',
   'connector.approval.granted':
     'With an approval, somebody allowed further requests of the same operation with the same path inputs, from the same session.',
   'connector.approval.grant_used': 'The grant covers this request, so nobody was asked.',
   'connector.approval.grant_revoked': 'The next request of this kind asks for an approval again.',
-  'connector.approval.expired': 'Nobody decided within the minute that the request was held.',
+  'connector.approval.expired':
+    'Nobody decided within an hour, or it was approved and no identical request came within fifteen minutes.',
   'control.credential.released':
     'A sidecar requested the credential of its user or the enterprise. It was encrypted to that sidecar’s own key.',
   'control.connector.credential_refreshed':

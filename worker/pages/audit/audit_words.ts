@@ -38,6 +38,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'connector.proxy.proxied': { kind: 'accent', word: 'Connector call' },
   'connector.proxy.rejected': { kind: 'bad', word: 'Connector refused' },
   'connector.approval.requested': { kind: 'warn', word: 'Approval asked' },
+  'connector.approval.waits_again': { kind: 'warn', word: 'Approval asked again' },
   'connector.approval.decided': { kind: 'good', word: 'Approval decided' },
   'connector.approval.expired': { kind: 'plain', word: 'Approval expired' },
   'connector.approval.granted': { kind: 'warn', word: 'Grant given' },

@@ -23,9 +23,9 @@ export function approvalCard(pending: PendingApproval, nowMs: number): Html {
     ['Before', earlierWords(pending.earlier, nowMs)],
   ];
   return html`<article
-    class="panel card"
+    class="panel card ${isHeld(record, nowMs) ? 'held' : ''}"
     data-island="decide"
-    data-key="${record.id} ${record.state}"
+    data-key="${record.id}"
     tabindex="0"
     aria-labelledby="asks-${record.id}"
   >
@@ -34,15 +34,25 @@ export function approvalCard(pending: PendingApproval, nowMs: number): Html {
       ${ring(record.held_until, nowMs)}
     </div>
     <p class="mono asked" data-asks>${foreignText(record.summary)}</p>
-    ${definitionList(facts)} ${pending.mayView && isHeld(record, nowMs) ? viewButton(record, target) : ''}
+    ${definitionList(facts)} ${pending.mayView && record.held_until !== null ? viewButton(record, target) : ''}
     ${decisionForm(record.id, `${target}, ${record.summary}`)}
     ${pending.mayGrant ? grantForm(record, `${target}, ${record.summary}`) : ''}
   </article>`;
 }
 
-/** With scripts only: the request is sealed to a key that the page makes. */
+/**
+ * With scripts only: the request is sealed to a key that the page makes. Only a held request has the button, but what was shown
+ * stays after its agent gave up.
+ */
 function viewButton({ id, fingerprint }: ApprovalRecord, target: string): Html {
-  return html`<div data-island="view-request" data-approval="${id}" data-fingerprint="${fingerprint}" hidden>
+  return html`<div
+    class="view"
+    data-island="view-request"
+    data-own="${fingerprint}"
+    data-approval="${id}"
+    data-fingerprint="${fingerprint}"
+    hidden
+  >
     <button type="button" class="compact" data-press="s" aria-keyshortcuts="s">
       Show what is sent <kbd aria-hidden="true">S</kbd><span class="hidden-but-read"> ${target}</span>
     </button>
@@ -66,6 +76,7 @@ function ring(until: string | null, nowMs: number): Html | string {
   if (until === null || Date.parse(until) <= nowMs) return '';
   return html`<span
     class="ring"
+    data-own="${until}"
     data-until="${until}"
     data-seconds="${APPROVAL_HOLD_SECONDS}"
     data-over="no longer waits"
@@ -77,9 +88,10 @@ function earlierWords(earlier: readonly EarlierDecision[], nowMs: number): Html 
   const [latest] = earlier;
   if (latest === undefined) return html`nothing of this kind was decided`;
   const approved = earlier.filter(({ decision }) => decision === 'approved').length;
-  const words = earlier.length === 1 ? 'the last one of this kind' : `of the last ${earlier.length} of this kind`;
-  const counts = earlier.length === 1 ? latest.decision : `${approved} approved, ${earlier.length - approved} denied`;
-  return html`${words}: ${counts}; the latest ${latest.decision} ${timeAgo(latest.at, nowMs)}`;
+  const at = html`${latest.decision} ${timeAgo(latest.at, nowMs)}`;
+  if (earlier.length === 1) return html`one of this kind, ${at}`;
+  const counts = `${approved} approved, ${earlier.length - approved} denied`;
+  return html`of the last ${earlier.length} of this kind: ${counts}; the latest ${at}`;
 }
 
 function decisionForm(id: string, what: string): Html {

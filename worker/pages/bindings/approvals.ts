@@ -56,18 +56,17 @@ export function pendingApprovalsPage({ pending, done, nowMs }: PendingView): Pag
       data-stream="/v1/audit-events/stream?type=connector.approval."
     >
       ${pending.length === 0 ? html`<div class="panel flush">${nothingWaits()}</div>` : ''}
-      ${cards('Their agents wait', held, nowMs)}
-      ${cards('No longer waited for: a decision covers the next identical request', others, nowMs)}
+      ${cards('held', 'Their agents wait', held, nowMs)}
+      ${cards('given-up', 'Given up. If you decide now, it applies when the agent tries again.', others, nowMs)}
     </div>`;
   return layout('Approvals', content);
 }
 
-function cards(title: string, pending: readonly PendingApproval[], nowMs: number): Html | string {
+/** The cards of both groups are siblings: one that is given up goes to the other group with all that is shown in it. */
+function cards(key: string, title: string, pending: readonly PendingApproval[], nowMs: number): Html | string {
   if (pending.length === 0) return '';
-  return html`<section class="stack">
-    <h2>${title}</h2>
-    ${pending.map((each) => approvalCard(each, nowMs))}
-  </section>`;
+  return html`<h2 data-key="${key}">${title}</h2>
+    ${pending.map((each) => approvalCard(each, nowMs))}`;
 }
 
 /** All approvals, also decided and expired ones. */
@@ -175,7 +174,7 @@ function stateCell(approval: ApprovalRecord, nowMs: number): Html {
 
 function decision(approval: ApprovalRecord): Html {
   const what = `${approvalTarget(approval)}, ${approval.summary}`;
-  return html`<form method="post" action="/approvals/${approval.id}" class="actions">
+  return html`<form method="post" action="/approvals/${approval.id}" class="actions" data-island="decide">
     <button class="compact primary" name="decision" value="approve">
       Approve<span class="hidden-but-read"> ${what}</span>
     </button>

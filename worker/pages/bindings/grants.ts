@@ -13,7 +13,7 @@ import type { Html } from '../frame/html.ts';
 
 const STATES: { readonly [S in GrantState]: { readonly kind: BadgeKind; readonly word: string } } = {
   open: { kind: 'warn', word: 'Open' },
-  over: { kind: 'plain', word: 'Over' },
+  over: { kind: 'plain', word: 'Ended' },
   used_up: { kind: 'plain', word: 'Used up' },
   changed: { kind: 'plain', word: 'Ended: the connector or server changed' },
   revoked: { kind: 'plain', word: 'Revoked' },
@@ -81,7 +81,7 @@ function stateCell({ state, ends_at: ends }: GrantRecord, nowMs: number): Html {
 }
 
 function revokeForm(grant: GrantRecord): Html {
-  return html`<form method="post" action="/approval-grants/${grant.id}/revoke" class="actions">
+  return html`<form method="post" action="/approval-grants/${grant.id}/revoke" class="actions" data-island="decide">
     <button class="compact danger">
       Revoke<span class="hidden-but-read"> ${approvalTarget(grant)}, ${grant.summary}</span>
     </button>

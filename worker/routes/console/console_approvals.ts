@@ -1,17 +1,19 @@
 import { decisionInput } from '../../../shared/wire/approvals.ts';
 import { approvalsPage, grantsPage, pendingApprovalsPage } from '../../pages/bindings/approvals.ts';
-import { decideApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
+import { decideApproval, getApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import { listPendingApprovals } from '../../services/approvals/pending_approvals.ts';
 import { MOST_GRANT_SECONDS } from '../../../shared/wire/approval_grants.ts';
 import { describeNames } from '../../services/audit/names.ts';
 import { listGrantPage, revokeGrant } from '../../services/approvals/grants.ts';
 import { type Fields, redirectDone, forChange, forReader, problem } from './console.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { AppContext } from '../http/app_env.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
 const SHOWN = 50;
-/** More than anybody looks through; the newest come first. */
+/** More than anybody looks through: the newest. */
 const MOST_PENDING = 100;
 
 /** `GET /approvals`: pending approvals; with `state=all` a list of all, with `state=grants` what is allowed in advance. */
@@ -54,13 +56,29 @@ export const submitDecision = forChange(async (c, caller, fields) => {
   const parsed = decisionInput.safeParse({ decision: fields['decision'], grant: grantOf(fields) });
   if (!parsed.success) return problem(c, caller, invalidInput('json', parsed.error));
   const { decision, grant } = parsed.data;
-  const decided = await decideApproval(c.get('context'), caller, c.req.param('id') ?? '', parsed.data);
-  // Somebody else, or another tab, was faster: nothing went wrong, and the list says what holds.
-  if (!decided.ok && decided.error.code === 'approval_not_pending') return redirectDone(c, '/approvals', 'was_decided');
-  if (!decided.ok) return problem(c, caller, decided.error);
+  const id = c.req.param('id') ?? '';
+  const decided = await decideApproval(c.get('context'), caller, id, parsed.data);
   const done = decision === 'deny' ? 'denied' : grant === undefined ? 'approved' : 'granted';
-  return redirectDone(c, '/approvals', done);
+  if (decided.ok) return redirectDone(c, '/approvals', done);
+  if (decided.error.code !== 'approval_not_pending') return problem(c, caller, decided.error);
+  // Somebody else, or another tab, was faster: nothing went wrong, and the list says what holds.
+  const isRepeated = (await justDecided(c, caller, id)) === done;
+  return redirectDone(c, '/approvals', isRepeated ? done : 'was_decided');
 });
+
+/** The second press of a double click, which the browser sends too. */
+const REPEATED_MS = 5_000;
+
+/** What the caller decided a moment ago; null if that was somebody else, or earlier. */
+async function justDecided(c: AppContext, caller: Caller, id: string): Promise<string | null> {
+  const context = c.get('context');
+  const found = await getApproval(context, caller, id);
+  if (!found.ok) return null;
+  const { state, decided_by: by, decided_at: at, grant_id: grant } = found.value;
+  if (by !== caller.userId || at === null || context.clock.now() - Date.parse(at) > REPEATED_MS) return null;
+  if (state === 'denied') return 'denied';
+  return grant === null ? 'approved' : 'granted';
+}
 
 /** `POST /approval-grants/{id}/revoke`. */
 export const submitRevocation = forChange(async (c, caller) => {

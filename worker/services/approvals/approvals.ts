@@ -120,14 +120,16 @@ function findCoveringApproval(
 }
 
 /**
- * Uses an approved approval for one request; for a pending one, a request waits again. The returned state is that of the
- * request.
+ * Uses an approved approval for one request; for a pending one, a request waits again. That is an event if none waited any
+ * more: whoever decides is told once for each time that somebody waits. The returned state is that of the request.
  */
 function use(context: ServiceContext, asker: Asker, row: ApprovalRow, requestId: string): Change<ApprovalRow> {
   if (row.state === 'pending') {
     const heldUntil = holdEnd(context, asker);
-    const statements = heldUntil === null ? [] : changeApproval(context.database, row, { heldUntil });
-    return { statements, events: [], value: row };
+    if (heldUntil === null) return { statements: [], events: [], value: row };
+    const wasGivenUp = row.heldUntil === null || row.heldUntil <= nowText(context);
+    const events = wasGivenUp ? [approvalEvent('connector.approval.waits_again', row, asker.sidecarId)] : [];
+    return { statements: changeApproval(context.database, row, { heldUntil }), events, value: row };
   }
   if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
   const change = { state: 'used' as const, usedBy: requestId, usedAt: nowText(context) };
@@ -258,7 +260,7 @@ export async function expireOverdue(context: ServiceContext, enterpriseId: strin
   });
 }
 
-type ApprovalEventType = 'connector.approval.requested' | 'connector.approval.decided' | 'connector.approval.expired';
+type ApprovalEventType = `connector.approval.${'requested' | 'waits_again' | 'decided' | 'expired'}`;
 
 /** The summary stays out of the log: it contains values of path inputs, which the spec may redact. */
 function approvalEvent(

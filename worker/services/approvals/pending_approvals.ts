@@ -28,7 +28,10 @@ export interface EarlierDecision {
 
 const MOST_EARLIER = 5;
 
-/** The approvals that wait for the caller's decision, newest first: at most `limit`. */
+/**
+ * The approvals that wait for the caller's decision: the newest `limit`. Who has waited longest comes first, and what is asked
+ * again goes to the end, so that a new one moves none of the others.
+ */
 export async function listPendingApprovals(
   context: ServiceContext,
   caller: Caller,
@@ -44,7 +47,7 @@ export async function listPendingApprovals(
     const decided = await listDecidedOfKind(database, viewerOf(caller), row, MOST_EARLIER);
     earlier.set(kindOf(row), decided.map(toDecision));
   }
-  return rows.map((row) => ({
+  return rows.toSorted(byWaiting).map((row) => ({
     record: toRecord(row),
     person: names.people.get(row.userId) ?? row.userId,
     sidecar: row.sidecarId === null ? null : (names.sidecars.get(row.sidecarId) ?? row.sidecarId),
@@ -52,6 +55,11 @@ export async function listPendingApprovals(
     mayGrant: grantProblem(caller, row) === null,
     earlier: earlier.get(kindOf(row)) ?? [],
   }));
+}
+
+function byWaiting(a: ApprovalRow, b: ApprovalRow): number {
+  const [ofA, ofB] = [a, b].map(({ id, heldUntil, requestedAt }) => `${heldUntil ?? requestedAt} ${id}`);
+  return (ofA ?? '') < (ofB ?? '') ? -1 : 1;
 }
 
 const kindOf = ({ subjectId, action }: ApprovalRow): string => JSON.stringify([subjectId, action]);
