@@ -18,6 +18,8 @@ interface ConsoleSuite {
 interface SuiteOptions {
   /** By default Node on the embedded database. */
   readonly control?: () => Promise<ControlPlaneUnderTest>;
+  /** The time of the sidecar: by default that of this machine. */
+  readonly now?: () => number;
   /** Puts into the world what the tests are about. */
   readonly prepare?: (world: ConsoleWorld) => Promise<void>;
 }
@@ -26,13 +28,13 @@ interface SuiteOptions {
  * Makes the tests of a file share one world, which is stopped even if its preparation fails. Without Chromium each test is
  * skipped with the reason.
  */
-export function consoleSuite({ control = startOnNode, prepare }: SuiteOptions = {}): ConsoleSuite {
+export function consoleSuite({ control = startOnNode, now, prepare }: SuiteOptions = {}): ConsoleSuite {
   const missing = chromiumProblem();
   let world: ConsoleWorld | null = null;
   let pages: Page[] = [];
   beforeAll(async () => {
     if (missing !== null) return;
-    world = await ConsoleWorld.start(await control());
+    world = await ConsoleWorld.start(await control(), now);
     await prepare?.(world);
   });
   afterAll(() => world?.stop());

@@ -57,9 +57,9 @@ export class ConsoleWorld {
     this.sidecar = sidecar;
   }
 
-  static async start(control?: ControlPlaneUnderTest): Promise<ConsoleWorld> {
+  static async start(control?: ControlPlaneUnderTest, now = Date.now): Promise<ConsoleWorld> {
     const plane = control ?? (await startOnNode());
-    const sidecar = await TestSidecar.make((path, init) => fetch(plane.url + path, init));
+    const sidecar = await TestSidecar.make((path, init) => fetch(plane.url + path, init), 'X25519', now);
     return new ConsoleWorld(plane, await findConsole(plane), await startChromium(), sidecar);
   }
 
@@ -164,13 +164,17 @@ export class ConsoleWorld {
     return id;
   }
 
-  /** A request that waits for an approval; returns the approval's id. */
-  async askApproval(connectorId: string, summary = 'Items: delete item 42'): Promise<string> {
+  /** A request that waits for an approval; returns the approval's id. Without a fingerprint it is like no other request. */
+  async askApproval(
+    connectorId: string,
+    summary = 'Items: delete item 42',
+    fingerprint = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
+  ): Promise<string> {
     const body = {
       request_id: crypto.randomUUID(),
       connector_id: connectorId,
       operation: 'delete-item',
-      fingerprint: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
+      fingerprint,
       summary,
       scope: createHash('sha256').update(summary).digest('hex'),
       session_id: 'ses_demo',

@@ -5,11 +5,13 @@ import { fileAssets } from '../../worker/entries/file_assets.ts';
 import type { ProgramContext } from '../../worker/installation/program_context.ts';
 import { startInProcess } from '../runtimes/in_process.ts';
 import type { ControlPlaneUnderTest } from '../runtimes/programs.ts';
-import { SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
+import { type Clock, SYSTEM_CLOCK } from '../../worker/kernel/clock.ts';
 
 /** A local control plane whose database a test can reach, for what no call of the API makes: other people. */
-export async function serveInProcess(): Promise<ControlPlaneUnderTest & { readonly context: ProgramContext }> {
-  const control = await startInProcess({ clock: SYSTEM_CLOCK });
+export async function serveInProcess(
+  clock: Clock = SYSTEM_CLOCK,
+): Promise<ControlPlaneUnderTest & { readonly context: ProgramContext }> {
+  const control = await startInProcess({ clock });
   const lines: string[] = [];
   const app = createApp({
     context: () => control.context,

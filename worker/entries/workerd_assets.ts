@@ -10,6 +10,7 @@ import palette from '../islands/palette.js';
 import refreshed from '../islands/refreshed.js';
 import relativeTimeIsland from '../islands/relative_time.js';
 import search from '../islands/search.js';
+import stream from '../islands/stream.js';
 import viewRequest from '../islands/view_request.js';
 import waiting from '../islands/waiting.js';
 import { ASSET_FILES } from '../pages/frame/asset_files.ts';
@@ -34,6 +35,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'refreshed.js': refreshed,
   'relative_time.js': relativeTimeIsland,
   'search.js': search,
+  'stream.js': stream,
   'view_request.js': viewRequest,
   'waiting.js': waiting,
 };

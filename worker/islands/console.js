@@ -1,6 +1,6 @@
 // Starts the islands of a page: elements that work without scripts, and better with these.
 
-/** @typedef {{ start: (element: HTMLElement) => void }} Island */
+/** @typedef {{ start: (element: HTMLElement, isAdded: boolean) => void }} Island `isAdded`: the page was opened without the element. */
 
 /** @type {Readonly<Record<string, () => Promise<Island>>>} */
 const ISLANDS = {
@@ -23,11 +23,11 @@ const started = new WeakSet();
 async function startIslands(root) {
   for (const element of root.querySelectorAll('[data-island]')) {
     if (!(element instanceof HTMLElement)) continue;
-    // A row that kept the focus while its list was replaced has its island already.
+    // What stayed while its list was brought up to date has its island already.
     if (started.has(element)) continue;
     started.add(element);
     const load = ISLANDS[element.dataset['island'] ?? ''];
-    if (load !== undefined) (await load()).start(element);
+    if (load !== undefined) (await load()).start(element, root !== document);
   }
 }
 

@@ -1,11 +1,14 @@
-// A list that follows the audit stream: after each new event it is replaced with the server's current version. Its times pass,
-// and the person can stop all of it.
+// A list that follows the audit stream: after each new event it is brought up to the server's current version, and at least once
+// a minute, because some of what it says ends by itself. Its times pass, and the person can stop all of it.
 
-import { fetchDocument, replacePart } from './refreshed.js';
+import { fetchDocument, makePlan, replacePart } from './refreshed.js';
 import { refreshTimes } from './relative_time.js';
+import { followStream } from './stream.js';
 
 const SETTLE_MS = 400;
 const TICK_MS = 5_000;
+const REFRESH_MS = 60_000;
+const NOT_UP_TO_DATE = 'Not up to date: trying again';
 
 /**
  * @param {HTMLElement} element has `id` and `data-stream` (the stream's address). `data-also` has the ids of other parts of the
@@ -16,37 +19,47 @@ export function start(element) {
   if (stream === undefined) return;
   const parts = [element.id, ...also.split(' ').filter((id) => id !== '')];
   const state = liveState(element);
-  let waiting = false;
-  const refresh = async () => {
-    waiting = false;
-    if (state.isPaused()) return;
+  let isConnected = false;
+  const refresh = makePlan(async () => {
+    refresh(REFRESH_MS);
+    if (state.isPaused() || document.hidden) return;
     const fresh = await fetchDocument(location.href);
     if (fresh !== null && !state.isPaused()) for (const part of parts) replacePart(fresh, part);
-    state.say(fresh === null ? 'Not up to date: reload the page' : 'Live');
-  };
-  state.onResume(() => void refresh());
-  const source = new EventSource(stream);
-  // What happened between the server's answer and the stream's beginning; later the stream goes on where it ended.
-  source.addEventListener('open', () => void refresh(), { once: true });
-  source.addEventListener('open', () => state.say('Live'));
-  source.addEventListener('error', () => state.say('Not up to date: trying again'));
-  source.addEventListener('audit', () => {
-    if (waiting) return;
-    waiting = true;
-    setTimeout(() => void refresh(), SETTLE_MS);
+    state.say(fresh === null || !isConnected ? NOT_UP_TO_DATE : 'Live');
+    refresh(untilNextEndMs(parts));
   });
-  const ticking = setInterval(() => {
-    if (state.isPaused()) return;
+  refresh(REFRESH_MS);
+  state.onResume(() => refresh(0));
+  followStream(stream, {
+    isForOthers: false,
+    // What happened between the server's answer and the stream's beginning, or while there was none.
+    opened() {
+      isConnected = true;
+      refresh(0);
+    },
+    came: () => refresh(SETTLE_MS),
+    lost() {
+      isConnected = false;
+      state.say(NOT_UP_TO_DATE);
+    },
+  });
+  setInterval(() => {
+    if (state.isPaused() || document.hidden) return;
     for (const part of parts) refreshTimes(document.getElementById(part) ?? element);
   }, TICK_MS);
-  addEventListener(
-    'pagehide',
-    () => {
-      source.close();
-      clearInterval(ticking);
-    },
-    { once: true },
-  );
+}
+
+/**
+ * How long what the parts show holds: no event says that a request is given up.
+ * @param {readonly string[]} parts
+ */
+function untilNextEndMs(parts) {
+  const ends = parts.flatMap((part) => {
+    const shown = document.getElementById(part)?.querySelectorAll('[data-until]') ?? [];
+    return Array.from(shown, (each) => Date.parse(each.getAttribute('data-until') ?? '') - Date.now());
+  });
+  // The clocks of the two machines may differ a little.
+  return Math.max(2_000, Math.min(REFRESH_MS, ...ends.map((ms) => ms + 500)));
 }
 
 /**
@@ -61,7 +74,7 @@ function liveState(element) {
   button.textContent = 'Pause';
   place?.after(button);
   let isPaused = false;
-  let words = '';
+  let words = place?.textContent ?? '';
   /** @type {(() => void) | null} */
   let resume = null;
   const show = () => {

@@ -1,7 +1,10 @@
-// Replaces parts of a page with the server's current version. Pages are only rendered on the server.
+// Brings parts of a page up to date with the server's current version. Pages are only rendered on the server.
+
+const LONGEST_MS = 30_000;
 
 /**
- * Fetches the document at an address. It is parsed without running its scripts, as trusted types require.
+ * Fetches the document at an address. It is parsed without running its scripts, as trusted types require. The event
+ * `svc:signed-out` says that it needs a sign-in.
  * @param {string} url
  * @returns {Promise<Document | null>} null if it cannot be fetched
  */
@@ -10,16 +13,53 @@ export function fetchDocument(url) {
     const request = new XMLHttpRequest();
     request.open('GET', url);
     request.responseType = 'document';
-    const isGood = () => request.status < 500 && request.status !== 401;
-    request.addEventListener('load', () => resolve(isGood() ? request.responseXML : null));
-    request.addEventListener('error', () => resolve(null));
+    request.timeout = LONGEST_MS;
+    request.addEventListener('load', () => {
+      if (request.status === 401) document.dispatchEvent(new CustomEvent('svc:signed-out'));
+      resolve(request.status < 500 && request.status !== 401 ? request.responseXML : null);
+    });
+    for (const failed of ['error', 'timeout']) request.addEventListener(failed, () => resolve(null));
     request.send();
   });
 }
 
 /**
- * Replaces the part with this id with that of another document. If the new part has a row with the `data-key` of the focused
- * row, the focused row itself is kept, so that nothing moves under the user's hand. An equal part stays as it is. The event `svc:shown` starts its islands.
+ * Acts at the earliest of the planned times, once at a time: what is planned meanwhile comes afterwards. So an older answer never
+ * replaces a newer one.
+ * @param {() => Promise<void>} act
+ * @returns {(afterMs: number) => void}
+ */
+export function makePlan(act) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  let dueMs = Infinity;
+  let isActing = false;
+  const wait = () => {
+    clearTimeout(timer);
+    if (!isActing && dueMs !== Infinity) timer = setTimeout(() => void run(), dueMs - Date.now());
+  };
+  const run = async () => {
+    dueMs = Infinity;
+    isActing = true;
+    try {
+      await act();
+    } finally {
+      isActing = false;
+      wait();
+    }
+  };
+  return (afterMs) => {
+    dueMs = Math.min(dueMs, Date.now() + afterMs);
+    wait();
+  };
+}
+
+/**
+ * Makes the part with this id like that of another document. What both have stays the same element, with the focus, what is open
+ * and what is typed in it. The event `svc:shown` starts the islands of what is new.
+ *
+ * Elements are the same if they have the same tag and the same `data-key` or id; without one, the next with that tag is. An
+ * element with `data-own` belongs to a script: while the value is the same, it stays as the script made it.
  * @param {Document} fresh
  * @param {string} id
  */
@@ -27,25 +67,86 @@ export function replacePart(fresh, id) {
   const ours = document.getElementById(id);
   const theirs = fresh.getElementById(id);
   if (ours === null || theirs === null || ours.isEqualNode(theirs)) return;
-  const focused = ours.contains(document.activeElement) ? document.activeElement?.closest('[data-key]') : null;
-  const row = focused ? theirs.querySelector(rowSelector(focused)) : null;
-  if (focused && row !== null) keepFocus(focused, row);
-  ours.replaceChildren(...theirs.childNodes);
+  const focused = document.activeElement;
+  mergeChildren(ours, theirs);
+  keepFocus(focused);
   ours.dispatchEvent(new CustomEvent('svc:shown', { bubbles: true }));
 }
 
-/** @param {Element} row */
-function rowSelector(row) {
-  return `[data-key="${CSS.escape(row.getAttribute('data-key') ?? '')}"]`;
+/**
+ * Browsers drop the focus of an element that is moved. One that is new in its place is known by its id.
+ * @param {Element | null} focused
+ */
+function keepFocus(focused) {
+  if (focused === null || focused === document.activeElement) return;
+  const same = focused.isConnected || focused.id === '' ? focused : document.getElementById(focused.id);
+  if (same instanceof HTMLElement) same.focus({ preventScroll: true });
 }
 
 /**
- * Puts the focused row in the place of its new version.
- * @param {Element} same
- * @param {Element} row
+ * @param {Element} ours
+ * @param {Element} theirs
  */
-function keepFocus(same, row) {
-  const focused = document.activeElement;
-  row.replaceWith(document.adoptNode(same));
-  if (focused instanceof HTMLElement) queueMicrotask(() => focused.focus());
+function merge(ours, theirs) {
+  if (ours.hasAttribute('data-own')) return;
+  for (const { name, value } of theirs.attributes) {
+    // What is open is the person's choice.
+    if (name !== 'open' && ours.getAttribute(name) !== value) ours.setAttribute(name, value);
+  }
+  for (const name of ours.getAttributeNames()) {
+    if (name !== 'open' && !theirs.hasAttribute(name)) ours.removeAttribute(name);
+  }
+  mergeChildren(ours, theirs);
+}
+
+/**
+ * @param {Element} ours
+ * @param {Element} theirs
+ */
+function mergeChildren(ours, theirs) {
+  const wanted = new Set(Array.from(theirs.children, keyOf));
+  const unwanted = Array.from(ours.children).filter((child) => keyOf(child) !== null && !wanted.has(keyOf(child)));
+  for (const child of unwanted) child.remove();
+  let at = ours.firstChild;
+  const nodes = [...theirs.childNodes];
+  for (const node of nodes) {
+    const same = findSame(at, node);
+    if (same === null) {
+      ours.insertBefore(document.adoptNode(node), at);
+      continue;
+    }
+    // What has a key and lies between is wanted further on.
+    while (at !== null && at !== same && keyOf(at) === null) at = removeNode(at);
+    if (at === same) at = same.nextSibling;
+    else ours.insertBefore(same, at);
+    if (same instanceof Element && node instanceof Element) merge(same, node);
+    else if (same.nodeValue !== node.nodeValue) same.nodeValue = node.nodeValue;
+  }
+  while (at !== null) at = removeNode(at);
+}
+
+/**
+ * The node, from one of our nodes on, that is the same as another document's; null if there is none.
+ * @param {ChildNode | null} from
+ * @param {ChildNode} node
+ */
+function findSame(from, node) {
+  if (!(node instanceof Element)) return from?.nodeType === node.nodeType ? from : null;
+  for (let each = from; each !== null; each = each.nextSibling) {
+    if (!(each instanceof Element) || each.tagName !== node.tagName || keyOf(each) !== keyOf(node)) continue;
+    if (each.getAttribute('data-own') === node.getAttribute('data-own')) return each;
+  }
+  return null;
+}
+
+/** @param {Node} node */
+function keyOf(node) {
+  return node instanceof Element ? (node.getAttribute('data-key') ?? node.getAttribute('id')) : null;
+}
+
+/** @param {ChildNode} node */
+function removeNode(node) {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
 }

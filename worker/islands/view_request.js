@@ -15,13 +15,15 @@ export function start(element) {
   if (button === null || place === null || crypto.subtle === undefined) return;
   element.hidden = false;
   button.addEventListener('click', () => {
-    button.disabled = true;
+    // A disabled button would lose the focus, and with it the keys of its card.
+    if (button.getAttribute('aria-disabled') === 'true') return;
+    button.setAttribute('aria-disabled', 'true');
     place.textContent = 'Asking the machine…';
     void load(element.dataset).then(
       (shown) => place.replaceChildren(...partsOf(shown)),
       (/** @type {unknown} */ error) => {
         place.textContent = error instanceof Error ? error.message : String(error);
-        button.disabled = false;
+        button.removeAttribute('aria-disabled');
       },
     );
   });

@@ -138,7 +138,9 @@ export function newestWay(event: StoredAuditEvent | null, nameOf: NameOf): Html 
       ${wordBadge(event)}
       <span class="small"
         >${foreignText(why)}
-        <a href="/audit/${id}">Why<span class="hidden-but-read"> was the newest request decided so?</span></a></span
+        <a id="why-newest" href="/audit/${id}"
+          >Why<span class="hidden-but-read"> was the newest request decided so?</span></a
+        ></span
       >
     </li>
     <li class="hop">

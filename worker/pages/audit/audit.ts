@@ -77,7 +77,7 @@ export function auditPage(view: AuditView): Page {
   ${
     counts === null
       ? ''
-      : html`<section class="panel" aria-labelledby="chart-title">
+      : html`<section class="panel" id="chart" aria-labelledby="chart-title">
           <div class="panel-head">
             <h2 id="chart-title">Requests over time</h2>
             ${hasTime(form) ? html`<a href="${pathWith('/audit', { ...form.values, since: '', until: '' })}">The last day</a>` : ''}
@@ -218,7 +218,7 @@ function list(
 ): Html {
   const { since: _, until: __, ...filters } = form.values;
   const stream = pathWith('/v1/audit-events/stream', { ...filters, host: hostFilter(filters['host']) });
-  const live = isLive ? html`data-island="live-list" data-stream="${stream}"` : '';
+  const live = isLive ? html`data-island="live-list" data-stream="${stream}" data-also="chart"` : '';
   const here = pathWith('/audit', { ...form.values, cursor });
   return html`<section class="stack" aria-labelledby="events-title">
     <div class="panel-head">

@@ -17,7 +17,7 @@ export function dataTable<Row>(table: {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Identifies a row in a live list: the row with the focus stays while its key does. */
+  /** Identifies a row in a live list: a row stays, with its focus, while its key does. */
   readonly key?: (row: Row) => string;
 }): Html {
   const { caption, columns, rows, key } = table;

@@ -16,6 +16,7 @@ const ISLANDS = [
   'refreshed.js',
   'relative_time.js',
   'search.js',
+  'stream.js',
   'view_request.js',
   'waiting.js',
 ];

@@ -94,7 +94,6 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
       role="status"
       data-island="waiting"
       data-stream="/v1/audit-events/stream?type=connector.approval."
-      data-page="/approvals"
       data-count="${person.waiting}"
     ></p>`;
 }

@@ -1,0 +1,152 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { consoleSuite } from './console_suite.ts';
+
+// Issue 22: a live page stays true while nothing happens, says when it is not, and takes no more connections than it needs.
+
+const HOST = 'pages.example.com';
+const STREAMS = '**/v1/audit-events/stream**';
+const MINUTE_MS = 60_000;
+
+let connectorId = '';
+const suite = consoleSuite({
+  prepare: async (world) => {
+    ({ connectorId } = await world.seed());
+  },
+});
+
+async function request(path: string): Promise<void> {
+  const about = { 'svc.proxy.method': 'GET', 'svc.proxy.upstream.host': HOST, 'svc.proxy.upstream.path': path };
+  await suite.world.record('sandbox.proxy.passthrough', about);
+}
+
+const stateOf = (page: Page) => page.locator('[data-live-of]');
+
+/** Notes the streams of a page, and lets a test hide the page. */
+const NOTED_STREAMS = `
+  window.streams = [];
+  const Native = window.EventSource;
+  window.EventSource = class extends Native {
+    constructor(url) { super(url); window.streams.push(this); }
+  };
+  let hidden = false;
+  Object.defineProperty(document, 'hidden', { get: () => hidden });
+  window.hide = (value) => { hidden = value; document.dispatchEvent(new Event('visibilitychange')); };`;
+
+describe('a stream that is answered with an error', () => {
+  test.each([500, 503, 401])('%i is asked for again, for the list and for what waits', async (status) => {
+    const page = await suite.open();
+    await page.route(STREAMS, (route) => route.fulfill({ status }));
+    await page.goto(`/audit?host=${HOST}&q=${status}`);
+    await stateOf(page).getByText('Not up to date: trying again').waitFor();
+    const before = Number(await page.locator('[data-island=waiting]').getAttribute('data-count'));
+    await page.unroute(STREAMS);
+    await suite.world.askApproval(connectorId, `Items: delete item ${status}`);
+    await stateOf(page).getByText('Live').waitFor();
+    await expect.poll(() => page.title()).toMatch(new RegExp(`^\\(${before + 1}\\) `));
+    await request(`/after/${status}`);
+    await page.locator('#events').getByText(`GET ${HOST}/after/${status}`).waitFor();
+  });
+
+  test('says in each tab that the person is signed out, also where nothing is live', async () => {
+    const leading = await suite.open();
+    await leading.addInitScript(NOTED_STREAMS);
+    await leading.goto('/secrets');
+    await expect.poll(() => leading.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('count');
+    const other = await leading.context().newPage();
+    await other.goto('/bindings?q=a', { waitUntil: 'networkidle' });
+    await leading.route(STREAMS, (route) => route.fulfill({ status: 401 }));
+    await leading.evaluate(`streams[0].close(); streams[0].dispatchEvent(new Event('error'))`);
+    for (const tab of [leading, other]) await tab.getByText('You are signed out').waitFor();
+    expect(await other.getByRole('link', { name: 'Sign in' }).getAttribute('href')).toBe('/bindings?q=a');
+    await leading.unroute(STREAMS);
+    for (const tab of [leading, other]) await tab.getByText('You are signed out').waitFor({ state: 'detached' });
+  });
+});
+
+const openStreams = (page: Page) =>
+  page.evaluate(`streams.filter(({ readyState }) => readyState !== 2).map(({ url }) => new URL(url).search)`);
+
+test('a page that is not seen gives its stream back, and is up to date when it is seen again', async () => {
+  const page = await suite.open();
+  await page.addInitScript(NOTED_STREAMS);
+  await page.goto(`/audit?host=${HOST}&q=hidden`);
+  await stateOf(page).getByText('Live').waitFor();
+  const [shared, own] = ['?type=connector.approval.', expect.stringContaining('q=hidden')];
+  await expect.poll(() => openStreams(page)).toEqual(expect.arrayContaining([shared, own]));
+  await page.evaluate('hide(true)');
+  expect(await openStreams(page)).toEqual([shared]);
+  await request('/hidden');
+  await page.evaluate('hide(false)');
+  await page.locator('#events').getByText(`GET ${HOST}/hidden`).waitFor();
+  expect(await openStreams(page)).toHaveLength(2);
+});
+
+test('a page is brought up to date each minute, without any event', async () => {
+  const page = await suite.open();
+  await page.clock.install();
+  await page.goto('/');
+  await stateOf(page).getByText('Live').waitFor();
+  await page.clock.pauseAt(Date.now() + 2_000);
+  const asked: string[] = [];
+  page.on('request', (sent) => {
+    if (sent.resourceType() === 'xhr') asked.push(new URL(sent.url()).pathname);
+  });
+  await page.clock.runFor(MINUTE_MS);
+  await expect.poll(() => asked).toEqual(['/']);
+  await page.clock.runFor(1_000);
+  await expect.poll(async () => (await page.clock.runFor(MINUTE_MS), asked.length)).toBeGreaterThan(1);
+});
+
+test('answers are shown in their order: one is asked for at a time', async () => {
+  const page = await suite.open();
+  const asked: string[] = [];
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  await page.route('**/audit?host=*', async (route) => {
+    if (route.request().resourceType() !== 'xhr') return route.continue();
+    asked.push(route.request().url());
+    await released;
+    await route.continue();
+  });
+  await page.goto(`/audit?host=${HOST}&q=order`);
+  await expect.poll(() => asked.length).toBe(1);
+  const witness = await suite.open(`/audit?host=${HOST}&q=order`);
+  await stateOf(witness).getByText('Live').waitFor();
+  for (const path of ['/order/1', '/order/2']) {
+    await request(path);
+    await witness.locator('#events').getByText(`GET ${HOST}${path}`).waitFor();
+  }
+  expect(asked).toHaveLength(1);
+  release();
+  await page.locator('#events').getByText(`GET ${HOST}/order/2`).waitFor();
+});
+
+test('the focus and what is open on the overview stay while agents send requests', async () => {
+  const page = await suite.open('/');
+  await stateOf(page).getByText('Live').waitFor();
+  await page.getByText('Show as a table').click();
+  const links = [
+    page.locator('.tiles a[href="/approvals"]'),
+    page.locator('#why-newest'),
+    page.getByText('Show as a table'),
+  ];
+  for (const [n, link] of links.entries()) {
+    await link.focus();
+    await request(`/focus/${n}`);
+    await page.locator('#way').getByText(`${HOST}/focus/${n}`).waitFor();
+    expect(await link.and(page.locator(':focus')).count()).toBe(1);
+    expect(await page.locator('#activity details').getAttribute('open')).toBe('');
+  }
+});
+
+test('the chart above the audit log is as live as the log', async () => {
+  const page = await suite.open(`/audit?host=chart.example.com`);
+  await stateOf(page).getByText('Live').waitFor();
+  expect(await page.locator('#chart .legend').count()).toBe(0);
+  await suite.world.record('sandbox.proxy.passthrough', {
+    'svc.proxy.method': 'GET',
+    'svc.proxy.upstream.host': 'chart.example.com',
+    'svc.proxy.upstream.path': '/',
+  });
+  await page.locator('#chart .legend li', { hasText: 'Passed' }).getByText('1').waitFor();
+});
