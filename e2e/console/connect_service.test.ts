@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
-import { approvalsPage } from '../../shared/wire/approvals.ts';
+import { APPROVAL_HOLD_SECONDS, approvalsPage } from '../../shared/wire/approvals.ts';
 import { chromiumProblem, startChromium } from '../support/chromium.ts';
 import { HANGS_MS } from '../support/hangs.ts';
 import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
@@ -13,6 +13,7 @@ import { tabTo } from './console_world.ts';
 
 const TOKEN = plantSecret();
 const MISSING = chromiumProblem();
+const HELD_MS = APPROVAL_HOLD_SECONDS * 1000;
 
 let world: World;
 let browser: Browser;
@@ -76,22 +77,38 @@ it('an agent uses it from then on: listed operations with the credential, others
   await page.context().close();
 });
 
+/** The machine itself may stall for longer than a request is held. */
+const ATTEMPTS = 3;
+
+/** Approves what an agent asks for once. Returns what the agent got: nothing if the approval came after the request was given up. */
+async function approveOnce(page: Page, pull: number): Promise<string> {
+  await page.goto(new URL('/secrets', page.url()).href);
+  const merge = `https://api.github.com/repos/acme/app/pulls/${pull}/merge`;
+  const agent = world.svc.cli(['run', '--', 'curl', '-sS', '--fail', '-X', 'PUT', merge]);
+  await vi.waitUntil(async () => (await page.title()).startsWith('('), { timeout: HANGS_MS });
+  await page.getByRole('navigation').getByRole('link', { name: 'Approvals' }).first().click();
+  const card = page.locator('.card.held').filter({ hasText: `"${pull}"` });
+  const approve = card.getByRole('button', { name: 'Approve' });
+  await approve.waitFor();
+  // A button does nothing before it could be seen.
+  await vi.waitUntil(async () => Number(await page.evaluate('performance.now()')) > 500, { timeout: HANGS_MS });
+  await approve.click();
+  const { code, stdout } = await agent;
+  return code === 0 ? stdout : '';
+}
+
 it('a held request is seen and approved from another window, in time for the agent that waits', async () => {
   const page = await signIn({});
-  await page.goto(new URL('/secrets', page.url()).href);
-  // A request is held for a minute, and the approval covers the next one too: a slow machine does not fail.
-  const merge = 'curl -sS --fail -X PUT https://api.github.com/repos/acme/app/pulls/7/merge';
-  const agent = world.svc.ok(['run', '--', 'sh', '-c', `until ${merge}; do sleep 1; done`]);
-  await vi.waitUntil(async () => (await page.title()).startsWith('(1)'), { timeout: HANGS_MS });
-  await page.getByRole('navigation').getByRole('link', { name: 'Approvals' }).first().click();
-  await page.getByRole('button', { name: 'Approve' }).click();
-  expect(await agent).toContain('octocat');
+  let got = '';
+  for (let pull = 1; pull <= ATTEMPTS && got === ''; pull += 1) got = await approveOnce(page, pull);
+  expect(got).toContain('octocat');
   expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
   const { items } = approvalsPage.parse(JSON.parse(await world.svc.ok(['api', 'GET', '/v1/approvals'])));
   const [approval] = items;
   const tookMs = Date.parse(approval?.decided_at ?? '') - Date.parse(approval?.requested_at ?? '');
   process.stdout.write(`from the request to its approval in another window: ${tookMs} ms\n`);
   expect(approval?.state).toBe('used');
+  expect(tookMs).toBeLessThan(HELD_MS);
   await page.context().close();
 });
 
