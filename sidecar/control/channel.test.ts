@@ -269,10 +269,13 @@ describe('connectors over the channel', () => {
     };
     const slow = createControlChannel({ identity: enrolled, http: silent, clock: { now: Date.now }, link });
     expect(await slow.credentials([REF])).toMatchObject({ error: { reason: 'timeout' } });
+    expect(await slow.credentials([{ ...DEMO, minted: true }])).toMatchObject({ error: { reason: 'timeout' } });
+    const unsealed = { path: 'user/demo', host: 'api.example.test', reason: 'it pins its certificate' };
+    expect(await slow.fetchUnsealed(unsealed)).toMatchObject({ error: { reason: 'timeout' } });
     expect(link.state).toBe('connecting');
     expect(await slow.credentials([DEMO])).toMatchObject({ error: { reason: 'timeout' } });
     expect(link.state).toBe('down');
-    expect(waited).toEqual([90_000, 10_000]);
+    expect(waited).toEqual([90_000, 90_000, 90_000, 10_000]);
   });
 
   const ASKED = {

@@ -80,8 +80,8 @@ interface Answer {
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** The control plane may have to ask a provider for an access token, and gives up on it before this time. */
-const ACCESS_TOKEN_TIMEOUT_MS = 90_000;
+/** The control plane may have to ask a provider for an access token or a minted value, and gives up on it before this time. */
+const PROVIDER_TIMEOUT_MS = 90_000;
 
 /** The channel of an enrolled sidecar. Reports the outcome of every call to `link`. */
 export function createControlChannel(options: ControlChannelOptions): ControlChannel {
@@ -89,7 +89,7 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
   return {
     snapshot: (request) => reportTo(link, () => snapshotCall(options, request)),
     credentials: (refs) => reportTo(link, () => credentialsCall(options, refs), isFaultOfLink(refs)),
-    fetchUnsealed: (request) => reportTo(link, () => callForUnsealed(options, request)),
+    fetchUnsealed: (request) => reportTo(link, () => callForUnsealed(options, request), isFaultForUnsealed),
     requestApproval: (call) => reportTo(link, () => approvalCall(options, call)),
     awaitApproval: (wait) => reportTo(link, () => approvalWait(options, wait)),
     // Not reported to the link: the page may have gone.
@@ -129,6 +129,11 @@ function isFaultOfLink(refs: readonly AskedCredential[]): (error: ChannelFailure
   };
 }
 
+/** The value may be minted: its path does not say so. */
+function isFaultForUnsealed({ reason, code }: ChannelFailure): boolean {
+  return reason !== 'timeout' && code !== 'credential_unavailable';
+}
+
 async function snapshotCall(
   options: ControlChannelOptions,
   request: SnapshotRequest,
@@ -162,7 +167,7 @@ async function credentialsCall(
   const requestId = randomBytes(16).toString('base64url');
   const credentials = refs.map(({ owner, path, narrowing }) => ({ owner, path, ...(narrowing && { narrowing }) }));
   const body = JSON.stringify({ request_id: requestId, credentials });
-  const timeoutMs = refs.some(mayTakeLong) ? ACCESS_TOKEN_TIMEOUT_MS : undefined;
+  const timeoutMs = refs.some(mayTakeLong) ? PROVIDER_TIMEOUT_MS : undefined;
   const sentAt = options.clock.now();
   const answer = await post(options, '/v1/sidecar/credentials', body, timeoutMs);
   if (!answer.ok) return answer;
@@ -176,7 +181,7 @@ async function credentialsCall(
 }
 
 function mayTakeLong(ref: AskedCredential): boolean {
-  return ref.narrowing !== undefined || mayAskProvider(ref);
+  return ref.minted === true || ref.narrowing !== undefined || mayAskProvider(ref);
 }
 
 function isNarrowed(asked: readonly AskedCredential[], { owner, path }: CredentialRef): boolean {
@@ -190,7 +195,7 @@ async function callForUnsealed(
   const requestId = randomBytes(16).toString('base64url');
   const body = { request_id: requestId, reference: { owner: 'personal', path }, host, reason };
   const sentAt = options.clock.now();
-  const answer = await post(options, '/v1/sidecar/unsealed', JSON.stringify(body));
+  const answer = await post(options, '/v1/sidecar/unsealed', JSON.stringify(body), PROVIDER_TIMEOUT_MS);
   if (!answer.ok) return answer;
   const call = { requestId, sentAt, now: options.clock.now() };
   return openCredentials(options.identity, answer.value.reply.body, call);

@@ -64,9 +64,11 @@ export interface SnapshotRequest {
   readonly signal: AbortSignal;
 }
 
-/** A reference whose value is to be minted for less than its source allows, for this call alone. */
+/** A reference. With a narrowing, its value is to be minted for less than its source allows, for this call alone. */
 export interface AskedCredential extends CredentialRef {
   readonly narrowing?: Narrowing | undefined;
+  /** As in {@link CredentialVersion}; not sent. */
+  readonly minted?: true | undefined;
 }
 
 export interface CredentialsReply {

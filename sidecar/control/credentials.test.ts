@@ -145,6 +145,16 @@ describe('a miss', () => {
     expect(channel.asked).toEqual([[connectors[0]], [connectors[1]], [DEMO, OTHER]]);
   });
 
+  it('for a minted secret is sent in its own call too, which says so', async () => {
+    const token: CredentialRef = { owner: 'personal', path: 'ci/token' };
+    cache.useVersions([
+      { ...token, version: '1', minted: true },
+      { ...DEMO, version: '1' },
+    ]);
+    await Promise.all([token, DEMO].map(valueOf));
+    expect(channel.asked).toEqual([[{ ...token, minted: true }], [DEMO]]);
+  });
+
   it('is split into as many calls as the contract requires if there are more than 100', async () => {
     const refs = Array.from({ length: 101 }, (_, index) => ({ owner: 'personal', path: `p/${index}` }) as const);
     await Promise.all(refs.map(valueOf));

@@ -165,7 +165,7 @@ export class CredentialCache implements CredentialSource {
 
   /** A reference that may need a provider gets its own call, so that a slow provider delays nothing else. */
   #sendBatch(): void {
-    const isSlow = ({ ref }: Asked) => mayAskProvider(ref) || this.#minted[ref.owner].has(ref.path);
+    const isSlow = ({ ref }: Asked) => mayAskProvider(ref) || this.#isMinted(ref);
     const batch = this.#batch.filter((asked) => !isSlow(asked));
     for (const asked of this.#batch.filter(isSlow)) void this.#fetch([asked]);
     this.#batch = [];
@@ -174,11 +174,17 @@ export class CredentialCache implements CredentialSource {
     }
   }
 
+  #isMinted({ owner, path }: CredentialRef): boolean {
+    return this.#minted[owner].has(path);
+  }
+
   async #fetch(batch: readonly Asked[]): Promise<void> {
     const askedAt = readClocks(this.#options);
     const generation = this.#generation;
     const drops = this.#drops;
-    const reply = await this.#options.channel.credentials(batch.map((asked) => asked.ref));
+    const reply = await this.#options.channel.credentials(
+      batch.map(({ ref }) => (this.#isMinted(ref) ? { ...ref, minted: true } : ref)),
+    );
     const answers = reply.ok ? answersOf(reply.value) : null;
     for (const asked of batch) {
       const { owner, path } = asked.ref;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import { FakeControlPlane } from '../testing/fake_control_plane.ts';
+import { errorReply, FakeControlPlane } from '../testing/fake_control_plane.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
 import { createHttpClient, type HttpClient } from '../../machine/http_call.ts';
@@ -16,6 +16,7 @@ const CLOCK = { now: () => Date.parse('2026-01-02T03:04:05.678Z') };
 let plane: FakeControlPlane;
 let channel: ControlChannel;
 let http: HttpClient;
+let link: Link;
 
 beforeEach(async () => {
   plane = new FakeControlPlane();
@@ -24,7 +25,8 @@ beforeEach(async () => {
   const record = await plane.adopt({ signing_key: keys.signing, receiving_key: keys.receiving });
   http = createHttpClient({ baseUrl: new URL(plane.url), maxReplyBytes: 1_000_000 });
   const identity = await identityOf(record);
-  channel = createControlChannel({ identity, http, clock: { now: Date.now }, link: new Link(), timeoutMs: 5_000 });
+  link = new Link();
+  channel = createControlChannel({ identity, http, clock: { now: Date.now }, link, timeoutMs: 5_000 });
 });
 
 afterEach(async () => {
@@ -72,6 +74,15 @@ describe('an unsealed credential', () => {
       ok: false,
       error: { reason: 'control_plane_unavailable' },
     });
+  });
+
+  it('is refused with the reason of its provider, which is no failure of the link', async () => {
+    plane.tamperReply = () => errorReply(503, 'credential_unavailable');
+    expect(await releaseUnsealed(channel, WANTED, CLOCK)).toMatchObject({
+      ok: false,
+      error: { reason: 'credential_unavailable', message: expect.stringContaining('credential_unavailable') },
+    });
+    expect(link.state).toBe('connecting');
   });
 
   it('is refused in the reply to another call', async () => {

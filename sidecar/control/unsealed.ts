@@ -15,6 +15,9 @@ export async function releaseUnsealed(
   { now }: Pick<Clock, 'now'>,
 ): Promise<Result<Secret, Refusal>> {
   const reply = await channel.fetchUnsealed(request);
+  if (!reply.ok && reply.error.code === 'credential_unavailable') {
+    return err(refusal('credential_unavailable', reply.error.message));
+  }
   if (!reply.ok) return err(unavailableRefusal(reply.error));
   const [released, ...others] = reply.value.released;
   const isMine = released?.ref.owner === 'personal' && released.ref.path === request.path && others.length === 0;
