@@ -79,7 +79,7 @@ it('a minted secret is in the requests of its binding, in the audit log by its p
   await cli(['secret', 'source', 'add', 'ci/build', 'client_credentials', '--stdin', ...set], KEY);
   const tested = await cli(['secret', 'source', 'test', 'ci/build']);
   expect(tested).toMatch(
-    /^a value for the scope repo:read at 127\.0\.0\.1:\d+ for the client build, until .*Z; it was discarded\n$/,
+    /^a value for the scope repo:read at 127\.0\.0\.1:\d+ for the client build, until .*Z; it was discarded; its provider accepts it until then\n$/,
   );
   await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://ci/build' });
   expect(await Promise.all(Array.from({ length: 5 }, () => send()))).toEqual([200, 200, 200, 200, 200]);

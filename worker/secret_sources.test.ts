@@ -333,13 +333,12 @@ describe('a source', () => {
     await put();
     const tried = await parseReply(sourceTestReply, tryOut());
     expect(tried).toEqual({
+      left: 'ends',
       minted_for: 'the scope repo:read at idp.example.com for the client ci',
       until: new Date(control.clock.now() + LIFE_SECONDS * 1000).toISOString(),
     });
     expect((await list())[0]?.minted).toBeNull();
-    expect(await events('control.secret.minted')).toMatchObject([
-      { data: { 'svc.proxy.reason': 'tested and discarded' } },
-    ]);
+    expect(await events('control.secret.minted')).toMatchObject([{ data: { 'svc.proxy.reason': 'for a test' } }]);
     answer = () => json(401, { error: 'invalid_client' });
     const refused = await tryOut();
     expect([refused.status, (await parseReply(errorBody, refused)).error.code]).toEqual([
@@ -372,6 +371,16 @@ describe('a source', () => {
 
 const plan = (body: object) => control.asUser('POST', '/v1/secret-sources/dry-run', body);
 const laterBy = (seconds: number) => new Date(control.clock.now() + seconds * 1000).toISOString();
+
+test('more sources than a page has are listed page by page, and each is found by its path', async () => {
+  const paths = Array.from({ length: 5 }, (_, index) => `ci/token-${index}`);
+  for (const path of paths) await put(CLIENT, 'the-client-secret', path);
+  const first = await parseReply(sourcesPage, control.asUser('GET', '/v1/secret-sources?limit=3'));
+  const query = new URLSearchParams({ limit: '3', cursor: first.next_cursor ?? '' });
+  const second = await parseReply(sourcesPage, control.asUser('GET', `/v1/secret-sources?${query.toString()}`));
+  expect([...first.items, ...second.items].map(({ path }) => path)).toEqual(paths);
+  expect(second.next_cursor).toBeNull();
+});
 
 describe('a dry run', () => {
   test('says what a stored source would mint, asks nobody and leaves no trace', async () => {
@@ -428,6 +437,24 @@ describe('a dry run', () => {
     const refused = await plan({ source, key: 'no-key-at-all' });
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringMatching(/^(?!.*no-key-at-all).*"key"/)]);
     expect([asked, await list()]).toEqual([[], []]);
+  });
+
+  test.each([
+    [CLIENT, 'the-client-secret'],
+    [{ kind: 'token_exchange', token_url: CLIENT.token_url }, 'a-token'],
+    [{ kind: 'aws_assume_role', ...ROLE, access_key_id: 'AKIAIOSFODNN7EXAMPLE' }, 'a-key-of-another-service'],
+  ])('of %j says that its key is not checked: only the provider can tell', async (source, key) => {
+    expect((await parseReply(sourcePlan, plan({ source, key }))).key_checked).toBe(false);
+  });
+
+  test.each([
+    ['wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY', 200, '"key_checked":true'],
+    ['AKIAIOSFODNN7EXAMPLE', 400, 'it is an access key id'],
+    ['[default]\naws_secret_access_key = x', 400, 'give it alone'],
+  ])('of a source of AWS checks the form of the key %j', async (key, status, words) => {
+    const source = { kind: 'aws_assume_role', ...ROLE, access_key_id: 'AKIAIOSFODNN7EXAMPLE' };
+    const reply = await plan({ source, key });
+    expect([reply.status, await reply.text()]).toEqual([status, expect.stringContaining(words)]);
   });
 
   test.each([

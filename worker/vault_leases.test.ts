@@ -4,11 +4,12 @@ import { z } from 'zod';
 import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { parseJson } from '../shared/model/json.ts';
-import { ok } from '../shared/model/result.ts';
+import { err, ok } from '../shared/model/result.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, sealedCredential } from '../shared/wire/channel.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { sourcePlan, sourcesPage } from '../shared/wire/secret_sources.ts';
+import { LEASE_MS } from './kernel/leased_renewal.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
 
 // Vault is a stub, written from the reference of its HTTP API (leases, tokens, the auth method jwt), which OpenBao shares.
@@ -29,6 +30,8 @@ let made: number;
 let leaseSeconds: number;
 let tokenTtl: number;
 let loginSeconds: number;
+/** How long each call takes. */
+let takesMs: number;
 let instead: (request: OutboundRequest) => OutboundReply | null;
 let control: InProcess;
 let sidecar: TestSidecar;
@@ -68,6 +71,10 @@ async function vault(request: OutboundRequest): Promise<OutboundReply> {
 const outbound: Outbound = {
   async call(request) {
     asked.push(request);
+    control.clock.ms += Math.min(takesMs, request.limits?.timeoutMs ?? Infinity);
+    if (takesMs > (request.limits?.timeoutMs ?? Infinity)) {
+      return err({ reason: 'upstream_unreachable', message: 'vault.example.com did not answer in time' });
+    }
     return ok(instead(request) ?? (await vault(request)));
   },
 };
@@ -79,6 +86,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   [asked, made] = [[], 0];
   [leaseSeconds, tokenTtl, loginSeconds] = [3600, 0, 7200];
+  takesMs = 0;
   instead = () => null;
   control = await startInProcess({ outbound });
   sidecar = await control.enrolSidecar();
@@ -168,6 +176,18 @@ describe('a leased secret of Vault (a stub by its reference)', () => {
     await bind();
     expect((await released())?.value).toBe('the-value-1');
     expect(paths()).toEqual(['POST auth/jwt/login', 'GET nomad/creds/ci']);
+  });
+
+  test.each([
+    [11_000, ['POST auth/jwt/login', 'GET nomad/creds/ci', 'POST sys/leases/revoke', 'POST auth/token/revoke-self']],
+    [12_000, ['POST auth/jwt/login', 'GET nomad/creds/ci', 'POST sys/leases/revoke']],
+  ])('whose calls take %i ms each ends before another worker may ask', async (each, calls) => {
+    await withJwt({ field: 'password' });
+    const begun = control.clock.now();
+    takesMs = each;
+    expect(await refusal()).toContain('the field password at vault.example.com is not in the secret');
+    expect(paths()).toEqual(calls);
+    expect(control.clock.now() - begun).toBeLessThan(LEASE_MS);
   });
 
   test.each([

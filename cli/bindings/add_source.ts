@@ -80,7 +80,7 @@ export function planText(plan: SourcePlan): string {
     ...(audience === null ? [] : [`audience: ${audience}`]),
     `asked of: ${url ?? 'nobody; the source signs it'}`,
     `until: ${seconds === null ? `the provider decides; ${until} at the latest` : until}`,
-    ...(plan.key_checked ? ['key: it can be used'] : []),
+    `key: ${plan.key_checked ? 'it has the form that is needed' : 'not checked'}`,
   ];
   return `would be minted; nothing was asked or stored:\n${lines.map((line) => `  ${line}\n`).join('')}`;
 }

@@ -1,13 +1,15 @@
-import { type SourceRecord, sourcesPage } from '../../shared/wire/secret_sources.ts';
-import { controlClient } from '../clients.ts';
-import type { Call } from '../command_line.ts';
-import type { OwnerOption } from '../command_options.ts';
+import { type SourceRecord, type SourcesPage, sourcesPage } from '../../shared/wire/secret_sources.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
 
-/** The sources of minted secrets, of one owner or of both. */
-export async function fetchSources({
-  context,
-  options,
-}: Pick<Call<OwnerOption>, 'context' | 'options'>): Promise<readonly SourceRecord[]> {
-  const query = options.owner === undefined ? {} : { owner: options.owner };
-  return (await controlClient(context, options).call('GET', '/v1/secret-sources', sourcesPage, { query })).items;
+/** The sources of minted and borrowed secrets, of one owner or of both. An earlier control plane knows no `limit`. */
+export async function fetchSources(client: HttpClient, owner?: string): Promise<readonly SourceRecord[]> {
+  const items: SourceRecord[] = [];
+  let cursor: string | null = null;
+  do {
+    const query = { ...(owner !== undefined && { owner }), ...(cursor !== null && { cursor }) };
+    const page: SourcesPage = await client.call('GET', '/v1/secret-sources', sourcesPage, { query });
+    items.push(...page.items);
+    cursor = page.items.length === 0 ? null : page.next_cursor;
+  } while (cursor !== null);
+  return items;
 }

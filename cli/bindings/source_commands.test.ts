@@ -33,7 +33,7 @@ const PLAN = {
 
 const control: Answer = ({ method, url }) => {
   if (url.pathname === '/v1/secret-sources/test') {
-    return { status: 200, body: { minted_for: 'the scope a', until: '2026-01-01T12:59:00.000Z' } };
+    return { status: 200, body: { minted_for: 'the scope a', until: '2026-01-01T12:59:00.000Z', left: 'ends' } };
   }
   if (url.pathname === '/v1/secret-sources/dry-run') return { status: 200, body: PLAN };
   return method === 'POST' ? { status: 201, body: RECORD } : { status: 200, body: { items: [RECORD] } };
@@ -83,9 +83,21 @@ test('shows a source with its last failure, and says which path has none', async
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('vault://ci/other has no source')]);
 });
 
+test('the sources of every page are found', async () => {
+  const paged: Answer = ({ url }) => {
+    const isFirst = url.searchParams.get('cursor') === null;
+    const record = isFirst ? RECORD : { ...RECORD, path: 'ci/other', ref: 'vault://ci/other' };
+    return { status: 200, body: { items: [record], next_cursor: isFirst ? 'bmV4dA' : null } };
+  };
+  const run = await runCli(home, ['secret', 'source', 'show', 'ci/other'], { answer: paged });
+  expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('vault://ci/other')]);
+});
+
 test('a test says what would be minted, and until when', async () => {
   const run = await runCli(home, ['secret', 'source', 'test', 'ci/build'], { answer: control });
-  expect(run.stdout).toBe('a value for the scope a, until 2026-01-01T12:59:00.000Z; it was discarded\n');
+  expect(run.stdout).toBe(
+    'a value for the scope a, until 2026-01-01T12:59:00.000Z; it was discarded; its provider accepts it until then\n',
+  );
   expect(run.calls.at(-1)?.body).toEqual({ path: 'ci/build', owner: 'personal' });
 });
 
@@ -99,7 +111,7 @@ test('a dry run of a new source has its key checked, and prints what would be mi
   scope: a
   asked of: https://id.example.test/token
   until: the provider decides; 2026-01-02T12:00:00.000Z at the latest
-  key: it can be used
+  key: it has the form that is needed
 `);
 });
 

@@ -1,3 +1,4 @@
+import { TESTED_LEFT } from '../../shared/wire/sources/tested_left.ts';
 import type { Command } from 'commander';
 import { parseSourcePath, SOURCE_KINDS } from '../../shared/model/source_kind.ts';
 import { sourcePlan, type SourceRecord, sourceTestReply } from '../../shared/wire/secret_sources.ts';
@@ -57,7 +58,7 @@ function addSource(call: Call<AddOptions>): Promise<undefined> {
 }
 
 async function listSources(call: Call<OwnerOption>): Promise<undefined> {
-  const items = await fetchSources(call);
+  const items = await fetchSources(controlClient(call.context, call.options), call.options.owner);
   const columns = [
     { title: 'REFERENCE', cell: (row: SourceRecord) => row.ref },
     { title: 'OWNER', cell: (row: SourceRecord) => row.owner },
@@ -70,7 +71,8 @@ async function listSources(call: Call<OwnerOption>): Promise<undefined> {
 
 async function showSource(call: Call<OwnerOption>): Promise<undefined> {
   const path = pathOf(call);
-  const found = (await fetchSources(call)).filter((row) => row.path === path);
+  const all = await fetchSources(controlClient(call.context, call.options), call.options.owner);
+  const found = all.filter((row) => row.path === path);
   const [record] = found;
   if (record === undefined) {
     throw new CliError(EXIT.failed, `vault://${path} has no source: list them with svc secret source list`);
@@ -106,5 +108,6 @@ async function testSource(call: Call<TestOptions>): Promise<undefined> {
     return;
   }
   const tried = await client.call('POST', '/v1/secret-sources/test', sourceTestReply, { body });
-  call.print.data(tried, () => `a value for ${tried.minted_for}, until ${tried.until}; it was discarded\n`);
+  const left = TESTED_LEFT[tried.left ?? 'kept'];
+  call.print.data(tried, () => `a value for ${tried.minted_for}, until ${tried.until}; ${left}\n`);
 }

@@ -4,7 +4,8 @@ import { sha256Hex } from '../../machine/sha256.ts';
 import { borrowedList, borrowGrant } from '../../shared/borrow/borrow_calls.ts';
 import { type BorrowedForm, type BorrowGrant, grantText } from '../../shared/borrow/borrow_grant.ts';
 import { BORROWED_KIND } from '../../shared/model/source_kind.ts';
-import { sourceRecord, sourcesPage } from '../../shared/wire/secret_sources.ts';
+import { fetchSources } from '../bindings/fetch_sources.ts';
+import { sourceRecord } from '../../shared/wire/secret_sources.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
 import { controlClient, sidecarClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -152,8 +153,7 @@ function formOf({ aws, jsonValue, jsonExpires }: BorrowAddOptions): BorrowedForm
 /** The record in the control plane has no more than the path. A value that is stored there is not replaced silently. */
 async function storeRecord({ context, options }: Call<BorrowAddOptions>, { owner, path }: BorrowGrant): Promise<void> {
   const client = controlClient(context, options);
-  const sources = await client.call('GET', '/v1/secret-sources', sourcesPage, { query: { owner } });
-  const source = sources.items.find((item) => item.path === path && item.owner === owner);
+  const source = (await fetchSources(client, owner)).find((item) => item.path === path && item.owner === owner);
   if (source?.source.kind === BORROWED_KIND) return;
   const secrets = await fetchAllPages(client, '/v1/secrets', secretsPage, { owner });
   if (secrets.some((secret) => secret.path === path && secret.owner === owner)) {

@@ -46,7 +46,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
     findings.push(...controlFindings(control, call.context), ...sidecarFindings(sidecar, call.context));
     if (control.ok) {
       findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
-      findings.push(...sourceFindings(await fetchSources(call)));
+      findings.push(...sourceFindings(await fetchSources(controlClient(call.context, call.options))));
       findings.push(...certificateFindings(await knownCertificates(call), call.context.now()));
     }
     if (sidecar.ok) findings.push(...(await clientFindings(call)), ...(await borrowFindings(call)));

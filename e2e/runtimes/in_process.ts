@@ -30,7 +30,12 @@ import { signInLinkReply } from '../../shared/wire/account.ts';
 /** A clock that a test advances; sleeping advances it too, and takes no time. */
 export class TestClock implements Clock {
   ms = Date.parse('2026-01-02T03:04:05.678Z');
+  /** How far the machine's clock was set back. */
+  setBackMs = 0;
   now(): number {
+    return this.ms - this.setBackMs;
+  }
+  monotonicNow(): number {
     return this.ms;
   }
   async sleep(milliseconds: number, _signal?: AbortSignal): Promise<void> {

@@ -94,3 +94,14 @@ test.each([
 ])('refuses %s', async (path, error) => {
   expect(await check(path)).toEqual({ ok: false, error });
 });
+
+test.each([
+  ['/bin/sh', '-c'],
+  ['/usr/bin/env', 'sh', '-c'],
+])('refuses %s %s with code, which names programs that would not be compared', async (...command) => {
+  const [path = '', ...args] = command;
+  expect(await check(path, [...args, `${program} get`])).toEqual({
+    ok: false,
+    error: expect.stringContaining('write it into a script of your own'),
+  });
+});

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, lstatSync, readlinkSync, type Stats } from 'node:fs';
 import { dirname, isAbsolute, join, normalize, parse, resolve } from 'node:path';
 import type { BorrowFile } from '../../shared/borrow/borrow_grant.ts';
+import { findInlineCode, type InlineCode } from '../../shared/borrow/inline_code.ts';
 import { isInterpreter } from '../../shared/mcp/dangers/interpreters.ts';
 import { baseName, isLauncher, isShell } from '../../shared/mcp/dangers/program_names.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
@@ -38,6 +39,8 @@ export async function checkCommand(
   as: RunsAs,
 ): Promise<Result<readonly BorrowFile[], string>> {
   if (!isAbsolute(program) || normalize(program) !== program) return err(`${program} is no absolute path.`);
+  const inline = findInlineCode(program, args);
+  if (inline !== null) return err(inlineCodeProblem(inline));
   const found = findFile(program, as);
   if (!found.ok) return found;
   if ((found.value.stats.mode & 0o111) === 0) return err(`${program} is no program: nobody may execute it.`);
@@ -56,6 +59,10 @@ export async function checkCommand(
     files.push({ path, sha256: hash.value });
   }
   return ok(files);
+}
+
+function inlineCodeProblem({ program, option }: InlineCode): string {
+  return `${program} ${option} runs code that is an argument. The programs that it starts would not be compared: write it into a script of your own, and borrow from that.`;
 }
 
 /** What an argument may name: an option names it behind its first "=", as in `--import=/opt/hook.mjs`. */

@@ -29,6 +29,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.secret.deleted',
   'control.secret.minted',
   'control.secret.mint_failed',
+  'control.secret.value_revoked',
+  'control.secret.value_not_revoked',
   'control.vault.moved_out',
   'control.vault.moved_in',
   'control.binding.created',

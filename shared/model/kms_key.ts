@@ -1,3 +1,4 @@
+import { awsDomain } from '../net/aws_domain.ts';
 import { err, ok, type Result } from './result.ts';
 
 /** A key of a cloud's key management service that wraps the master key of a home (decision 0153). Its name is not secret. */
@@ -13,8 +14,7 @@ const GOOGLE =
 export function parseKmsKey(text: string): Result<KmsKey, string> {
   const region = AWS.exec(text)?.[1];
   if (region !== undefined) {
-    const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-    return ok({ cloud: 'aws', name: text, region, domain });
+    return ok({ cloud: 'aws', name: text, region, domain: awsDomain(region) });
   }
   if (GOOGLE.test(text)) return ok({ cloud: 'google', name: text });
   return err(

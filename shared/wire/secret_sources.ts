@@ -3,7 +3,7 @@ import { parseJson } from '../model/json.ts';
 import { BORROWED_KIND, findServerCredential, SOURCE_KINDS, type SourceKind } from '../model/source_kind.ts';
 import { providerUrl } from './connectors/connector_credentials.ts';
 import { accessKeyIdText } from './host_binding_fields.ts';
-import { line, owner, time } from './primitives.ts';
+import { line, owner, pageQuery, time } from './primitives.ts';
 import { secretFacts, secretValue, sourcePath } from './secrets.ts';
 import { awsRegion } from './sources/aws_region.ts';
 import {
@@ -431,8 +431,18 @@ export const sourceRecord = z
   .meta({ id: 'SecretSourceRecord' });
 export type SourceRecord = z.infer<typeof sourceRecord>;
 
-export const sourcesPage = z.object({ items: z.array(sourceRecord) }).meta({ id: 'SecretSourcesPage' });
-export const sourcesQuery = z.strictObject({ owner: owner.optional() });
+/** An earlier control plane sends no cursor. */
+export const sourcesPage = z
+  .object({ items: z.array(sourceRecord), next_cursor: z.string().nullable().default(null) })
+  .meta({ id: 'SecretSourcesPage' });
+export type SourcesPage = z.infer<typeof sourcesPage>;
+const MOST_SOURCES = 1_000;
+/** By default as many as before there was a cursor. */
+export const sourcesQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MOST_SOURCES).default(MOST_SOURCES),
+  cursor: pageQuery.cursor,
+  owner: owner.optional(),
+});
 
 /** `POST /v1/secret-sources/dry-run`: a source that exists, or one that does not yet. Its key, if it is given, is checked. */
 export const sourceDryRunInput = z
@@ -471,13 +481,22 @@ export const sourcePlan = z
     life_seconds: z.number().int().nullable(),
     /** If it were minted now. A provider may end it earlier. */
     until_at_latest: time,
+    /** It has the form that is needed. False: it was not given, or only the provider can tell. */
     key_checked: z.boolean(),
   })
   .meta({ id: 'SecretSourcePlan' });
 export type SourcePlan = z.infer<typeof sourcePlan>;
 
-/** `POST /v1/secret-sources/test`: mints a value and discards it. */
+/** `POST /v1/secret-sources/test`: mints a value and discards it. It is revoked if the provider can. */
 export const sourceTestInput = z
   .strictObject({ path: sourcePath, owner: owner.default('personal') })
   .meta({ id: 'SecretSourceTest' });
-export const sourceTestReply = z.object({ minted_for: z.string(), until: time }).meta({ id: 'SecretSourceTested' });
+export const sourceTestReply = z
+  .object({
+    minted_for: z.string(),
+    until: time,
+    /** What became of the value. `ends`: its provider cannot revoke it. `kept`: it is that of a secret manager. Absent: an earlier control plane. */
+    left: z.enum(['revoked', 'ends', 'not_revoked', 'kept']).optional(),
+  })
+  .meta({ id: 'SecretSourceTested' });
+export type SourceTested = z.infer<typeof sourceTestReply>;

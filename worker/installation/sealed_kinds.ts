@@ -31,7 +31,7 @@ import { CONTROL_KEY_PLACE } from '../kernel/control_key.ts';
 import { loginPlace } from '../services/connectors/pending_logins.ts';
 import { sinkPlace } from '../services/sinks/sink_target.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
-import { keyPlace, valuePlace } from '../services/sources/minted_value.ts';
+import { keyPlace, revocationPlace, valuePlace } from '../services/sources/sourced_secret.ts';
 import type { SealPlace, Vault } from '../kernel/vault.ts';
 
 /** The vaults of two master keys: the current one, and the one it replaces, if any. */
@@ -102,7 +102,16 @@ export const SEALED_KINDS: readonly SealedKind[] = [
         );
       }),
   },
-  { name: 'minted_values', columns: ['secret_sources.sealed_value'], page: mintedValuePage },
+  {
+    name: 'minted_values',
+    columns: ['secret_sources.sealed_value'],
+    page: (database, page) => mintedPage(database, page, { column: 'sealedValue', placeOf: valuePlace }),
+  },
+  {
+    name: 'minted_revocations',
+    columns: ['secret_sources.sealed_revocation'],
+    page: (database, page) => mintedPage(database, page, { column: 'sealedRevocation', placeOf: revocationPlace }),
+  },
   {
     name: 'enterprise_clients',
     columns: ['enterprise_oidc.sealed_secret'],
@@ -144,13 +153,18 @@ async function signingKeyPage(database: Database, { after }: RowPage): Promise<S
   ];
 }
 
+interface MintedColumn {
+  readonly column: 'sealedValue' | 'sealedRevocation';
+  readonly placeOf: typeof valuePlace;
+}
+
 /** A source may hold no value now. */
-async function mintedValuePage(database: Database, page: RowPage): Promise<SealedRow[]> {
+async function mintedPage(database: Database, page: RowPage, { column, placeOf }: MintedColumn): Promise<SealedRow[]> {
   return (await listSealedSources(database, page)).map(({ source, secret }) => {
-    const before = source.sealedValue;
+    const before = source[column];
     if (before === null) return { id: source.secretId, examine: async () => ({ state: 'current' }) };
-    return toSealedText(source.secretId, valuePlace({ secret }), before, (after) =>
-      resealSource(database, source, 'sealedValue', { before, after }),
+    return toSealedText(source.secretId, placeOf({ secret }), before, (after) =>
+      resealSource(database, source, column, { before, after }),
     );
   });
 }

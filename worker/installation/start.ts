@@ -24,6 +24,7 @@ import { OpenCalls } from '../kernel/open_calls.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 import type { ProgramContext } from './program_context.ts';
 import { freshId, type LocalMode, nowText } from '../kernel/service_context.ts';
+import { SeenEnds } from '../kernel/seen_ends.ts';
 import { OwnLooks, type PolicyLooks } from '../kernel/policy_looks.ts';
 import type { Turns } from '../kernel/turns.ts';
 import { checkVaultKey, sealVaultKeyCheck, type VaultKeyRefusalReason } from './vault_key_check.ts';
@@ -125,6 +126,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     policyLooks: input.policyLooks ?? new OwnLooks(clock),
     outbound,
     openCalls,
+    seenEnds: new SeenEnds(clock),
     narrowedMints: new CallRate<'mint'>(() => clock.now(), NARROWED_MINTS_PER_MINUTE),
     callRate: local === null && callsPerMinute !== undefined ? new CallRate(() => clock.now(), callsPerMinute) : null,
     local,

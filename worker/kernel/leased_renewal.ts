@@ -1,6 +1,9 @@
+import { leftUntil, momentAt, readClocks } from '../../shared/model/clock.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import type { Statement } from '../store/database.ts';
+import type { Lease } from '../store/lease.ts';
+import { twoClocks } from './clock.ts';
 import { randomToken } from './encoding.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -10,8 +13,12 @@ const AHEAD_MS = 60_000;
  * A value this close to its end is not sent, because it could end on the way. For a short-lived one: its last quarter.
  */
 const MARGIN_MS = 10_000;
-/** Longer than any call takes. After that another worker may take over the lease. */
+/** Longer than a refresh or {@link MINT_MS} takes. After that another worker may take over the lease. */
 export const LEASE_MS = 45_000;
+/** The clocks of two workers may differ, so a lease of another one may end somewhat later than any that is taken here. */
+const LONGEST_LEASE_MS = 2 * LEASE_MS;
+/** What all calls of one mint together may take. */
+export const MINT_MS = 35_000;
 /** Pause after a failure of the provider, however many requests wait. */
 export const BACKOFF_MS = 5_000;
 /** The holder and end of a lease. */
@@ -23,12 +30,6 @@ const PATIENCE_MS = LEASE_MS + 5_000;
 export interface Leasable {
   readonly lease: string | null;
   readonly leaseUntil: number | null;
-}
-
-export interface Lease {
-  readonly id: string;
-  readonly until: number;
-  readonly now: number;
 }
 
 /** One reading of a value that a provider renews. */
@@ -56,12 +57,14 @@ export async function renewedValue<T>(
   context: ServiceContext,
   read: () => Promise<Reading<T>>,
 ): Promise<Result<T, ApiError>> {
-  const patienceEnds = context.clock.now() + PATIENCE_MS;
+  const clocks = twoClocks(context.clock);
+  const begun = readClocks(clocks);
+  const patienceEnds = momentAt(begun.wall + PATIENCE_MS, begun);
   for (;;) {
     const reading = await read();
     const answer = 'answer' in reading ? reading.answer : await answerOf(context, reading.renewal);
     if (answer !== 'wait') return answer;
-    if (context.clock.now() >= patienceEnds && 'renewal' in reading) return err(reading.renewal.notInTime());
+    if (leftUntil(patienceEnds, clocks) <= 0 && 'renewal' in reading) return err(reading.renewal.notInTime());
     await context.clock.sleep(LOOK_MS);
   }
 }
@@ -81,12 +84,18 @@ export async function lease(
   take: (lease: Lease) => readonly Statement[],
 ): Promise<boolean> {
   const now = context.clock.now();
-  if (row.lease !== null && (row.leaseUntil ?? 0) > now) return false;
-  return (await context.database.write(take({ id: randomToken(), until: now + LEASE_MS, now }))).ok;
+  if (row.lease !== null && isHeld(row, now)) return false;
+  const taken = { id: randomToken(), until: now + LEASE_MS, now, longest: now + LONGEST_LEASE_MS };
+  return (await context.database.write(take(taken))).ok;
 }
 
-function isBackingOff(context: ServiceContext, { lease: holder, leaseUntil }: Leasable): boolean {
-  return holder === BACKOFF && (leaseUntil ?? 0) > context.clock.now();
+/** A lease that ends later than any that is taken now is from before the clock was set back. */
+function isHeld({ leaseUntil }: Leasable, now: number): boolean {
+  return leaseUntil !== null && leaseUntil > now && leaseUntil <= now + LONGEST_LEASE_MS;
+}
+
+function isBackingOff(context: ServiceContext, row: Leasable): boolean {
+  return row.lease === BACKOFF && isHeld(row, context.clock.now());
 }
 
 /** When a value was stored, and its end; null if it has none. */
@@ -95,14 +104,40 @@ export interface Lifespan {
   readonly expiresAt: string | null;
 }
 
-/** Whether a value may still be sent. */
-export function isUsable(nowMs: number, span: Lifespan): boolean {
-  return span.expiresAt === null || nowMs < Date.parse(span.expiresAt) - Math.min(MARGIN_MS, lifetimeMs(span) / 4);
+type Ends = Pick<ServiceContext, 'clock' | 'seenEnds'>;
+
+/**
+ * Whether a value may still be sent. `key` names its row. A value of the future is from before the clock was set back, so how much is
+ * left of it is unknown. By less than the margin it may be, because the clocks of two workers differ.
+ */
+export function isUsable(ends: Ends, key: string, span: Lifespan): boolean {
+  const { expiresAt } = span;
+  if (expiresAt === null) return true;
+  return !isOfFuture(ends, span) && ends.seenEnds.leftOf(key, { ...span, expiresAt }) > marginMs(span);
+}
+
+/** The end of a value by the machine's clock as it is now, which may have been set back since the value was stored. */
+export function currentEnd(ends: Ends, key: string, span: Lifespan): string | null {
+  const { expiresAt } = span;
+  if (expiresAt === null) return null;
+  return new Date(ends.clock.now() + ends.seenEnds.leftOf(key, { ...span, expiresAt })).toISOString();
+}
+
+/** Whether the clock is behind the time at which a value was stored. */
+export function isOfFuture({ clock }: Pick<Ends, 'clock'>, span: Lifespan): boolean {
+  return clock.now() < Date.parse(span.storedAt) - marginMs(span);
 }
 
 /** Whether it is time to renew a value. */
-export function isRenewalDue(nowMs: number, span: Lifespan): boolean {
-  return span.expiresAt !== null && nowMs >= Date.parse(span.expiresAt) - Math.min(AHEAD_MS, lifetimeMs(span) / 2);
+export function isRenewalDue(ends: Ends, key: string, span: Lifespan): boolean {
+  const { expiresAt } = span;
+  if (expiresAt === null) return false;
+  const aheadMs = Math.min(AHEAD_MS, lifetimeMs(span) / 2);
+  return isOfFuture(ends, span) || ends.seenEnds.leftOf(key, { ...span, expiresAt }) <= aheadMs;
+}
+
+function marginMs(span: Lifespan): number {
+  return Math.min(MARGIN_MS, lifetimeMs(span) / 4);
 }
 
 function lifetimeMs({ storedAt, expiresAt }: Lifespan): number {

@@ -7,6 +7,7 @@ import type { Lifetime } from './lifetime.ts';
 import type { CallRate } from './call_rate.ts';
 import type { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
+import type { SeenEnds } from './seen_ends.ts';
 import type { PolicyLooks } from './policy_looks.ts';
 import type { Turns } from './turns.ts';
 import type { Vault } from './vault.ts';
@@ -23,6 +24,8 @@ export interface ServiceContext extends Lifetime {
   readonly callRate: CallRate | null;
   /** By the id of a secret: how often narrowed values of it are minted. */
   readonly narrowedMints: CallRate<'mint'>;
+  /** When values end that this program has seen, by the clock that nobody sets. */
+  readonly seenEnds: SeenEnds;
   readonly outbound: Outbound;
   readonly turns: Turns;
   readonly policyLooks: PolicyLooks;
@@ -68,6 +71,17 @@ export function nowSeconds(context: { readonly clock: Pick<Clock, 'now'> }): num
 /** `now`, or a millisecond after `before` if the clock has not advanced: each change of a row has a distinct time. */
 export function timeAfter(now: string, before: string): string {
   return now > before ? now : new Date(Date.parse(before) + 1).toISOString();
+}
+
+/** A clock that is so far behind the last change of a row was set back since. */
+const SET_BACK_MS = 1_000;
+
+/**
+ * As {@link timeAfter}, of a row whose last change says how old its value is: if the clock was set back, the time that it shows now.
+ * Then another change may have had it, but only if the clock shows the same millisecond twice.
+ */
+export function timeOfChange(now: string, before: string): string {
+  return Date.parse(before) - Date.parse(now) > SET_BACK_MS ? now : timeAfter(now, before);
 }
 
 /** A new id. Ids sort by creation time. */

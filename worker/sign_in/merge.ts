@@ -7,7 +7,7 @@ import { type AuditDraft, commit } from '../kernel/commit.ts';
 import { controlChain } from '../kernel/policy_change.ts';
 import { additionsOfMove } from '../kernel/quotas.ts';
 import type { SealPlace } from '../kernel/vault.ts';
-import { keyPlace, valuePlace } from '../services/sources/minted_value.ts';
+import { keyPlace, revocationPlace, valuePlace } from '../services/sources/sourced_secret.ts';
 import type { Account } from '../store/accounts.ts';
 import {
   isAlone,
@@ -159,6 +159,15 @@ async function resealAll(context: SignInContext, { from, to }: MergePlaces): Pro
             source.sealedValue === null
               ? null
               : await reseal(context, valuePlace({ secret }), valuePlace({ secret: after }), source.sealedValue),
+          sealedRevocation:
+            source.sealedRevocation === null
+              ? null
+              : await reseal(
+                  context,
+                  revocationPlace({ secret }),
+                  revocationPlace({ secret: after }),
+                  source.sealedRevocation,
+                ),
         },
       };
     }),

@@ -1,3 +1,4 @@
+import type { Lease } from './lease.ts';
 import { and, asc, eq, getTableColumns, gt, inArray, or, sql, type SQL } from 'drizzle-orm';
 import { isReservedVaultPath } from '../../shared/model/vault_path.ts';
 import { type Database, guard, type Statement } from './database.ts';
@@ -201,14 +202,10 @@ export async function listConnectorsAt(
 }
 
 /** Takes the lease of a credential, if nobody holds it and the credential was not changed since it was read. */
-export function takeLease(
-  database: Database,
-  row: ConnectorCredentialRow,
-  lease: { readonly id: string; readonly until: number; readonly now: number },
-): Statement[] {
+export function takeLease(database: Database, row: ConnectorCredentialRow, lease: Lease): Statement[] {
   const { connectorId, updatedAt } = row;
   const free = sql`SELECT 1 FROM connector_credentials WHERE connector_id = ${connectorId} AND updated_at = ${updatedAt}
-    AND (lease IS NULL OR lease_until <= ${lease.now})`;
+    AND (lease IS NULL OR lease_until <= ${lease.now} OR lease_until > ${lease.longest})`;
   return [
     ...guard(sql`EXISTS (${free})`),
     database.read

@@ -869,4 +869,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX sidecars_live_by_enterprise ON sidecars (enterprise_id, expires_at) WHERE revoked_at IS NULL`,
     ],
   },
+  {
+    number: 52,
+    name: 'what revokes a minted value',
+    statements: [`ALTER TABLE secret_sources ADD COLUMN sealed_revocation TEXT`],
+  },
 ];

@@ -1,9 +1,10 @@
+import { fetchSources } from '../../bindings/fetch_sources.ts';
 import { connectorRecord, connectorsPage, type ConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { type McpServerRecord, mcpServersPage } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { type SecretRecord, secretsPage } from '../../../shared/wire/secrets.ts';
-import { type SourceRecord, sourcesPage } from '../../../shared/wire/secret_sources.ts';
+import type { SourceRecord } from '../../../shared/wire/secret_sources.ts';
 import type { ClientCertificateRecord } from '../../../shared/wire/hosts/client_certificates.ts';
 import { type TunnelHostRecord, tunnelHostsPage } from '../../../shared/wire/hosts/tunnel_hosts.ts';
 import { parseOwnVaultPath } from '../../../shared/model/vault_path.ts';
@@ -33,7 +34,7 @@ export async function readContents(client: HttpClient): Promise<VaultContents> {
   }
   return {
     secrets: secrets.filter(({ path }) => parseOwnVaultPath(path).ok),
-    sources: (await client.call('GET', '/v1/secret-sources', sourcesPage, { query: { owner } })).items,
+    sources: await fetchSources(client, owner),
     bindings: await fetchAllPages(client, '/v1/host-bindings', hostBindingsPage, { owner }),
     tunnelHosts: await fetchAllPages(client, '/v1/tunnel-hosts', tunnelHostsPage, { owner }),
     certificates: await listClientCertificates(client),

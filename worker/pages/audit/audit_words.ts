@@ -50,6 +50,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'sandbox.proxy.borrow_failed': { kind: 'bad', word: 'Credential not borrowed' },
   'control.secret.minted': { kind: 'plain', word: 'Credential minted' },
   'control.secret.mint_failed': { kind: 'bad', word: 'Credential not minted' },
+  'control.secret.value_revoked': { kind: 'plain', word: 'Minted credential revoked' },
+  'control.secret.value_not_revoked': { kind: 'warn', word: 'Minted credential not revoked' },
   'control.vault.moved_out': { kind: 'warn', word: 'Sealed for a move' },
   'control.vault.moved_in': { kind: 'plain', word: 'Moved here' },
   'control.binding.created': { kind: 'plain', word: 'Binding created' },

@@ -1,7 +1,13 @@
+import { TESTED_LEFT } from '../../../shared/wire/sources/tested_left.ts';
 import { html } from 'hono/html';
 import { mcpCredentialAt } from '../../../shared/model/mcp_server.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
-import { type SourcePlan, sourceFieldText, type SourceRecord } from '../../../shared/wire/secret_sources.ts';
+import {
+  type SourcePlan,
+  sourceFieldText,
+  type SourceRecord,
+  type SourceTested,
+} from '../../../shared/wire/secret_sources.ts';
 import type { CredentialUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
 import { codeBlock } from '../components/code_block.ts';
@@ -16,14 +22,14 @@ import { SOURCE_FIELD_WORDS, SOURCE_TITLES } from './source_words.ts';
 import { lastUsedWords, useLink } from './use_words.ts';
 
 /** What a provider said when it was asked for a value that nobody gets. */
-export type SourceTested = { readonly minted_for: string; readonly until: string } | { readonly refusal: string };
+export type TestedSource = SourceTested | { readonly refusal: string };
 
 interface SourceView {
   readonly record: SourceRecord;
   readonly users: readonly CredentialUse[];
   readonly lastUse: string | null;
   readonly plan: SourcePlan | null;
-  readonly tested: SourceTested | null;
+  readonly tested: TestedSource | null;
   readonly done: string | undefined;
   readonly nowMs: number;
   /** Whether the user may change it. */
@@ -137,11 +143,12 @@ function trySection({ path, owner }: SourceRecord): Html {
   </section>`;
 }
 
-function testedAlert(tested: SourceTested): Html {
+function testedAlert(tested: TestedSource): Html {
   if ('refusal' in tested) return alert('bad', html`<p>${foreignText(tested.refusal)}</p>`);
+  const left = TESTED_LEFT[tested.left ?? 'kept'];
   return alert(
-    'good',
-    `The provider issued a value for ${tested.minted_for}, until ${exactTime(tested.until)}. It was discarded.`,
+    tested.left === 'not_revoked' ? 'warn' : 'good',
+    `The provider issued a value for ${tested.minted_for}, until ${exactTime(tested.until)}; ${left}.`,
   );
 }
 
@@ -163,7 +170,7 @@ export function planPanel(plan: SourcePlan): Html {
       ['Audience', audience === null ? null : foreignText(audience)],
       ['Asked of', url === null ? 'nobody; the key signs it' : html`<code>${url}</code>`],
       ['Until', seconds === null ? `the provider decides; ${exactTime(until)} at the latest` : exactTime(until)],
-      ['Key', plan.key_checked ? 'it has the form that is needed' : null],
+      ['Key', plan.key_checked ? 'it has the form that is needed' : 'not checked'],
     ])}
     <p class="quiet small">Nothing was asked or stored.</p>
   </section>`;

@@ -1,4 +1,3 @@
-import { ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import {
   sourceDryRunInput,
@@ -11,7 +10,7 @@ import {
   sourceTestReply,
 } from '../../../shared/wire/secret_sources.ts';
 import {
-  listSourceRecords,
+  listSourcePage,
   type PlannedSource,
   planSource,
   storeSource,
@@ -37,7 +36,7 @@ export const getSecretSources = forUser({
   query: sourcesQuery,
   replies: { 200: sourcesPage },
   async handle({ context, who, query }) {
-    return jsonReply(ok({ items: await listSourceRecords(context, who, query.owner) }));
+    return jsonReply(await listSourcePage(context, who, query));
   },
 });
 

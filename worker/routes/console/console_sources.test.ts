@@ -152,7 +152,7 @@ describe('the page of a minted secret', () => {
 
   test('asks the provider on request, discards the value, and says what a refusal means', async () => {
     const page = await (await post('/secrets/source', { path: 'ci/build', owner: 'personal' })).text();
-    expect(wordsOf(page)).toMatch(/issued a value for .* It was discarded/);
+    expect(wordsOf(page)).toMatch(/issued a value for .* it was discarded/);
     expect(page).not.toMatch(/minted-for-nobody/);
     reply = json(400, { error: 'invalid_client', error_description: KEY });
     const refused = await (await post('/secrets/source', { path: 'ci/build', owner: 'personal' })).text();

@@ -16,9 +16,9 @@ import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import type { Page } from '../../pages/frame/layout.ts';
-import { sourcePage, type SourceTested } from '../../pages/bindings/source.ts';
+import { sourcePage, type TestedSource } from '../../pages/bindings/source.ts';
 import { sourceFormPage } from '../../pages/bindings/source_form.ts';
-import { listSourceRecords, planSource, storeSource, testSource } from '../../services/sources/secret_sources.ts';
+import { findSourceRecord, planSource, storeSource, testSource } from '../../services/sources/secret_sources.ts';
 import { describeVaultUse } from '../../services/vault/credential_uses.ts';
 import type { AppContext } from '../http/app_env.ts';
 import {
@@ -47,16 +47,11 @@ function placeIn({ path = '', owner }: Fields): Place {
   return { path: vaultPathIn(path), owner: OWNERS.find((each) => each === owner) ?? 'personal' };
 }
 
-async function findRecord(c: AppContext, caller: Caller, { path, owner }: Place): Promise<SourceRecord | null> {
-  const records = await listSourceRecords(c.get('context'), caller, owner);
-  return records.find((record) => record.path === path) ?? null;
-}
-
 /** `GET /secrets/sources/new?kind=&path=&owner=`: with the fields of the source at the path, if it is of that kind. */
 export const getNewSource = forReader(async (c, caller) => {
   const query = c.req.query();
   const kind = kindIn(query);
-  const record = await findRecord(c, caller, placeIn(query));
+  const record = await findSourceRecord(c.get('context'), caller, placeIn(query));
   const kept = record !== null && record.source.kind === kind ? fieldsOf(record) : {};
   const { path = '', owner = 'personal' } = query;
   return consolePage(c, caller, formPage(c, caller, { ...EMPTY_FORM, values: { ...kept, path, owner } }, kind));
@@ -167,10 +162,10 @@ async function showSource(
   c: AppContext,
   caller: Caller,
   place: Place,
-  more: { readonly plan: SourcePlan | null; readonly tested: SourceTested | null },
+  more: { readonly plan: SourcePlan | null; readonly tested: TestedSource | null },
 ): Promise<Response> {
   const context = c.get('context');
-  const record = await findRecord(c, caller, place);
+  const record = await findSourceRecord(context, caller, place);
   if (record === null) {
     return problem(c, caller, apiError('not_found', `no ${place.owner} secret ${place.path} has a source`));
   }

@@ -28,7 +28,7 @@ import { writeBundle } from '../oauth/oauth_bundle.ts';
 import { clientOf } from '../oauth/oauth_client.ts';
 import type { Change } from '../../kernel/commit.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
-import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { timeOfChange, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { refuseTaken } from '../vault/secrets.ts';
 import { planVaultWrite, type ReservedPlace } from '../vault/vault_write.ts';
 
@@ -138,7 +138,7 @@ async function credentialOf(
     kind: input.kind,
     lease: null,
     leaseUntil: null,
-    updatedAt: row.credential === null ? now : timeAfter(now, row.credential.updatedAt),
+    updatedAt: row.credential === null ? now : timeOfChange(now, row.credential.updatedAt),
   };
   if (input.kind === 'oauth2') return oauthCredential(context, connector, input, common);
   const credential = { ...common, state: 'ready' as const, client: null, expiresAt: null, renewable: false };

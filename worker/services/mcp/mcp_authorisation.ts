@@ -23,7 +23,7 @@ import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { mcpSubject } from '../oauth/oauth_subject.ts';
 import { type HeldCredential, readHeld } from '../oauth/oauth_tokens.ts';
 import { type Changed, controlChain, commitPolicy } from '../../kernel/policy_change.ts';
-import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { timeOfChange, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { vaultWrite } from '../vault/vault_write.ts';
 
 /**
@@ -186,7 +186,7 @@ async function holdClient(
       renewable: false,
       lease: null,
       leaseUntil: null,
-      updatedAt: timeAfter(time, now?.credential?.updatedAt ?? ''),
+      updatedAt: timeOfChange(time, now?.credential?.updatedAt ?? ''),
     };
     const bundle = writeBundle({ clientSecret: secret, accessToken: null, refreshToken: null });
     const write = [

@@ -21,6 +21,7 @@ import { configurationOf } from './mcp_configuration.ts';
 import { change, planConfiguration, writableMcpServer } from './mcp_servers.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
+import { revocationOfHeld } from '../sources/given_up_values.ts';
 import { refuseTaken } from '../vault/secrets.ts';
 import { planVaultWrite, type ReservedPlace } from '../vault/vault_write.ts';
 
@@ -55,7 +56,8 @@ export async function storeMcpCredential(
     const type = 'control.mcp_server.credential_stored' as const;
     const made = change(context, caller, { type, row: row.value, write, value: reply, credential: name });
     const adds = [...stored.adds, ...(referring.value.adds ?? [])];
-    return ok({ ...made, events: [...referring.value.events, ...made.events], adds });
+    const afterwards = await revocationOfHeld(context, place.ownerId, [place.path]);
+    return ok({ ...made, events: [...referring.value.events, ...made.events], adds, afterwards });
   });
 }
 
@@ -91,7 +93,8 @@ export async function removeMcpCredential(
     if (secret === null) return err(notStoredError(row, name));
     const write = deleteMcpCredential(context.database, place.ownerId, place.path);
     const type = 'control.mcp_server.credential_deleted' as const;
-    return ok(change(context, caller, { type, row, write, value: null, credential: name }));
+    const afterwards = await revocationOfHeld(context, place.ownerId, [place.path]);
+    return ok({ ...change(context, caller, { type, row, write, value: null, credential: name }), afterwards });
   });
 }
 

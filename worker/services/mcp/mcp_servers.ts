@@ -41,6 +41,7 @@ import { freshId, timeAfter, nowText, type ServiceContext } from '../../kernel/s
 import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
 import { readBundle } from '../oauth/oauth_bundle.ts';
 import { findStoredClient } from '../oauth/oauth_client.ts';
+import { revocationOfHeld } from '../sources/given_up_values.ts';
 import { openRow } from '../vault/secrets.ts';
 
 type ChangedServer = Promise<Result<Changed<McpServerRecord>, ApiError>>;
@@ -209,10 +210,16 @@ async function endOfCredentials(
   row: McpServerRow,
 ): Promise<Required<Pick<Change<null>, 'statements' | 'events' | 'afterwards'>>> {
   const stored = await mcpCredentialsOf(context.database, [row.ownerId], [row.id]);
+  const revokeTokens = await revocationOf(context, caller, row);
+  const paths = stored.map(({ name }) => mcpVaultPath(row.id, name));
+  const revokeHeld = await revocationOfHeld(context, row.ownerId, paths);
   return {
     statements: [...deleteMcpAuthorization(context.database, row), ...deleteMcpCredentials(context.database, row)],
     events: stored.map(({ name }) => mcpServerEvent('control.mcp_server.credential_deleted', caller.userId, row, name)),
-    afterwards: await revocationOf(context, caller, row),
+    afterwards: () => {
+      revokeTokens();
+      revokeHeld();
+    },
   };
 }
 

@@ -1,3 +1,5 @@
+import { readClocks } from '../../../shared/model/clock.ts';
+import { twoClocks } from '../../kernel/clock.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
@@ -6,6 +8,8 @@ import { providerFailed } from '../connectors/connector_problems.ts';
 import {
   BACKOFF,
   BACKOFF_MS,
+  currentEnd,
+  isOfFuture,
   isRenewalDue,
   isUsable,
   type Lifespan,
@@ -42,17 +46,24 @@ export async function accessToken(context: ServiceContext, subjectId: string): P
     if (problem !== null) return { answer: err(problem) };
     const usable = usableToken(context, held.value);
     const { credential } = held.value;
+    if (usable === null && !credential.renewable && isOfFuture(context, lifespanOf(credential))) {
+      return { answer: err(providerFailed(held.value.subject, CLOCK_IS_BEHIND)) };
+    }
     if (!credential.renewable) return { answer: usable === null ? await reauthorise(context, held.value) : ok(usable) };
     return { renewal: renewalOf(context, held.value, usable) };
   });
 }
+
+/** The token may be valid, so nobody is asked to authorise again. */
+const CLOCK_IS_BEHIND =
+  'its token was stored at a time that is yet to come by the clock of the control plane: correct that clock';
 
 function renewalOf(context: ServiceContext, held: HeldCredential, usable: AccessToken | null): Renewal<AccessToken> {
   const { credential } = held;
   return {
     row: credential,
     usable,
-    isDue: isRenewalDue(context.clock.now(), lifespanOf(credential)),
+    isDue: isRenewalDue(context, credential.connectorId, lifespanOf(credential)),
     takeLease: (lease) => takeLease(context.database, credential, lease),
     renew: () => refresh(context, held),
     notInTime: () => notInTimeError(held),
@@ -60,8 +71,9 @@ function renewalOf(context: ServiceContext, held: HeldCredential, usable: Access
 }
 
 function usableToken(context: ServiceContext, { bundle, credential, secret }: HeldCredential): AccessToken | null {
-  if (bundle.accessToken === null || !isUsable(context.clock.now(), lifespanOf(credential))) return null;
-  return { token: bundle.accessToken, expiresAt: credential.expiresAt, secret };
+  const span = lifespanOf(credential);
+  if (bundle.accessToken === null || !isUsable(context, credential.connectorId, span)) return null;
+  return { token: bundle.accessToken, expiresAt: currentEnd(context, credential.connectorId, span), secret };
 }
 
 function lifespanOf({ expiresAt, updatedAt }: ConnectorCredentialRow): Lifespan {
@@ -91,10 +103,10 @@ async function renew(
   refreshToken: Secret,
 ): Promise<Result<boolean, Failure<GrantFailureReason>>> {
   const grantee = { outbound: context.outbound, client: held.client, clientSecret: held.bundle.clientSecret };
-  const askedAtMs = context.clock.now();
+  const asked = readClocks(twoClocks(context.clock));
   const granted = await refreshGrant(grantee, refreshToken);
   if (!granted.ok) return granted;
-  const by = { change: 'refreshed' as const, actor: null, askedAtMs, more: [] };
+  const by = { change: 'refreshed' as const, actor: null, asked, more: [] };
   const isStored = await storeTokens(context, held, granted.value, by);
   if (!isStored) await revokeOrphans(context, held, granted.value);
   return ok(isStored);

@@ -1,3 +1,5 @@
+import { readClocks } from '../../../shared/model/clock.ts';
+import { twoClocks } from '../../kernel/clock.ts';
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { authorizationLink } from './authorization_link.ts';
@@ -186,10 +188,10 @@ async function redeemCode(
   if (!isFromProvider(held.client, callback.issuer)) return err(OTHER_PROVIDER);
   if (callback.code === null) return err(`the provider refused: ${wordOf(callback.error)}`);
   const redirectUri = flow.redirectUri ?? '';
-  const askedAtMs = context.clock.now();
+  const asked = readClocks(twoClocks(context.clock));
   const granted = await codeGrant(granteeOf(context, held), { code: callback.code, redirectUri, verifier });
   if (!granted.ok) return err(granted.error.message);
-  const by = { change: 'stored' as const, actor: flow.userId, askedAtMs, more: [] };
+  const by = { change: 'stored' as const, actor: flow.userId, asked, more: [] };
   const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, by);
   return isStored ? ok(held.subject.name) : err('the credential was replaced meanwhile: start the authorisation again');
 }

@@ -1,3 +1,5 @@
+import { readClocks } from '../../../shared/model/clock.ts';
+import { twoClocks } from '../../kernel/clock.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { findDeviceFlow, type OAuthFlowRow, postponePoll, takeFlow } from '../../store/oauth_flows.ts';
 import { granteeOf } from './oauth_authorisation.ts';
@@ -29,11 +31,11 @@ async function redeem(context: ServiceContext, flow: OAuthFlowRow): Promise<void
     return;
   }
   const { held, secret } = resumed.value;
-  const askedAtMs = context.clock.now();
+  const asked = readClocks(twoClocks(context.clock));
   const granted = await deviceGrant(granteeOf(context, held), secret);
   if (granted.ok) {
     const more = takeFlow(context.database, flow.id);
-    const by = { change: 'stored' as const, actor: flow.userId, askedAtMs, more };
+    const by = { change: 'stored' as const, actor: flow.userId, asked, more };
     const bundle = { ...held.bundle, accessToken: null, refreshToken: null };
     await storeTokens(context, { ...held, bundle }, granted.value, by);
     return;

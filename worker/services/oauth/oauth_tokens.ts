@@ -1,3 +1,4 @@
+import { type Moment, momentAt } from '../../../shared/model/clock.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
@@ -10,9 +11,10 @@ import { type OAuthBundle, readBundle, writeBundle } from './oauth_bundle.ts';
 import { type OAuthClient, findStoredClient } from './oauth_client.ts';
 import type { Tokens } from './oauth_grants.ts';
 import { findOAuthSubject, type OAuthChange, type OAuthSubject } from './oauth_subject.ts';
+import { wallTimeOf } from '../../kernel/clock.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { openRow } from '../vault/secrets.ts';
-import { timeAfter, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { timeOfChange, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { vaultWrite } from '../vault/vault_write.ts';
 
 /** A credential of kind oauth2, as it was read. */
@@ -48,7 +50,7 @@ interface StoredBy {
   readonly change: OAuthChange;
   readonly actor: string | null;
   /** Before the request for them was sent: their end counts from then, so that it is early rather than late. */
-  readonly askedAtMs: number;
+  readonly asked: Moment;
   readonly more: readonly Statement[];
 }
 
@@ -67,7 +69,7 @@ export async function storeTokens(
   const expiresIn = tokens.expiresIn ?? (refreshToken === null ? null : UNTOLD_SECONDS);
   const change = {
     state: 'ready' as const,
-    expiresAt: expiresIn === null ? null : new Date(by.askedAtMs + expiresIn * 1000).toISOString(),
+    expiresAt: expiresIn === null ? null : endText(context, momentAt(by.asked.wall + expiresIn * 1000, by.asked)),
     renewable: refreshToken !== null,
     ...releasedLease(context, held),
   };
@@ -77,6 +79,10 @@ export async function storeTokens(
     ...changeCredential(context.database, held.credential, change),
     ...by.more,
   ]);
+}
+
+function endText({ clock }: ServiceContext, end: Moment): string {
+  return new Date(wallTimeOf(end, clock)).toISOString();
 }
 
 /** Records that the provider no longer accepts the authorisation. False if the credential was replaced meanwhile. */
@@ -93,7 +99,7 @@ export function markRevokedBy(context: ServiceContext, held: HeldCredential, eve
 }
 
 function releasedLease(context: ServiceContext, { credential }: HeldCredential) {
-  return { lease: null, leaseUntil: null, updatedAt: timeAfter(nowText(context), credential.updatedAt) };
+  return { lease: null, leaseUntil: null, updatedAt: timeOfChange(nowText(context), credential.updatedAt) };
 }
 
 async function changeHeld(

@@ -5,7 +5,6 @@ import { secretValue } from '../../../shared/wire/secrets.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 import { type Minted, type MintFailure, type MintPlan, UNTOLD_SECONDS } from './source_port.ts';
 
-/** The calls of one mint together take less time than the lease on it, so that no other worker begins a second mint. */
 const LIMITS = { maxReplyBytes: 2 * 1024 * 1024, timeoutMs: 12_000 };
 
 /** What to change, by status code or by the code of an error. */

@@ -1,22 +1,25 @@
+import { leftUntil, momentAt, readClocks } from '../../../shared/model/clock.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
 import { BORROWED_KIND, keySetProblem, isKept, mintsKeySet } from '../../../shared/model/source_kind.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { type SecretSource, secretSource, type SourcePlan } from '../../../shared/wire/secret_sources.ts';
-import { ownerName } from '../../kernel/caller.ts';
+import type { SecretSource, SourcePlan } from '../../../shared/wire/secret_sources.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import {
   BACKOFF,
   BACKOFF_MS,
+  currentEnd,
   isRenewalDue,
   isUsable,
+  MINT_MS,
   type Renewal,
   renewedValue,
 } from '../../kernel/leased_renewal.ts';
+import { twoClocks, wallTimeOf } from '../../kernel/clock.ts';
+import { withinTime } from '../../kernel/outbound_within.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, timeAfter, type ServiceContext } from '../../kernel/service_context.ts';
-import type { SealPlace } from '../../kernel/vault.ts';
 import {
   changeSource,
   findSource,
@@ -26,9 +29,19 @@ import {
 } from '../../store/sources/secret_sources.ts';
 import type { SecretRow } from '../../store/secrets.ts';
 import { openRow } from '../vault/secrets.ts';
+import { revokeDiscarded } from './given_up_values.ts';
 import { fromSealedText, toSealedText } from './sealed_value.ts';
 import type { Minted, MintFailure, SignedAs } from './source_port.ts';
 import { BORROWED_WHY, configured } from './source_table.ts';
+import {
+  mintedForOf,
+  mintEvent,
+  openSealed,
+  openSourceKey,
+  revocationPlace,
+  sourceOf,
+  valuePlace,
+} from './sourced_secret.ts';
 
 /** The value behind a vault reference, with its end if it has one. */
 export interface CurrentValue {
@@ -74,7 +87,7 @@ async function renewalOf(context: ServiceContext, read: SourcedSecret): Promise<
   return {
     row: read.source,
     usable,
-    isDue: storedAt === null || isRenewalDue(context.clock.now(), { storedAt, expiresAt }),
+    isDue: storedAt === null || isRenewalDue(context, read.secret.id, { storedAt, expiresAt }),
     takeLease: (lease) => takeSourceLease(context.database, read, lease),
     renew: () => renew(context, read),
     notInTime: () => unavailable(read, read.source.failure ?? 'its provider has not answered yet'),
@@ -84,12 +97,12 @@ async function renewalOf(context: ServiceContext, read: SourcedSecret): Promise<
 async function usableValue(context: ServiceContext, read: SourcedSecret): Promise<CurrentValue | null> {
   const { sealedValue, mintedAt: storedAt, expiresAt } = read.source;
   if (sealedValue === null || storedAt === null || expiresAt === null) return null;
-  if (!isUsable(context.clock.now(), { storedAt, expiresAt })) return null;
+  if (!isUsable(context, read.secret.id, { storedAt, expiresAt })) return null;
   const { value: secret, ...more } = fromSealedText(
     read.source,
     await openSealed(context, valuePlace(read), sealedValue),
   );
-  return { secret, ...more, expiresAt };
+  return { secret, ...more, expiresAt: currentEnd(context, read.secret.id, { storedAt, expiresAt }) };
 }
 
 async function renew(context: ServiceContext, read: SourcedSecret): Promise<Value | 'wait'> {
@@ -99,7 +112,10 @@ async function renew(context: ServiceContext, read: SourcedSecret): Promise<Valu
   const stored = minted.ok
     ? await store(context, read, minted.value)
     : await recordFailure(context, read, minted.error);
-  if (!stored) return 'wait';
+  if (!stored) {
+    if (minted.ok) revokeDiscarded(context, read, minted.value);
+    return 'wait';
+  }
   if (!minted.ok) {
     // The provider may have taken longer than the value still had.
     const usable = await usableValue(context, read);
@@ -115,21 +131,25 @@ export const LONGEST_MS = 24 * 3_600_000;
 /** A value with a shorter life is of no use: it would end on its way. */
 const SHORTEST_MS = 5_000;
 
-/** Mints a value now, whatever is held. */
+/** Mints a value now, whatever is held. All calls together take less time than the lease, so that no other worker begins a second mint. */
 export async function mint(
   context: ServiceContext,
   read: SourcedSecret,
   source = sourceOf(read.source),
 ): Promise<Result<Minted, MintFailure>> {
   const key = await openSourceKey(context, read);
-  const nowMs = context.clock.now();
-  const minted = await configured(source).mint({ key, outbound: context.outbound, nowMs });
+  const clocks = twoClocks(context.clock);
+  const asked = readClocks(clocks);
+  const outbound = withinTime(context, MINT_MS);
+  const minted = await configured(source).mint({ key, outbound, nowMs: asked.wall });
   if (!minted.ok) return minted;
-  const expiresAtMs = Math.min(minted.value.expiresAtMs, nowMs + LONGEST_MS);
-  if (expiresAtMs < context.clock.now() + SHORTEST_MS) {
+  const end = momentAt(Math.min(minted.value.expiresAtMs, asked.wall + LONGEST_MS), asked);
+  const leftMs = leftUntil(end, clocks);
+  if (leftMs < SHORTEST_MS) {
+    revokeDiscarded(context, read, minted.value);
     return err({ reason: 'failed', message: 'its provider issued a value that has already ended, or ends at once' });
   }
-  return ok({ ...minted.value, expiresAtMs });
+  return ok({ ...minted.value, expiresAtMs: wallTimeOf(end, context.clock) });
 }
 
 /** False if the source was changed meanwhile: then the value is discarded. */
@@ -137,9 +157,12 @@ async function store(context: ServiceContext, read: SourcedSecret, minted: Minte
   const mintedFor = mintedForOf(read);
   const expiresAt = new Date(minted.expiresAtMs).toISOString();
   const now = nowText(context);
+  context.seenEnds.leftOf(read.secret.id, { storedAt: now, expiresAt });
   return change(context, read, {
     set: async () => ({
       sealedValue: await context.vault.seal(valuePlace(read), toSealedText(minted)),
+      sealedRevocation:
+        minted.revokeBy === undefined ? null : await context.vault.seal(revocationPlace(read), minted.revokeBy),
       mintedFor,
       mintedAt: now,
       expiresAt,
@@ -188,14 +211,6 @@ async function change(context: ServiceContext, read: SourcedSecret, { set, event
   return changed.ok && changed.value;
 }
 
-/** The longest description in the audit log. */
-const MAX_DESCRIPTION = 500;
-
-export function mintedForOf({ source: row }: SourcedSecret, source = sourceOf(row)): string {
-  const text = configured(source).describe();
-  return text.length <= MAX_DESCRIPTION ? text : `${text.slice(0, MAX_DESCRIPTION)}…`;
-}
-
 /** What a mint would ask for now. Nothing is asked. */
 export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 'key_checked'> {
   const { plan, describe } = configured(source);
@@ -216,35 +231,6 @@ export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 
 function plannedValue(kind: SecretSource['kind']): SourcePlan['value'] {
   if (isKept(kind)) return 'kept_value';
   return mintsKeySet(kind) ? 'key_set' : 'token';
-}
-
-export function sourceOf({ config }: Pick<SourceRow, 'config'>): SecretSource {
-  return secretSource.parse(JSON.parse(config));
-}
-
-type Placed = Pick<SourcedSecret['secret'], 'ownerId' | 'path' | 'version'>;
-
-/** Where the key of a source is sealed. A vault path has no "#". */
-export function keyPlace({ ownerId, path, version }: Placed): SealPlace {
-  return { owner: ownerId, path: `${path}#key`, version };
-}
-
-export function valuePlace({ secret: { ownerId, path, version } }: { readonly secret: Placed }): SealPlace {
-  return { owner: ownerId, path: `${path}#value`, version };
-}
-
-/** The key of a source. Throws if the vault cannot open it, because the row is then damaged. */
-export function openSourceKey(
-  context: ServiceContext,
-  { secret, source }: Pick<SourcedSecret, 'secret' | 'source'>,
-): Promise<Secret> {
-  return openSealed(context, keyPlace(secret), source.sealedMaterial);
-}
-
-async function openSealed(context: ServiceContext, place: SealPlace, sealed: string): Promise<Secret> {
-  const secret = await context.vault.open(place, sealed);
-  if (secret !== null) return secret;
-  throw Object.assign(new Error(`the vault cannot open ${place.path}`), { code: 'vault_entry_damaged' });
 }
 
 export function unavailable({ secret: { path } }: SourcedSecret, why: string): ApiError {
@@ -269,22 +255,4 @@ export function changedError({ path }: Pick<SecretRow, 'path'>): ApiError {
   return apiError('credential_unavailable', `${reference} was changed or deleted just now: try again`, {
     ref: reference,
   });
-}
-
-export function mintEvent(
-  type: AuditDraft['type'],
-  { secret, source }: SourcedSecret,
-  about: AuditDraft['data'],
-): AuditDraft {
-  return {
-    type,
-    actor: null,
-    data: {
-      'svc.control.resource': secret.id,
-      'svc.control.credential_ref': formatVaultReference(secret.path),
-      'svc.control.owner': ownerName(secret.ownerId),
-      'svc.control.source': source.kind,
-      ...about,
-    },
-  };
 }

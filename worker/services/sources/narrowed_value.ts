@@ -8,15 +8,9 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { SecretRow } from '../../store/secrets.ts';
 import { findSource } from '../../store/sources/secret_sources.ts';
-import {
-  changedError,
-  type CurrentValue,
-  mint,
-  mintedForOf,
-  mintEvent,
-  sourceOf,
-  unavailable,
-} from './minted_value.ts';
+import { revokeDiscarded } from './given_up_values.ts';
+import { changedError, type CurrentValue, mint, unavailable } from './minted_value.ts';
+import { mintedForOf, mintEvent, sourceOf } from './sourced_secret.ts';
 import type { Minted } from './source_port.ts';
 
 /**
@@ -44,6 +38,7 @@ export async function narrowedCredential(
   const minted = await mint(context, read, source.value);
   if (!minted.ok) return err(unavailable(read, minted.error.message));
   if (isForMore(minted.value, narrowing)) {
+    revokeDiscarded(context, read, minted.value);
     return err(unavailable(read, 'its provider issued a token for more than was asked, which was discarded'));
   }
   const until = new Date(minted.value.expiresAtMs).toISOString();
@@ -55,6 +50,7 @@ export async function narrowedCredential(
       ? ok({ statements: [], events: [mintEvent('control.secret.minted', read, about)], value: true })
       : ok({ statements: [], events: [], value: false });
   });
+  if (!recorded.ok || !recorded.value) revokeDiscarded(context, read, minted.value);
   if (!recorded.ok) return recorded;
   if (!recorded.value) return err(changedError(row));
   const { value: secret, signedAs } = minted.value;

@@ -1,10 +1,11 @@
+import { z } from 'zod';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { SecretSource, SourcePlan, SourceRecord } from '../../../shared/wire/secret_sources.ts';
-import { BORROWED_KIND, findServerCredential } from '../../../shared/model/source_kind.ts';
+import type { SecretSource, SourcePlan, SourceRecord, SourceTested } from '../../../shared/wire/secret_sources.ts';
+import { BORROWED_KIND, findServerCredential, isKept } from '../../../shared/model/source_kind.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import type { Statement } from '../../store/database.ts';
 import { findMcpServer, isStill } from '../../store/mcp/mcp_servers.ts';
@@ -16,15 +17,19 @@ import {
   type SourcedSecret,
   type SourceRow,
 } from '../../store/sources/secret_sources.ts';
-import { findSecret, insertSecret, replaceSecret } from '../../store/secrets.ts';
+import { findSecret, insertSecret, replaceSecret, type VaultPlace } from '../../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listRequiredCredentials } from '../mcp/mcp_server_records.ts';
 import { additionsOf, type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
-import { keyPlace, mint, mintedForOf, mintEvent, planMint, sourceOf } from './minted_value.ts';
+import { revocationOfHeld, revokeMinted } from './given_up_values.ts';
+import { mint, planMint } from './minted_value.ts';
+import { keyPlace, mintedForOf, mintEvent, sourceOf } from './sourced_secret.ts';
 import type { Minted, MintFailure } from './source_port.ts';
 import { BORROWED_WHY, configured } from './source_table.ts';
 
@@ -47,8 +52,8 @@ export async function storeSource(
 ): Promise<Result<Changed<{ record: SourceRecord; created: boolean }>, ApiError>> {
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
-  const problem = await findSourceProblem(context, input);
-  if (problem !== null) return err(problem);
+  const checked = await checkSource(context, input);
+  if (!checked.ok) return checked;
   return commitPolicy(context, caller, async () => {
     const server = await serverOf(context, owner.value, input.path);
     if (!server.ok) return server;
@@ -66,6 +71,7 @@ export async function storeSource(
         bumpPolicy(context.database, secret),
       ],
       adds: additionsOf(secret, before),
+      afterwards: await revocationOfHeld(context, owner.value, [input.path]),
       events: [
         {
           type: 'control.secret.stored',
@@ -109,6 +115,7 @@ async function sourceRow(
     config: JSON.stringify(source),
     sealedMaterial: await context.vault.seal(keyPlace(secret), key),
     sealedValue: null,
+    sealedRevocation: null,
     mintedFor: null,
     mintedAt: null,
     expiresAt: null,
@@ -120,13 +127,16 @@ async function sourceRow(
   };
 }
 
-/** Why a source cannot be used; its key is checked if it is given. */
-async function findSourceProblem(
+/** Whether the key of a source was given and has the form that is needed. Refuses a source that cannot be used. */
+async function checkSource(
   context: ServiceContext,
   { source, key }: { readonly source: SecretSource; readonly key: Secret | null },
-): Promise<ApiError | null> {
+): Promise<Result<{ readonly isKeyChecked: boolean }, ApiError>> {
   const problem = urlProblem(source, context.local !== null);
-  return problem !== null || key === null ? problem : findKeyProblem({ source, key });
+  if (problem !== null) return err(problem);
+  const checked = key === null ? 'unchecked' : await configured(source).checkKey(key);
+  if (checked === null || checked === 'unchecked') return ok({ isKeyChecked: checked === null });
+  return err(fieldError('key', `cannot be used: ${checked.message}`));
 }
 
 function urlProblem(source: SecretSource, isLocal: boolean): ApiError | null {
@@ -138,33 +148,65 @@ function urlProblem(source: SecretSource, isLocal: boolean): ApiError | null {
   return null;
 }
 
-async function findKeyProblem({ source, key }: Pick<SourceToStore, 'source' | 'key'>): Promise<ApiError | null> {
-  const problem = await configured(source).checkKey(key);
-  return problem === null ? null : fieldError('key', `cannot be used: ${problem.message}`);
-}
-
 function fieldError(field: string, message: string): ApiError {
   return apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] });
 }
 
-/** The sources that a caller sees, never with a key or a value. */
+const sourcePosition = z.strictObject({ ownerId: z.string(), path: z.string() });
+
+/** The sources that a caller sees, never with a key or a value. Refuses with `invalid_cursor`. */
+export async function listSourcePage(
+  context: ServiceContext,
+  caller: Caller,
+  query: PageQuery & { readonly owner?: Owner | undefined },
+): Promise<Result<Page<SourceRecord>, ApiError>> {
+  return readPage(query, {
+    position: sourcePosition,
+    read: (from) => listSources(context.database, { ownerIds: visibleOwners(caller, query.owner), ...from }),
+    toItem: (row) => toRecord(context, row),
+    positionOf: ({ secret: { ownerId, path } }) => ({ ownerId, path }),
+  });
+}
+
+const ROWS_AT_ONCE = 500;
+
+/** All sources that a caller sees, for a page of the console. */
 export async function listSourceRecords(
   context: ServiceContext,
   caller: Caller,
   owner?: Owner,
 ): Promise<readonly SourceRecord[]> {
-  return (await listSources(context.database, visibleOwners(caller, owner))).map((row) => toRecord(context, row));
+  const ownerIds = visibleOwners(caller, owner);
+  const records: SourceRecord[] = [];
+  let after: VaultPlace | null = null;
+  do {
+    const rows: SourcedSecret[] = await listSources(context.database, { ownerIds, after, limit: ROWS_AT_ONCE });
+    records.push(...rows.map((row) => toRecord(context, row)));
+    after = rows.length < ROWS_AT_ONCE ? null : (rows.at(-1)?.secret ?? null);
+  } while (after !== null);
+  return records;
+}
+
+/** The source at a place that the caller sees; null if there is none. */
+export async function findSourceRecord(
+  context: ServiceContext,
+  caller: Caller,
+  { owner, path }: { readonly owner: Owner; readonly path: string },
+): Promise<SourceRecord | null> {
+  const [ownerId = ''] = visibleOwners(caller, owner);
+  const row = await findSourceAt(context.database, { ownerId, path });
+  return row === null ? null : toRecord(context, row);
 }
 
 /**
- * Mints a value and discards it: what would be minted, and until when. Only the audit log has it. Refuses with `not_found`,
+ * Mints a value, and has it revoked where the provider can: what would be minted, and until when. Only the audit log has it. Refuses with `not_found`,
  * `admin_required`, `credential_unavailable`.
  */
 export async function testSource(
   context: ServiceContext,
   caller: Caller,
   place: { readonly owner: Owner; readonly path: string },
-): Promise<Result<{ readonly minted_for: string; readonly until: string }, ApiError>> {
+): Promise<Result<SourceTested, ApiError>> {
   const found = await findOwnSource(context, caller, place);
   if (!found.ok) return found;
   const { path } = place;
@@ -178,7 +220,13 @@ export async function testSource(
     const message = `the source of ${formatVaultReference(path)} gives no value: ${minted.error.message}`;
     return err(apiError('credential_unavailable', message, { ref: formatVaultReference(path) }));
   }
-  return ok({ minted_for: mintedForOf(row), until: new Date(minted.value.expiresAtMs).toISOString() });
+  const until = new Date(minted.value.expiresAtMs).toISOString();
+  const revoking = revokeMinted(context, row, minted.value, caller.userId);
+  // A value that was minted is revoked also if the caller disconnects.
+  context.defer('the revocation of a tested value', () => revoking);
+  const revoked = await revoking;
+  const left = revoked === 'ends' && isKept(sourceOf(row.source).kind) ? 'kept' : revoked;
+  return ok({ minted_for: mintedForOf(row), until, left });
 }
 
 async function findOwnSource(
@@ -206,9 +254,9 @@ export async function planSource(
 ): Promise<Result<SourcePlan, ApiError>> {
   const nowMs = context.clock.now();
   if ('source' in planned) {
-    const problem = await findSourceProblem(context, planned);
-    if (problem !== null) return err(problem);
-    return ok({ ...planMint(planned.source, nowMs), key_checked: planned.key !== null });
+    const checked = await checkSource(context, planned);
+    if (!checked.ok) return checked;
+    return ok({ ...planMint(planned.source, nowMs), key_checked: checked.value.isKeyChecked });
   }
   const found = await findOwnSource(context, caller, planned);
   return found.ok ? ok({ ...planMint(sourceOf(found.value.source), nowMs), key_checked: false }) : found;
@@ -220,15 +268,23 @@ function testEvent(caller: Caller, row: SourcedSecret, minted: Result<Minted, Mi
     ? mintEvent('control.secret.minted', row, {
         'svc.control.minted_for': mintedForOf(row),
         'svc.control.until': new Date(minted.value.expiresAtMs).toISOString(),
-        'svc.proxy.reason': 'tested and discarded',
+        'svc.proxy.reason': 'for a test',
       })
     : mintEvent('control.secret.mint_failed', row, { 'svc.proxy.reason': minted.error.message });
   return { ...draft, actor: caller.userId };
 }
 
-/** Forgets minted values at their end; nobody receives one after it, and this takes them out of the database too. */
+/** The clocks of two workers may differ by as much. */
+const MOST_SKEW_MS = 60_000;
+
+/**
+ * Forgets minted values at their end; nobody receives one after it, and this takes them out of the database too. So it does with one
+ * that was minted before the clock was set back.
+ */
 export async function removeEndedValues(context: ServiceContext): Promise<void> {
-  await context.database.write([forgetEndedValues(context.database, nowText(context))]);
+  const now = context.clock.now();
+  const latestMint = new Date(now + MOST_SKEW_MS).toISOString();
+  await context.database.write([forgetEndedValues(context.database, { now: nowText(context), latestMint })]);
 }
 
 function toRecord(context: ServiceContext, { secret, source }: SourcedSecret): SourceRecord {

@@ -19,12 +19,17 @@ export interface Minted {
   readonly signedAs?: SignedAs;
   /** Milliseconds since the epoch, by this machine's clock. */
   readonly expiresAtMs: number;
+  /** What revokes it at the provider, if that needs more than the value and the key: the token of a login, the id of a lease. */
+  readonly revokeBy?: Secret;
   /** Of an OAuth token, if the provider says it. */
   readonly grantedScopes?: readonly string[];
 }
 
 /** Why there is none. The message never contains a key, an assertion or a value, and no text of the provider but a code. */
 export type MintFailure = Failure<'invalid_key' | 'failed'>;
+
+/** Null: the key has the form that is needed. `unchecked`: it has none that is known, and only the provider can tell. */
+export type KeyCheck = MintFailure | 'unchecked' | null;
 
 export interface Minting<K extends SourceKind> {
   readonly source: SourceOf<K>;
@@ -34,18 +39,24 @@ export interface Minting<K extends SourceKind> {
   readonly nowMs: number;
 }
 
+export interface Revoking<K extends SourceKind> extends Omit<Minting<K>, 'nowMs'> {
+  readonly minted: Pick<Minted, 'value' | 'revokeBy'>;
+}
+
 /**
  * A kind of source that runs in the control plane. What a value is narrowed to is part of the source, so that a binding that may do
- * less names a secret of its own. A value is not revoked, but for one that nobody can use: it ends.
+ * less names a secret of its own.
  */
 export interface MintingSource<K extends SourceKind> {
   /** What its values are for, in words without secrets, for people and the audit log. */
   describe(source: SourceOf<K>): string;
   /** What a mint would ask for. Nothing is asked. */
   plan(source: SourceOf<K>): MintPlan;
-  /** Whether the key can be used; asked before it is stored. Null if it can. */
-  checkKey(source: SourceOf<K>, key: Secret): Promise<MintFailure | null>;
+  /** Whether the key can be used; asked before it is stored. */
+  checkKey(source: SourceOf<K>, key: Secret): Promise<KeyCheck>;
   mint(minting: Minting<K>): Promise<Result<Minted, MintFailure>>;
+  /** Has the provider end a value that nobody is to use any more. Absent: the provider cannot, and the value ends by itself. */
+  readonly revoke?: (revoking: Revoking<K>) => Promise<Result<void, MintFailure>>;
 }
 
 /** What a mint asks for, in words and names without secrets. */

@@ -17,11 +17,13 @@ import { TOKEN_EXCHANGE } from './kinds/token_exchange.ts';
 import { VAULT_KV } from './kinds/vault_kv.ts';
 import { VAULT_LEASE } from './kinds/vault_lease.ts';
 import {
+  type KeyCheck,
   type Minted,
   type MintFailure,
   type Minting,
   type MintingSource,
   type MintPlan,
+  type Revoking,
   UNTOLD_SECONDS,
 } from './source_port.ts';
 
@@ -33,8 +35,10 @@ export const BORROWED_WHY =
 interface ConfiguredSource {
   readonly describe: () => string;
   readonly plan: () => MintPlan;
-  readonly checkKey: (key: Secret) => Promise<MintFailure | null>;
+  readonly checkKey: (key: Secret) => Promise<KeyCheck>;
   readonly mint: (how: Omit<Minting<SourceKind>, 'source'>) => Promise<Result<Minted, MintFailure>>;
+  /** Null: its provider revokes nothing. */
+  readonly revoke: ((how: Omit<Revoking<SourceKind>, 'source'>) => Promise<Result<void, MintFailure>>) | null;
 }
 
 /** One line for each kind, checked by the compiler. */
@@ -68,13 +72,16 @@ const BORROWED: ConfiguredSource = {
   }),
   checkKey: async () => null,
   mint: async () => err({ reason: 'failed', message: BORROWED_WHY }),
+  revoke: null,
 };
 
 function configure<K extends SourceKind>(kind: MintingSource<K>, source: SourceOf<K>): ConfiguredSource {
+  const { revoke } = kind;
   return {
     describe: () => kind.describe(source),
     plan: () => kind.plan(source),
     checkKey: (key) => kind.checkKey(source, key),
     mint: (how) => kind.mint({ ...how, source }),
+    revoke: revoke === undefined ? null : (how) => revoke({ ...how, source }),
   };
 }

@@ -12,10 +12,7 @@ import type { MintFailure, Minting, MintPlan } from './source_port.ts';
 type KvSource = SourceOf<'vault_kv'>;
 type Source = KvSource | SourceOf<'vault_lease'>;
 
-/**
- * A secret of Vault has at most 1 MiB. The calls of one mint together take less time than the lease on it, so that no other
- * worker begins a second mint.
- */
+/** A secret of Vault has at most 1 MiB. */
 const LIMITS = { maxReplyBytes: 2 * 1024 * 1024, timeoutMs: 12_000 };
 
 interface VaultCall {
@@ -117,9 +114,20 @@ export async function keyProblemOf(
   return { reason: 'invalid_key', message: `it is no ${what}: give it alone, as Vault shows it, without spaces` };
 }
 
-/** Ends the token of a login. A refusal changes nothing: batch tokens cannot be revoked, and each token ends by itself. */
-export async function revokeLogin(source: Source, token: Secret, outbound: Outbound): Promise<void> {
-  await callVault({ source, outbound, path: 'auth/token/revoke-self', token, json: {} });
+/** Ends a token, and with it all that was made for it. Batch tokens cannot be revoked: they end by themselves. */
+export async function revokeLogin(
+  source: Source,
+  token: Secret,
+  outbound: Outbound,
+): Promise<Result<void, MintFailure>> {
+  return revocationOf(source, await callVault({ source, outbound, path: 'auth/token/revoke-self', token, json: {} }));
+}
+
+/** Vault answers with 204, or with 200 and warnings. */
+function revocationOf(source: Source, called: Result<OutboundReply, MintFailure>): Result<void, MintFailure> {
+  if (!called.ok) return called;
+  const { status } = called.value;
+  return status === 204 || status === 200 ? ok(undefined) : failed(refusalOf(source, status, REVOKE_WHY));
 }
 
 const versionFacts = z.object({
@@ -208,12 +216,13 @@ export async function readLease(
   return ok({ id: reply.lease_id, seconds: reply.lease_duration, fields });
 }
 
-/** Takes back what was made for a read. A refusal changes nothing: the lease ends by itself. */
+/** Takes back what was made for a read. */
 export async function revokeLease(
   source: SourceOf<'vault_lease'>,
   { token, leaseId, outbound }: { readonly token: Secret; readonly leaseId: string; readonly outbound: Outbound },
-): Promise<void> {
-  await callVault({ source, outbound, path: 'sys/leases/revoke', token, json: { lease_id: leaseId } });
+): Promise<Result<void, MintFailure>> {
+  const json = { lease_id: leaseId };
+  return revocationOf(source, await callVault({ source, outbound, path: 'sys/leases/revoke', token, json }));
 }
 
 const tokenFacts = z.object({ data: z.object({ ttl: z.number().int().nonnegative() }) });
@@ -296,6 +305,11 @@ const LEASE_WHY: Advice = {
   400: 'it does not accept the request, or the engine cannot make the secret: compare lease_path with "vault read", which says why',
   403: 'the token has ended, or no policy of it allows "read" on lease_path: allow it there, or give the source again with a new key',
   404: 'there is no such role or engine: compare lease_path and namespace',
+};
+const REVOKE_WHY: Advice = {
+  ...WHY,
+  400: 'it does not accept the request: a batch token cannot be revoked',
+  403: 'the token has ended, or no policy of it allows "update" on sys/leases/revoke: the lease ends by itself',
 };
 const READ_WHY: Advice = {
   ...WHY,

@@ -23,6 +23,7 @@ import {
   type SecretRow,
   type SecretSummary,
 } from '../../store/secrets.ts';
+import { revocationOfHeld } from '../sources/given_up_values.ts';
 import { listAllClientCertificates } from '../bindings/client_certificates.ts';
 import { type Caller, managedData, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
 import type { AuditDraft, Change } from '../../kernel/commit.ts';
@@ -78,7 +79,9 @@ export async function secretStoring(
   const row = await sealRow(context, caller, { ...input, ownerId: owner }, before);
   const write = before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
   const value = { secret: toRecord(row), created: before === null };
-  return { ...change(context, caller, 'control.secret.stored', row, write, value), adds: additionsOf(row, before) };
+  const afterwards = await revocationOfHeld(context, owner, before === null ? [] : [input.path]);
+  const stored = change(context, caller, 'control.secret.stored', row, write, value);
+  return { ...stored, adds: additionsOf(row, before), afterwards };
 }
 
 /** What storing a sealed value adds. */
@@ -176,7 +179,9 @@ export async function removeSecret(
     if (connectors.length > 0) return err(usedByConnectorsError(row, connectors));
     const server = await mcpServerOf(context, row);
     if (server !== null) return err(usedByMcpServerError(row, server));
-    return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
+    const afterwards = await revocationOfHeld(context, row.ownerId, [row.path]);
+    const write = deleteSecret(context.database, row);
+    return ok({ ...change(context, caller, 'control.secret.deleted', row, write, null), afterwards });
   });
 }
 

@@ -81,7 +81,10 @@ export interface Resealed {
   readonly before: SecretRow;
   readonly sealed: string;
   readonly fingerprint: string | null;
-  readonly source: { readonly sealedMaterial: string; readonly sealedValue: string | null } | null;
+  readonly source: Pick<
+    typeof secretSources.$inferSelect,
+    'sealedMaterial' | 'sealedValue' | 'sealedRevocation'
+  > | null;
 }
 
 /**

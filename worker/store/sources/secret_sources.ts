@@ -1,5 +1,6 @@
-import { and, asc, eq, gt, inArray, isNotNull, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, lte, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
+import type { Lease } from '../lease.ts';
 import type { RowPage } from '../sealed_rows.ts';
 import type { VaultPlace } from '../secrets.ts';
 import { secrets, secretSources } from '../tables.ts';
@@ -44,6 +45,18 @@ export async function findSource(database: Database, secretId: string): Promise<
   return rows[0] ?? null;
 }
 
+/** Sources of secrets at these paths that hold a value. */
+export async function listHoldingSources(
+  database: Database,
+  ownerId: string,
+  paths: readonly string[],
+): Promise<SourcedSecret[]> {
+  if (paths.length === 0) return [];
+  return selectSources(database).where(
+    and(eq(secrets.ownerId, ownerId), inArray(secrets.path, [...paths]), isNotNull(secretSources.sealedValue)),
+  );
+}
+
 export async function findSourceAt(database: Database, { ownerId, path }: VaultPlace): Promise<SourcedSecret | null> {
   const rows = await selectSources(database).where(and(eq(secrets.ownerId, ownerId), eq(secrets.path, path)));
   return rows[0] ?? null;
@@ -62,15 +75,19 @@ export async function listSourceKinds(
   return new Map(rows.map(({ id, kind }) => [id, kind]));
 }
 
-/** The most sources that are listed. */
-const MAX_LISTED = 1_000;
-
-/** The sources of these owners, in the order of owner and path. */
-export async function listSources(database: Database, ownerIds: readonly string[]): Promise<SourcedSecret[]> {
+/** Sources of these owners' secrets in the order of owner and path, after a position. */
+export async function listSources(
+  database: Database,
+  page: { readonly ownerIds: readonly string[]; readonly after: VaultPlace | null; readonly limit: number },
+): Promise<SourcedSecret[]> {
+  const { after } = page;
+  const later =
+    after &&
+    or(gt(secrets.ownerId, after.ownerId), and(eq(secrets.ownerId, after.ownerId), gt(secrets.path, after.path)));
   return selectSources(database)
-    .where(inArray(secrets.ownerId, [...ownerIds]))
+    .where(and(inArray(secrets.ownerId, [...page.ownerIds]), later ?? undefined))
     .orderBy(asc(secrets.ownerId), asc(secrets.path))
-    .limit(MAX_LISTED);
+    .limit(page.limit);
 }
 
 /** Stores the source of a secret, after the secret: the new version has deleted an earlier source. */
@@ -87,13 +104,9 @@ export function changeSource(database: Database, { source, secret }: SourcedSecr
 }
 
 /** Takes the lease of a source, if nobody holds it and nothing was changed since it was read. */
-export function takeSourceLease(
-  database: Database,
-  read: SourcedSecret,
-  lease: { readonly id: string; readonly until: number; readonly now: number },
-): Statement[] {
+export function takeSourceLease(database: Database, read: SourcedSecret, lease: Lease): Statement[] {
   const free = sql`SELECT 1 FROM secret_sources WHERE secret_id = ${read.source.secretId}
-    AND (lease IS NULL OR lease_until <= ${lease.now})`;
+    AND (lease IS NULL OR lease_until <= ${lease.now} OR lease_until > ${lease.longest})`;
   return [
     ...guard(sql`EXISTS (${free})`),
     ...changeSource(database, read, { lease: lease.id, leaseUntil: lease.until }),
@@ -105,12 +118,16 @@ function unchanged({ source, secret }: SourcedSecret) {
     AND secret_sources.updated_at = ${source.updatedAt} AND version = ${secret.version})`;
 }
 
-/** Forgets the values whose end has come. */
-export function forgetEndedValues(database: Database, now: string): Statement {
+/** Forgets the values whose end has come, and those that were minted later than can be. */
+export function forgetEndedValues(
+  database: Database,
+  { now, latestMint }: { readonly now: string; readonly latestMint: string },
+): Statement {
+  const isOver = or(lte(secretSources.expiresAt, now), gt(secretSources.mintedAt, latestMint));
   return database.read
     .update(secretSources)
-    .set({ sealedValue: null })
-    .where(and(isNotNull(secretSources.sealedValue), lte(secretSources.expiresAt, now)));
+    .set({ sealedValue: null, sealedRevocation: null })
+    .where(and(isNotNull(secretSources.sealedValue), isOver));
 }
 
 /** Sources in the order of their secrets' ids, for a change of the master key. */
@@ -125,7 +142,7 @@ export function listSealedSources(database: Database, { after, limit }: RowPage)
 export function resealSource(
   database: Database,
   { secretId }: SourceRow,
-  column: 'sealedMaterial' | 'sealedValue',
+  column: 'sealedMaterial' | 'sealedValue' | 'sealedRevocation',
   { before, after }: { readonly before: string; readonly after: string },
 ): Statement {
   return database.read

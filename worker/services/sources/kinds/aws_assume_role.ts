@@ -1,3 +1,4 @@
+import { awsKeyCheck } from '../aws_key_check.ts';
 import { err, type Result } from '../../../../shared/model/result.ts';
 import { signAwsCall } from '../../../kernel/sign_aws_call.ts';
 import { callSts, describeRole, members, planRole, type UnsignedCall } from '../aws_sts.ts';
@@ -7,7 +8,7 @@ import type { Minting, MintFailure, MintingSource } from '../source_port.ts';
 export const AWS_ASSUME_ROLE: MintingSource<'aws_assume_role'> = {
   describe: (source) => describeRole(source),
   plan: (source) => planRole(source),
-  checkKey: async () => null,
+  checkKey: async (_source, key) => awsKeyCheck(key),
   async mint(minting) {
     const { source, outbound, nowMs } = minting;
     const { external_id: externalId, tags = {}, transitive_tag_keys: transitive = [] } = source;

@@ -1,6 +1,7 @@
+import { awsKeyCheck } from '../aws_key_check.ts';
 import { z } from 'zod';
 import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
-import { awsDomain } from '../../../../shared/wire/sources/aws_region.ts';
+import { awsDomain } from '../../../../shared/net/aws_domain.ts';
 import { signAwsCall } from '../../../kernel/sign_aws_call.ts';
 import { type Advice, anotherSecret, callManager, keptPlan, keptValue, notAnAnswer } from '../kept_value.ts';
 import type { MintingSource } from '../source_port.ts';
@@ -16,7 +17,7 @@ const refusal = z.object({ __type: z.string() }).transform((body) => body['__typ
 export const AWS_SECRETS_MANAGER: MintingSource<'aws_secrets_manager'> = {
   describe: (source) => whereOf(source),
   plan: (source) => keptPlan(`the caller ${source.access_key_id}`, source.secret_id, urlOf(source)),
-  checkKey: async () => null,
+  checkKey: async (_source, key) => awsKeyCheck(key),
   async mint({ source, key, outbound, nowMs }) {
     const { access_key_id: accessKeyId, region, secret_id: id, version_stage: stage, field } = source;
     const url = new URL(urlOf(source));

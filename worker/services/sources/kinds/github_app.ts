@@ -5,7 +5,7 @@ import { Secret } from '../../../../shared/model/secret.ts';
 import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
 import type { OutboundReply } from '../../../kernel/outbound.ts';
 import { signJwt } from '../sign_jwt.ts';
-import type { MintingSource, Minted, MintFailure, Minting } from '../source_port.ts';
+import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
 import { keyProblem } from '../token_source.ts';
 
 /** GitHub's tokens live an hour; one that says more is not believed, because the two clocks may differ. */
@@ -55,11 +55,44 @@ export const GITHUB_APP: MintingSource<'github_app'> = {
       },
       body: new TextEncoder().encode(JSON.stringify({ repositories, permissions })),
     });
-    return called.ok
-      ? readReply(source, called.value, nowMs)
-      : err({ reason: 'failed', message: called.error.message });
+    if (!called.ok) return failed(called.error.message);
+    const { host } = new URL(source.api_url);
+    const reply = readReply(host, called.value);
+    if (!reply.ok) return reply;
+    const value = new Secret(reply.value.token);
+    if (!isNarrowed(source, reply.value)) {
+      const revoked = await revokeToken(minting, value);
+      const left = revoked.ok ? 'which was revoked' : `which was discarded, but not revoked: ${revoked.error.message}`;
+      return failed(`${host} issued a token for more than was asked, ${left}`);
+    }
+    return ok({ value, expiresAtMs: Math.min(Date.parse(reply.value.expires_at), nowMs + LIFE_MS) });
   },
+  revoke: (revoking) => revokeToken(revoking, revoking.minted.value),
 };
+
+/** A token may revoke itself. One that is not accepted any more has ended already. */
+async function revokeToken(
+  { source, outbound }: Pick<Minting<'github_app'>, 'source' | 'outbound'>,
+  token: Secret,
+): Promise<Result<void, MintFailure>> {
+  const url = `${source.api_url.replace(/\/$/, '')}/installation/token`;
+  const called = await outbound.call({
+    method: 'DELETE',
+    url,
+    headers: {
+      authorization: `Bearer ${token.reveal()}`,
+      accept: 'application/vnd.github+json',
+      'user-agent': 'svc',
+      'x-github-api-version': API_VERSION,
+    },
+    body: null,
+  });
+  if (!called.ok) return failed(called.error.message);
+  const { status } = called.value;
+  return status === 204 || status === 401
+    ? ok(undefined)
+    : failed(`${new URL(url).host} answered with status ${status}`);
+}
 
 function permissionsOf({ permissions = {} }: SourceOf<'github_app'>): string[] {
   return Object.entries(permissions).map(([name, level]) => `${name}=${level}`);
@@ -82,18 +115,14 @@ const WHY: Readonly<Record<number, string>> = {
   422: 'the installation does not have these repositories or permissions',
 };
 
-function readReply(source: SourceOf<'github_app'>, reply: OutboundReply, nowMs: number): Result<Minted, MintFailure> {
-  const { host } = new URL(source.api_url);
+function readReply(host: string, reply: OutboundReply): Result<z.infer<typeof issued>, MintFailure> {
   if (reply.status !== 201) {
     return failed(
       `${host} refused with status ${reply.status}${WHY[reply.status] === undefined ? '' : `: ${WHY[reply.status]}`}`,
     );
   }
   const { data } = issued.safeParse(parseJsonBytes(reply.body));
-  if (data === undefined) return failed(`the answer of ${host} is not that of an installation token`);
-  if (!isNarrowed(source, data)) return failed(`${host} issued a token for more than was asked, which was discarded`);
-  const expiresAtMs = Math.min(Date.parse(data.expires_at), nowMs + LIFE_MS);
-  return ok({ value: new Secret(data.token), expiresAtMs });
+  return data === undefined ? failed(`the answer of ${host} is not that of an installation token`) : ok(data);
 }
 
 /** Whether the token is for no more than the source says. A server that ignores the narrowing must not widen a binding. */
@@ -101,13 +130,12 @@ function isNarrowed({ repositories, permissions }: SourceOf<'github_app'>, token
   const names = new Set(repositories?.map((name) => name.toLowerCase()));
   const hasOnly = (token.repositories ?? []).every(({ name }) => names.has(name.toLowerCase()));
   if (repositories !== undefined && (token.repositories === undefined || !hasOnly)) return false;
+  if (permissions === undefined) return true;
+  if (token.permissions === undefined) return false;
   // Every installation may read metadata.
-  const granted = Object.entries(token.permissions ?? {}).filter(([name]) => name !== 'metadata');
-  return (
-    permissions === undefined ||
-    granted.every(
-      ([name, level]) => permissions[name] === level || (level === 'read' && permissions[name] !== undefined),
-    )
+  const granted = Object.entries(token.permissions).filter(([name]) => name !== 'metadata');
+  return granted.every(
+    ([name, level]) => permissions[name] === level || (level === 'read' && permissions[name] !== undefined),
   );
 }
 

@@ -20,7 +20,7 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
       issuer === undefined ? 'whoever the stored token stands for' : `${subject}, by an assertion of ${issuer}`;
     return tokenPlan(who, { scope, audience: resource, providerUrl: url });
   },
-  checkKey: async ({ issuer, algorithm }, key) => (issuer === undefined ? null : keyProblem(key, algorithm)),
+  checkKey: async ({ issuer, algorithm }, key) => (issuer === undefined ? 'unchecked' : keyProblem(key, algorithm)),
   async mint(minting) {
     const { source, outbound, nowMs } = minting;
     const { token_url: url, client_id: id, scopes, resource, audience, requested_token_type: wanted } = source;

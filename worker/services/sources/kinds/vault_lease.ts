@@ -1,4 +1,5 @@
 import { ok, type Result } from '../../../../shared/model/result.ts';
+import { Secret } from '../../../../shared/model/secret.ts';
 import type { Minted, MintFailure, Minting, MintingSource } from '../source_port.ts';
 import {
   type Access,
@@ -37,6 +38,11 @@ export const VAULT_LEASE: MintingSource<'vault_lease'> = {
     if (!minted.ok && source.authentication !== 'token') await revokeLogin(source, access.value.token, outbound);
     return minted;
   },
+  revoke({ source, key, outbound, minted: { revokeBy } }) {
+    if (revokeBy === undefined) return Promise.resolve(ok(undefined));
+    if (source.authentication !== 'token') return revokeLogin(source, revokeBy, outbound);
+    return revokeLease(source, { token: key, leaseId: revokeBy.reveal(), outbound });
+  },
 };
 
 async function mintLease(
@@ -55,5 +61,6 @@ async function mintLease(
     return value;
   }
   const seconds = Math.min(lease.value.seconds, tokenLife.value ?? Infinity);
-  return ok({ value: value.value, expiresAtMs: nowMs + seconds * 1000 });
+  const revokeBy = isOwn ? new Secret(lease.value.id) : token;
+  return ok({ value: value.value, revokeBy, expiresAtMs: nowMs + seconds * 1000 });
 }

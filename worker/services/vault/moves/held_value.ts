@@ -8,7 +8,7 @@ import { findConnector } from '../../../store/connectors.ts';
 import { findMcpServer } from '../../../store/mcp/mcp_servers.ts';
 import { findSealedSecret, type SecretRow } from '../../../store/secrets.ts';
 import { findSourceAt } from '../../../store/sources/secret_sources.ts';
-import { openSourceKey, sourceOf } from '../../sources/minted_value.ts';
+import { openSourceKey, sourceOf } from '../../sources/sourced_secret.ts';
 import { openRow } from '../secrets.ts';
 
 /** A value as it is stored, with what it is: the digests of another kind of thing with the same text differ. */

@@ -1,0 +1,220 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
+import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { parseJson } from '../shared/model/json.ts';
+import { ok } from '../shared/model/result.ts';
+import { auditEventsPage } from '../shared/wire/audit_events.ts';
+import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
+import { sourceTestReply } from '../shared/wire/secret_sources.ts';
+import type { OutboundReply, OutboundRequest } from './kernel/outbound.ts';
+
+// What is minted and used by nobody is revoked at its provider. GitHub and Vault are stubs, written from their references.
+
+const PKCS8 = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  .privateKey.export({ type: 'pkcs8', format: 'pem' })
+  .toString();
+const GITHUB = { source: { kind: 'github_app', app_id: '1', installation_id: '9' }, key: PKCS8 };
+const VAULT = {
+  source: { kind: 'vault_lease', vault_url: 'https://vault.example.com', lease_path: 'nomad/creds/ci', field: 'token' },
+  key: 'hvs.of-the-source',
+};
+const BY_LOGIN = {
+  source: { ...VAULT.source, authentication: 'approle', role_id: 'role' },
+  key: 'the-secret-id',
+};
+const CLIENT = {
+  source: { kind: 'client_credentials', token_url: 'https://idp.example.com/token', client_id: 'ci' },
+  key: 'the-client-secret',
+};
+const KV = {
+  source: { kind: 'vault_kv', vault_url: 'https://vault.example.com', secret_path: 'ci', field: 'token' },
+  key: 'hvs.of-the-source',
+};
+
+/** The calls that revoke, with what authenticates them and what they send. */
+const REVOKED = {
+  github: ['DELETE https://api.github.com/installation/token', 'Bearer minted-1', null],
+  lease: ['POST https://vault.example.com/v1/sys/leases/revoke', 'hvs.of-the-source', { lease_id: 'nomad/creds/ci/1' }],
+  login: ['POST https://vault.example.com/v1/auth/token/revoke-self', 'hvs.of-the-login', {}],
+} as const;
+
+let asked: OutboundRequest[];
+let minted: number;
+/** What a revocation is answered with. */
+let revocationStatus: number;
+let onMint: () => Promise<void>;
+let control: InProcess;
+let sidecar: TestSidecar;
+
+const json = (status: number, body: unknown): OutboundReply => ({
+  status,
+  contentType: 'application/json',
+  body: new TextEncoder().encode(JSON.stringify(body)),
+});
+
+async function answer({ method, url }: OutboundRequest): Promise<OutboundReply> {
+  if (method === 'DELETE' || /[/]revoke(?:-self)?$/.test(url)) return json(revocationStatus, {});
+  if (url.endsWith('/login')) return json(200, { auth: { client_token: 'hvs.of-the-login', lease_duration: 3600 } });
+  if (url.endsWith('/lookup-self')) return json(200, { data: { ttl: 0 } });
+  minted += 1;
+  const value = `minted-${minted}`;
+  await onMint();
+  if (url.endsWith('/creds/ci')) {
+    return json(200, { lease_id: `nomad/creds/ci/${minted}`, lease_duration: 3600, data: { token: value } });
+  }
+  if (url.includes('/data/')) return json(200, { data: { data: { token: value }, metadata: { version: 1 } } });
+  if (url.endsWith('/token')) return json(200, { access_token: value, token_type: 'Bearer', expires_in: 3600 });
+  const expires = new Date(control.clock.now() + 3_600_000).toISOString();
+  return json(201, { token: value, expires_at: expires });
+}
+
+beforeEach(async () => {
+  [asked, minted, revocationStatus] = [[], 0, 204];
+  onMint = () => Promise.resolve();
+  control = await startInProcess({
+    outbound: {
+      async call(request) {
+        asked.push(request);
+        return ok(await answer(request));
+      },
+    },
+  });
+  sidecar = await control.enrolSidecar();
+});
+afterEach(() => control.stop());
+
+const PATH = 'ci/token';
+const put = (given: object, path = PATH) => control.asUser('POST', '/v1/secret-sources', { ...given, path });
+const tryOut = () => parseReply(sourceTestReply, control.asUser('POST', '/v1/secret-sources/test', { path: PATH }));
+
+async function release(path = PATH): Promise<void> {
+  const body = { request_id: crypto.randomUUID(), credentials: [{ owner: 'personal', path }] };
+  expect((await sidecar.call('POST', '/v1/sidecar/credentials', { body })).status).toBe(200);
+}
+
+async function hold(given: object): Promise<void> {
+  await put(given);
+  const binding = { host: 'a.test', scheme: 'bearer', credential_ref: `vault://${PATH}` };
+  await control.asUser('POST', '/v1/host-bindings', binding);
+  await release();
+  asked = [];
+}
+
+const revocations = () =>
+  asked
+    .filter(({ method, url }) => method === 'DELETE' || url.includes('/revoke'))
+    .map(({ method, url, headers, body }) => [
+      `${method} ${url}`,
+      headers['x-vault-token'] ?? headers['authorization'],
+      body === null ? null : parseJson(new TextDecoder().decode(body)),
+    ]);
+
+async function events(): Promise<[string, unknown, unknown][]> {
+  await control.settle();
+  const { items } = await parseReply(auditEventsPage, control.asUser('GET', '/v1/audit-events?limit=100'));
+  return items
+    .filter(({ type }) => type.startsWith('control.secret.value_'))
+    .map(({ type, data }) => [type, data['svc.control.credential_ref'], data['svc.proxy.reason']]);
+}
+
+const SOURCES = [
+  ['a GitHub App', GITHUB, REVOKED.github],
+  ['a lease of Vault', VAULT, REVOKED.lease],
+  ['a lease of a login at Vault', BY_LOGIN, REVOKED.login],
+] as const;
+
+describe.each(SOURCES)('a value of %s', (_what, given, call) => {
+  test('that was minted for a test is revoked', async () => {
+    await put(given);
+    expect((await tryOut()).left).toBe('revoked');
+    expect(revocations()).toEqual([call]);
+    expect(await events()).toEqual([['control.secret.value_revoked', 'vault://ci/token', undefined]]);
+  });
+
+  test('that its provider does not revoke is told and recorded', async () => {
+    await put(given);
+    revocationStatus = 500;
+    expect((await tryOut()).left).toBe('not_revoked');
+    expect(await events()).toEqual([
+      ['control.secret.value_not_revoked', 'vault://ci/token', expect.stringContaining('status 500')],
+    ]);
+  });
+
+  test.each([
+    ['its source changes', () => put(CLIENT)],
+    ['a value is stored in its place', () => control.asUser('POST', '/v1/secrets', { path: PATH, value: 'stored' })],
+  ])('that is held is revoked when %s', async (_when, change) => {
+    await hold(given);
+    expect((await change()).ok).toBe(true);
+    expect(await events()).toEqual([['control.secret.value_revoked', 'vault://ci/token', undefined]]);
+    expect(revocations()).toEqual([call]);
+  });
+
+  test('that is held is revoked when its secret is deleted', async () => {
+    await hold(given);
+    const { rows } = await control.context.database.client.execute('SELECT id FROM host_bindings');
+    expect((await control.asUser('DELETE', `/v1/host-bindings/${String(rows[0]?.['id'])}`)).ok).toBe(true);
+    expect((await control.asUser('DELETE', `/v1/secrets/${PATH}`)).ok).toBe(true);
+    await control.settle();
+    expect(revocations()).toEqual([call]);
+  });
+
+  test('that arrives when its source has changed is revoked', async () => {
+    onMint = async () => {
+      onMint = () => Promise.resolve();
+      expect((await put(CLIENT)).ok).toBe(true);
+    };
+    await hold(given).catch(() => undefined);
+    await control.settle();
+    expect(await events()).toEqual([['control.secret.value_revoked', 'vault://ci/token', undefined]]);
+  });
+
+  test('that has ended is left alone', async () => {
+    await hold(given);
+    control.clock.ms += 3_600_000;
+    await put(CLIENT);
+    expect([await events(), revocations()]).toEqual([[], []]);
+  });
+
+  test('leaves no trace of what revokes it', async () => {
+    await hold(given);
+    await put(CLIENT);
+    const told = JSON.stringify([await events(), control.log]);
+    const bytes = await control.databaseBytes();
+    for (const planted of ['minted-1', 'hvs.of-the-login', 'hvs.of-the-source']) {
+      expect([planted, told.includes(planted), bytes.includes(planted)]).toEqual([planted, false, false]);
+    }
+  });
+});
+
+test.each([
+  ['a provider that revokes nothing', CLIENT, 'ends'],
+  ['a secret manager', KV, 'kept'],
+] as const)('a value of %s is discarded', async (_what, given, left) => {
+  await put(given);
+  expect((await tryOut()).left).toBe(left);
+  expect([await events(), revocations()]).toEqual([[], []]);
+});
+
+test('a token of GitHub for more than was asked is revoked, and said to be', async () => {
+  await put({ ...GITHUB, source: { ...GITHUB.source, permissions: { contents: 'read' } } });
+  const reply = await control.asUser('POST', '/v1/secret-sources/test', { path: PATH });
+  expect(await reply.text()).toContain('for more than was asked, which was revoked');
+  expect(revocations()).toEqual([REVOKED.github]);
+});
+
+describe('a credential of an MCP server', () => {
+  const REMOTE = { name: 'tools', mode: 'remote', url: 'https://tools.example.com/mcp' };
+
+  test.each(['credentials/TOKEN', ''])('is revoked when DELETE …/%s takes it away', async (at) => {
+    const server = { ...REMOTE, headers: { Authorization: 'Bearer vault://mcp-servers/{id}/TOKEN' } };
+    const { id } = await parseReply(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', server));
+    const path = `mcp-servers/${id}/TOKEN`;
+    expect((await put(GITHUB, path)).ok).toBe(true);
+    await release(path);
+    expect((await control.asUser('DELETE', `/v1/mcp-servers/${id}${at === '' ? '' : `/${at}`}`)).ok).toBe(true);
+    expect(await events()).toEqual([['control.secret.value_revoked', `vault://${path}`, undefined]]);
+    expect(revocations()).toEqual([REVOKED.github]);
+  });
+});
