@@ -12,6 +12,9 @@ const files = readdirSync(folder);
 const GIVEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'access-key-id': { access_key_id: 'AKIAIOSFODNN7EXAMPLE' },
   region: { region: 'eu-central-1' },
+  'aws-api-host': { host: 'sqs.eu-central-1.amazonaws.com' },
+  'azure-api-host': { host: 'management.azure.com' },
+  'google-api-host': { host: 'storage.googleapis.com' },
   'index-host': { host: 'index.example.com' },
   'registry-host': { host: 'packages.example.com' },
   'upload-host': { host: 'upload.example.com' },
@@ -98,6 +101,7 @@ test.each([
   ['openai', 'anthropic', 'google-gemini'],
   ['npm', 'pypi-upload', 'python-index', 'docker-hub', 'docker-registry'],
   ['aws-s3', 'aws-s3-path-style', 'aws-generic'],
+  ['aws-minted', 'azure-minted', 'google-minted'],
 ])('has %s, %s', (...names) => {
   expect(files).toEqual(expect.arrayContaining(names.map((name) => `${name}.yaml`)));
 });

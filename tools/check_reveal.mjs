@@ -45,6 +45,9 @@ export const MAY_REVEAL = {
   'worker/services/sinks/sink_target.ts': 'reads the URL and the signing secret of a sink, opened from the vault',
   'worker/services/mcp/served/open_server.ts':
     "writes a remote server's credentials onto its requests, and masks them in what it says",
+  'worker/services/sources/aws_key_check.ts': 'tells whether the key of a source has the form of a secret access key',
+  'worker/services/sources/google_impersonation.ts': 'sends the token of an account to the API that it was issued for',
+  'worker/services/sources/grant_client.ts': 'takes the key of a source apart, if it has several parts',
   'worker/services/sources/minted_value.ts':
     'tells the row of a source, which has no value, from that of a stored secret',
   'worker/services/sources/sealed_value.ts': 'puts a key set into the one text that the vault seals',

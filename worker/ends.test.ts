@@ -177,7 +177,7 @@ function restart(): void {
 }
 
 /** Whether a value was given in time, or no clock of a program that was restarted since can show that it was not. */
-function isInTime({ value, until }: { readonly value: string; readonly until: number }): boolean {
+function isAllowed({ value, until }: { readonly value: string; readonly until: number }): boolean {
   const { ms } = control.clock;
   const now = control.clock.now();
   const endsAtMs = ends.get(value) ?? 0;
@@ -203,7 +203,7 @@ describe.each([
           const { given, unavailable } = await release(path);
           count += given === null ? 0 : 1;
           const isRefused = given === null && unavailable[0]?.reason === 'credential_unavailable';
-          expect(given === null ? isRefused : isInTime(given)).toBe(true);
+          expect(given === null ? isRefused : isAllowed(given)).toBe(true);
         }
       }),
       { ...RUNS, numRuns: 40, examples: [[BACK_BEFORE_THE_END], [BACK_BEFORE_A_RESTART]] },

@@ -5,6 +5,7 @@ import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { parseJson } from '../shared/model/json.ts';
 import { ok } from '../shared/model/result.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
+import { hostBindingsPage } from '../shared/wire/host_bindings.ts';
 import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { sourceTestReply } from '../shared/wire/secret_sources.ts';
 import type { OutboundReply, OutboundRequest } from './kernel/outbound.ts';
@@ -153,8 +154,8 @@ describe.each(SOURCES)('a value of %s', (_what, given, call) => {
 
   test('that is held is revoked when its secret is deleted', async () => {
     await hold(given);
-    const { rows } = await control.context.database.client.execute('SELECT id FROM host_bindings');
-    expect((await control.asUser('DELETE', `/v1/host-bindings/${String(rows[0]?.['id'])}`)).ok).toBe(true);
+    const { items } = await parseReply(hostBindingsPage, control.asUser('GET', '/v1/host-bindings'));
+    expect((await control.asUser('DELETE', `/v1/host-bindings/${items[0]?.id ?? ''}`)).ok).toBe(true);
     expect((await control.asUser('DELETE', `/v1/secrets/${PATH}`)).ok).toBe(true);
     await control.settle();
     expect(revocations()).toEqual([call]);

@@ -59,6 +59,8 @@ function vault({ method, url, headers, body }: OutboundRequest): OutboundReply {
   }
   if (![TOKEN, LOGIN_TOKEN].includes(headers['x-vault-token'] ?? '')) return errors(403, 'permission denied');
   if (pathname === '/v1/auth/token/revoke-self') return { ...json(204, ''), contentType: '' };
+  if (method === 'GET' && pathname === '/v1/first/ci/database')
+    return json(200, { lease_duration: 2_764_800, data: secret });
   return method === 'GET' && pathname === '/v1/secret/data/ci/database' ? kv() : errors(404);
 }
 
@@ -471,5 +473,29 @@ describe('over real HTTP', () => {
     source = { ...source, vault_url: 'https://vault.example.com' };
     expect(await mint(hosted)).toMatchObject({ error: { message: expect.stringContaining('a private address') } });
     expect(paths).toEqual([]);
+  });
+});
+
+describe('a KV engine of version 1', () => {
+  const FIRST = { ...KV, mount: 'first', kv_version: 1 };
+
+  test('is read at the path itself, again every five minutes', async () => {
+    await ready(FIRST);
+    expect(await released()).toMatchObject({ value: VALUE, until: control.clock.now() + LIFE_MS });
+    expect(asked.map(({ url }) => url)).toEqual(['https://vault.example.com/v1/first/ci/database']);
+  });
+
+  test.each([
+    [{ ...FIRST, mount: 'secret' }, 'compare mount, secret_path'],
+    [{ ...FIRST, field: 'none' }, 'is not in the secret'],
+    [{ ...KV, mount: 'first' }, 'compare mount, secret_path'],
+  ])('is told apart from one of version 2: %j', async (source, words) => {
+    await put(source);
+    expect(await refusal()).toContain(words);
+  });
+
+  test('keeps no earlier versions', async () => {
+    const { error } = await parseReply(errorBody, put({ ...FIRST, version: 2 }));
+    expect(error.message).toContain('source.version is not for an engine of version 1');
   });
 });

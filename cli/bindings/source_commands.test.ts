@@ -83,12 +83,13 @@ test('shows a source with its last failure, and says which path has none', async
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('vault://ci/other has no source')]);
 });
 
+const paged: Answer = ({ url }) => {
+  const isFirst = url.searchParams.get('cursor') === null;
+  const record = isFirst ? RECORD : { ...RECORD, path: 'ci/other', ref: 'vault://ci/other' };
+  return { status: 200, body: { items: [record], next_cursor: isFirst ? 'bmV4dA' : null } };
+};
+
 test('the sources of every page are found', async () => {
-  const paged: Answer = ({ url }) => {
-    const isFirst = url.searchParams.get('cursor') === null;
-    const record = isFirst ? RECORD : { ...RECORD, path: 'ci/other', ref: 'vault://ci/other' };
-    return { status: 200, body: { items: [record], next_cursor: isFirst ? 'bmV4dA' : null } };
-  };
   const run = await runCli(home, ['secret', 'source', 'show', 'ci/other'], { answer: paged });
   expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('vault://ci/other')]);
 });

@@ -123,6 +123,22 @@ test.each([
   },
 );
 
+test('an ended login of AWS IAM Identity Center is a failure that says how to log in again', async () => {
+  const words = ['--profile', 'sso-dev'];
+  standIn('aws', ['configure', 'export-credentials', '--format', 'process', ...words], '');
+  // As the AWS CLI answers (botocore's TokenRetrievalError), with exit status 255.
+  const said = 'Error when retrieving token from sso: Token has expired and refresh failed';
+  writeFileSync(join(bin, 'aws'), `#!/bin/sh\necho '${said}' >&2\nexit 255\n`);
+  const run = await add('aws', words);
+  expect([run.code, run.stderr]).toEqual([0, '']);
+  const { grant } = borrowConsentInput.parse(run.calls.at(-1)?.body);
+  const how = { env: { PATH: '/usr/bin:/bin' }, timeoutMs: 20_000, maxBytes: 10_000 };
+  const got = await runProgram({ program: grant.program, args: grant.args, ...how });
+  expect(got).toMatchObject({ ok: false });
+  expect(JSON.stringify(got)).toContain('255');
+  expect(JSON.stringify(got)).toContain(said);
+});
+
 test('covers every recipe, and says what one needs', async () => {
   expect(Object.keys(RECIPES)).toHaveLength(11);
   expect((await add('op', [])).stderr).toContain(

@@ -5,6 +5,8 @@ import { providerUrl } from './connectors/connector_credentials.ts';
 import { accessKeyIdText } from './host_binding_fields.ts';
 import { line, owner, pageQuery, time } from './primitives.ts';
 import { secretFacts, secretValue, sourcePath } from './secrets.ts';
+import type { FieldProblem } from '../model/problem.ts';
+import { keyPartsOf } from './sources/key_parts.ts';
 import { awsRegion } from './sources/aws_region.ts';
 import {
   awsSecretsManager,
@@ -53,6 +55,13 @@ const clientCredentials = z.strictObject({
     .optional(),
 });
 
+/** How the client of a grant authenticates, which is who asks and not for whom. Absent: it does not. */
+const grantClient = {
+  /** Absent: no client is named. */
+  client_id: word.optional(),
+  client_authentication: z.enum(['none', 'basic', 'post', 'private_key_jwt']).optional(),
+};
+
 const jwtBearer = z.strictObject({
   kind: z.literal('jwt_bearer'),
   token_url: providerUrl,
@@ -62,6 +71,7 @@ const jwtBearer = z.strictObject({
   audience: word.optional(),
   scopes,
   ...signing,
+  ...grantClient,
 });
 
 const tokenType = word.regex(/^urn:/, 'is not a token type, such as urn:ietf:params:oauth:token-type:jwt');
@@ -77,13 +87,21 @@ const tokenExchange = z.strictObject({
   /** Default: that of a JWT if the source signs one, or of an access token. */
   subject_token_type: tokenType.optional(),
   requested_token_type: tokenType.optional(),
-  /** Absent: no client is named. A client with a secret cannot be used. */
-  client_id: word.optional(),
+  /** Of the token of who acts for the subject (RFC 8693 section 2.1), which is then a part of the key. */
+  actor_token_type: tokenType.optional(),
+  ...grantClient,
   scopes,
   audience: word.optional(),
   resource: providerUrl.optional(),
 });
 
+/** It becomes a part of a path. */
+const accountEmail = z
+  .string()
+  .regex(
+    /^[\w.+-]{1,200}@[\w.-]{1,200}$/,
+    'is not the email of a service account, such as ci@PROJECT.iam.gserviceaccount.com',
+  );
 const googleServiceAccount = z.strictObject({
   kind: z.literal('google_service_account'),
   client_email: word,
@@ -95,6 +113,14 @@ const googleServiceAccount = z.strictObject({
   /** For a JWT that the account signs itself, in place of an access token: the API, such as https://pubsub.googleapis.com/. */
   audience: word.optional(),
   token_url: providerUrl.default('https://oauth2.googleapis.com/token'),
+  /** The account whose token it is in the end, by the IAM Credentials API. It has the scopes; the account itself asks with its own. */
+  impersonate: accountEmail.optional(),
+  /** The accounts in between: each may act for the next one, and the last one for the impersonated one. */
+  delegates: z.array(accountEmail).min(1).max(5).optional(),
+  /** Of the token of the impersonated account. Google allows more than an hour only where a policy of the organisation does. */
+  duration_seconds: z.number().int().min(60).max(43_200).optional(),
+  /** Default: https://iamcredentials.googleapis.com. */
+  iam_credentials_url: providerUrl.optional(),
 });
 
 const githubName = z
@@ -218,13 +244,42 @@ export const secretSource = z
         message: 'is needed for a JWT that the source signs: give both or none',
       });
     }
-    if (source.kind !== 'google_service_account' || (source.audience === undefined) !== (source.scopes.length === 0)) {
-      return;
+    if (source.kind === 'vault_kv' && source.kv_version === 1 && source.version !== undefined) {
+      const message = 'is not for an engine of version 1, which keeps no earlier ones: leave it out';
+      context.addIssue({ code: 'custom', path: ['version'], message });
     }
-    const message = 'is needed, or audience: give exactly one of the two';
-    context.addIssue({ code: 'custom', path: ['scopes'], message });
+    const isGrant = source.kind === 'jwt_bearer' || source.kind === 'token_exchange';
+    if (isGrant && source.client_id === undefined && (source.client_authentication ?? 'none') !== 'none') {
+      const message = 'is needed for client_authentication: the client that authenticates';
+      context.addIssue({ code: 'custom', path: ['client_id'], message });
+    }
+    const google = source.kind === 'google_service_account' ? googleProblem(source) : null;
+    if (google !== null) context.addIssue({ code: 'custom', path: [google.field], message: google.message });
   })
   .meta({ id: 'SecretSource' });
+
+function googleProblem(source: z.output<typeof googleServiceAccount>): FieldProblem | null {
+  const { audience, scopes: asked, impersonate } = source;
+  if ((audience === undefined) === (asked.length === 0)) {
+    return { field: 'scopes', message: 'is needed, or audience: give exactly one of the two' };
+  }
+  if (impersonate === undefined) {
+    const field = (['delegates', 'duration_seconds', 'iam_credentials_url'] as const).find(
+      (name) => source[name] !== undefined,
+    );
+    return field === undefined
+      ? null
+      : { field, message: 'is only for an account that impersonates another one: give impersonate' };
+  }
+  if (audience !== undefined) return { field: 'audience', message: 'is not for impersonate: give scopes' };
+  return source.subject === undefined
+    ? null
+    : {
+        field: 'subject',
+        message: 'is not for impersonate: an account acts either for a person or for another account',
+      };
+}
+
 export type SecretSource = z.output<typeof secretSource>;
 export type MintedSource = Exclude<SecretSource, { kind: typeof BORROWED_KIND }>;
 export type SourceOf<K extends SourceKind> = Extract<SecretSource, { kind: K }>;
@@ -234,8 +289,19 @@ const VAULT_KEYS = { token: 'token', approle: 'secret id', jwt: 'private key' } 
 /** What the key of a source is called. */
 export function sourceKeyName(
   source: MintedSource,
-): 'client secret' | 'private key' | 'secret access key' | 'token to exchange' | 'token' | 'secret id' {
-  if (source.kind === 'token_exchange' && source.issuer === undefined) return 'token to exchange';
+):
+  | 'client secret'
+  | 'private key'
+  | 'secret access key'
+  | 'token to exchange'
+  | 'token'
+  | 'secret id'
+  | `JSON object with ${string}` {
+  if (source.kind === 'jwt_bearer' || source.kind === 'token_exchange') {
+    const parts = keyPartsOf(source);
+    if (parts.length > 1) return `JSON object with ${parts.join(' and ')}`;
+    return parts[0] === 'token' ? 'token to exchange' : 'private key';
+  }
   if (source.kind === 'aws_assume_role' || source.kind === 'aws_secrets_manager') return 'secret access key';
   if (source.kind === 'onepassword_connect' || source.kind === 'doppler') return 'token';
   if (source.kind === 'infisical') return 'client secret';
@@ -326,6 +392,8 @@ export const SOURCE_FIELDS: {
     scopes: 'list',
     algorithm: 'text',
     key_id: 'text',
+    client_id: 'text',
+    client_authentication: 'text',
   },
   token_exchange: {
     token_url: 'text',
@@ -336,7 +404,9 @@ export const SOURCE_FIELDS: {
     key_id: 'text',
     subject_token_type: 'text',
     requested_token_type: 'text',
+    actor_token_type: 'text',
     client_id: 'text',
+    client_authentication: 'text',
     scopes: 'list',
     audience: 'text',
     resource: 'text',
@@ -348,6 +418,10 @@ export const SOURCE_FIELDS: {
     subject: 'text',
     key_id: 'text',
     token_url: 'text',
+    impersonate: 'text',
+    delegates: 'list',
+    duration_seconds: 'number',
+    iam_credentials_url: 'text',
   },
   github_app: {
     app_id: 'text',
@@ -377,6 +451,7 @@ export const SOURCE_FIELDS: {
     mount: 'text',
     secret_path: 'text',
     field: 'text',
+    kv_version: 'number',
     version: 'number',
     ...VAULT_ACCESS_FIELDS,
   },

@@ -1,7 +1,9 @@
 import anthropic from '../../catalog/bindings/anthropic.yaml';
 import awsGeneric from '../../catalog/bindings/aws-generic.yaml';
+import awsMinted from '../../catalog/bindings/aws-minted.yaml';
 import awsS3 from '../../catalog/bindings/aws-s3.yaml';
 import awsS3PathStyle from '../../catalog/bindings/aws-s3-path-style.yaml';
+import azureMinted from '../../catalog/bindings/azure-minted.yaml';
 import bitbucketApi from '../../catalog/bindings/bitbucket-api.yaml';
 import bitbucketGit from '../../catalog/bindings/bitbucket-git.yaml';
 import cloudflare from '../../catalog/bindings/cloudflare.yaml';
@@ -16,6 +18,7 @@ import gitlabApi from '../../catalog/bindings/gitlab-api.yaml';
 import gitlabGit from '../../catalog/bindings/gitlab-git.yaml';
 import googleGemini from '../../catalog/bindings/google-gemini.yaml';
 import googleMaps from '../../catalog/bindings/google-maps.yaml';
+import googleMinted from '../../catalog/bindings/google-minted.yaml';
 import jiraCloud from '../../catalog/bindings/jira-cloud.yaml';
 import linear from '../../catalog/bindings/linear.yaml';
 import notion from '../../catalog/bindings/notion.yaml';
@@ -33,8 +36,10 @@ import { type BindingTemplate, parseBindingTemplate } from '../../shared/wire/bi
 const TEXTS: readonly string[] = [
   anthropic,
   awsGeneric,
+  awsMinted,
   awsS3,
   awsS3PathStyle,
+  azureMinted,
   bitbucketApi,
   bitbucketGit,
   cloudflare,
@@ -49,6 +54,7 @@ const TEXTS: readonly string[] = [
   gitlabGit,
   googleGemini,
   googleMaps,
+  googleMinted,
   jiraCloud,
   linear,
   notion,

@@ -28,8 +28,7 @@ export const SYSTEM_CLOCK: Clock = {
 
 /** The two clocks that each end a thing. */
 export function twoClocks(clock: Clock): TwoClocks {
-  const { monotonicNow } = clock;
-  return monotonicNow === undefined ? { clock } : { clock, monotonicNow: () => monotonicNow.call(clock) };
+  return { clock, monotonicNow: () => clock.monotonicNow?.() ?? clock.now() };
 }
 
 /** A moment in milliseconds since the epoch, by the machine's clock as it is now: it may have been set since. */

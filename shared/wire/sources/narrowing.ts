@@ -21,8 +21,8 @@ export const narrowing = z
       .optional(),
     /** Of AWS: a session policy, for a source that has none. */
     policy: z.string().min(2).max(2048).optional(),
-    /** Of AWS. */
-    duration_seconds: z.number().int().min(900).max(43_200).optional(),
+    /** Of AWS, at least 900; and of a Google account that impersonates another one. */
+    duration_seconds: z.number().int().min(60).max(43_200).optional(),
   })
   .refine((fields) => Object.values(fields).some((value) => value !== undefined), 'names no field')
   .meta({ id: 'Narrowing' });
@@ -43,7 +43,7 @@ const FIELDS_OF: { readonly [K in SourceKind]: readonly (keyof Narrowing)[] } = 
   client_credentials: OAUTH,
   jwt_bearer: OAUTH,
   token_exchange: OAUTH,
-  google_service_account: OAUTH,
+  google_service_account: ['scopes', 'duration_seconds'],
   github_app: ['repositories', 'permissions'],
   aws_assume_role: AWS,
   aws_web_identity: AWS,
@@ -83,6 +83,7 @@ export function narrowSource(source: SecretSource, wanted: Narrowing): Narrowed<
 function narrowFields(source: SecretSource, wanted: Narrowing): Narrowed<Narrowing> {
   if (source.kind === 'github_app') return narrowGithub(source, wanted);
   if (source.kind === 'aws_assume_role' || source.kind === 'aws_web_identity') return narrowAws(source, wanted);
+  if (source.kind === 'google_service_account') return narrowGoogle(source, wanted);
   return 'scopes' in source ? narrowScopes(source.scopes, wanted) : err('cannot be narrowed');
 }
 
@@ -91,6 +92,20 @@ function narrowScopes(own: readonly string[], { scopes = [] }: Narrowing): Narro
   if (own.length === 0) return err('scopes: the source names none, so nothing says which would be less');
   const more = scopes.find((scope) => !own.includes(scope));
   return more === undefined ? ok({ scopes }) : err(`scopes: ${JSON.stringify(more)} is not one of ${own.join(' ')}`);
+}
+
+const GOOGLE_SECONDS = 3600;
+
+function narrowGoogle(
+  source: Extract<SecretSource, { kind: 'google_service_account' }>,
+  { scopes, duration_seconds: seconds }: Narrowing,
+): Narrowed<Narrowing> {
+  const fewer = scopes === undefined ? ok({}) : narrowScopes(source.scopes, { scopes });
+  if (!fewer.ok || seconds === undefined) return fewer;
+  const own = source.duration_seconds ?? GOOGLE_SECONDS;
+  return seconds > own
+    ? err(`duration_seconds: is more than the ${own} of the source`)
+    : ok({ ...fewer.value, duration_seconds: seconds });
 }
 
 const LEVELS = ['read', 'write', 'admin'];

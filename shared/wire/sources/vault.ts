@@ -49,7 +49,7 @@ const access = {
   namespace: innerPath.optional(),
 };
 
-/** A field of a secret in a KV engine, version 2, of HashiCorp Vault or OpenBao. */
+/** A field of a secret in a KV engine of HashiCorp Vault or OpenBao. */
 export const vaultKv = z.strictObject({
   kind: z.literal('vault_kv'),
   vault_url: vaultUrl,
@@ -57,7 +57,9 @@ export const vaultKv = z.strictObject({
   mount: innerPath.default('secret'),
   secret_path: innerPath,
   field: word,
-  /** Absent: the newest. */
+  /** Of the engine. Default: 2. */
+  kv_version: z.number().int().min(1).max(2).optional(),
+  /** Absent: the newest. Engines of version 1 keep no others. */
   version: z.number().int().min(1).max(2_147_483_647).optional(),
   ...access,
 });

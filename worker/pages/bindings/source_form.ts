@@ -53,12 +53,14 @@ export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Pa
   return layout('Add a minted secret', content, 'narrow');
 }
 
+const SEVERAL =
+  'With a client secret or an actor token: a JSON object with private_key or token, client_secret and actor_token, as needed.';
 const VAULT_KEY = 'The token, the secret id of the AppRole, or the private key that signs the JWT, in PEM.';
 
 const KEYS: { readonly [K in SourceKind]: string } = {
   client_credentials: 'The client secret, or the private key of private_key_jwt.',
-  jwt_bearer: 'The private key, in PEM.',
-  token_exchange: 'The private key in PEM that signs for issuer and subject; without the two, the token to exchange.',
+  jwt_bearer: `The private key, in PEM. ${SEVERAL}`,
+  token_exchange: `The private key in PEM that signs for issuer and subject; without the two, the token to exchange. ${SEVERAL}`,
   google_service_account: 'The private key of the account, in PEM: private_key in its key file.',
   github_app: 'The private key of the app, in PEM: the file that GitHub gave you.',
   aws_assume_role: 'The secret access key of the caller.',

@@ -112,7 +112,27 @@ export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
   role_arn: { label: 'Role', placeholder: 'arn:aws:iam::123456789012:role/deploy' },
   region: { label: 'Region', placeholder: 'eu-central-1' },
   session_name: { label: 'Name of the session', hint: 'What the logs of AWS show' },
-  duration_seconds: { label: 'Life in seconds', hint: '900 to 43200' },
+  duration_seconds: {
+    label: 'Life in seconds',
+    hint: 'Of AWS 900 to 43200; of a Google account that is impersonated 60 to 43200',
+  },
+  impersonate: {
+    label: 'Account to impersonate',
+    hint: 'Empty: the token is of the account itself',
+    placeholder: 'deploy@project.iam.gserviceaccount.com',
+  },
+  delegates: { label: 'Accounts in between', hint: LIST, isRare: true },
+  iam_credentials_url: {
+    label: 'IAM Credentials API',
+    hint: 'Empty: https://iamcredentials.googleapis.com',
+    isRare: true,
+  },
+  kv_version: { label: 'Version of the KV engine', hint: 'Empty: 2', isRare: true },
+  actor_token_type: {
+    label: 'Type of the token of who acts',
+    hint: 'Then the key has an actor_token too',
+    isRare: true,
+  },
   policy: { label: 'Session policy', hint: 'In JSON: the session may do what both it and the role allow' },
   policy_arns: { label: 'Managed policies', hint: `${LIST}: they narrow the session in the same way`, isRare: true },
   sts_url: { label: 'STS', hint: 'Empty: that of the region', isRare: true },
@@ -161,7 +181,8 @@ export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
 export function choicesOf(kind: SourceKind, name: string): readonly Choice[] | null {
   const choices = SOURCE_FIELD_WORDS[name]?.choices;
   if (choices === undefined) return null;
-  const offered =
-    kind === 'aws_web_identity' ? choices.filter((each) => each === 'RS256' || each === 'ES256') : choices;
+  const isGrant = kind === 'jwt_bearer' || kind === 'token_exchange';
+  const all = isGrant && name === 'client_authentication' ? ['none', ...choices] : choices;
+  const offered = kind === 'aws_web_identity' ? all.filter((each) => each === 'RS256' || each === 'ES256') : all;
   return offered.map((value) => ({ value, title: value }));
 }

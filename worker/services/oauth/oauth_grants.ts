@@ -97,8 +97,13 @@ export function clientCredentialsGrant(grantee: Grantee, audience?: string): Gra
 }
 
 /** Requests a token for a signed JWT (RFC 7523 section 2.1). */
-export function jwtBearerGrant(asked: Pick<Grantee, 'outbound' | 'client'>, assertion: Secret): Granted {
-  const grantee = { ...asked, clientSecret: null, clientAssertion: null };
+export function jwtBearerGrant(
+  asked: Pick<Grantee, 'outbound' | 'client'> & Partial<Pick<Grantee, 'clientSecret' | 'clientAssertion'>>,
+  assertion: Secret,
+): Granted {
+  const { clientSecret } = asked;
+  const grantee =
+    clientSecret === undefined ? { ...asked, clientSecret: null, clientAssertion: null } : { ...asked, clientSecret };
   const parameters = { ...scopeOf(grantee.client), assertion: assertion.reveal() };
   const grant = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
   return tokensOf(grantee, (server, client, auth, options) =>
@@ -111,6 +116,8 @@ interface Exchange {
   readonly subjectToken: Secret;
   readonly subjectTokenType: string;
   readonly requestedTokenType?: string | undefined;
+  /** Of who acts for the subject. */
+  readonly actor?: { readonly actorToken: Secret; readonly actorTokenType: string };
   readonly audience?: string | undefined;
 }
 
@@ -119,12 +126,13 @@ const NOT_AN_ACCESS_TOKEN = { n_a: () => undefined };
 
 /** Exchanges a token for another. */
 export function tokenExchangeGrant(grantee: Grantee, exchange: Exchange): Granted {
-  const { subjectToken, subjectTokenType, requestedTokenType } = exchange;
+  const { subjectToken, subjectTokenType, requestedTokenType, actor } = exchange;
   const parameters = {
     ...targetOf(grantee.client, exchange.audience),
     subject_token: subjectToken.reveal(),
     subject_token_type: subjectTokenType,
     ...(requestedTokenType !== undefined && { requested_token_type: requestedTokenType }),
+    ...(actor && { actor_token: actor.actorToken.reveal(), actor_token_type: actor.actorTokenType }),
   };
   const grant = 'urn:ietf:params:oauth:grant-type:token-exchange';
   return tokensOf(

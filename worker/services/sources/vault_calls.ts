@@ -153,6 +153,7 @@ export async function readKv(
 ): Promise<Result<KvVersion, MintFailure>> {
   const called = await callVault({ source, outbound, path: readPath(source), token });
   if (!called.ok) return called;
+  if (source.kv_version === 1) return readFirstKv(source, called.value);
   const host = hostOf(source);
   const { status, body } = called.value;
   if (status !== 200 && status !== 404) return failed(refusalOf(source, status, READ_WHY));
@@ -173,6 +174,16 @@ export async function readKv(
   return ok({ fields: new Map(Object.entries<unknown>({ ...data })), deletedAtMs });
 }
 
+const firstKvReply = z.object({ data: z.record(z.string(), z.unknown()) });
+
+/** The answer of an engine of version 1. One of version 2 answers at this path with 404. */
+function readFirstKv(source: KvSource, { status, body }: OutboundReply): Result<KvVersion, MintFailure> {
+  if (status !== 200) return failed(refusalOf(source, status, READ_WHY));
+  const { data: reply } = firstKvReply.safeParse(parseJsonBytes(body));
+  if (reply === undefined) return failed(notKv(source));
+  return ok({ fields: new Map(Object.entries<unknown>({ ...reply.data })), deletedAtMs: null });
+}
+
 /** The field of a secret that the source names, as a value. */
 export function fieldOf(source: Source, fields: ReadonlyMap<string, unknown>): Result<Secret, MintFailure> {
   const value = fields.get(source.field);
@@ -191,7 +202,7 @@ const leaseReply = z.object({
 
 /** A secret that was made for this read. */
 interface Lease {
-  readonly id: string;
+  readonly id: Secret;
   readonly seconds: number;
   /** As in {@link KvVersion}. */
   readonly fields: ReadonlyMap<string, unknown>;
@@ -213,15 +224,15 @@ export async function readLease(
     return failed(message);
   }
   const fields = new Map(Object.entries<unknown>({ ...reply.data }));
-  return ok({ id: reply.lease_id, seconds: reply.lease_duration, fields });
+  return ok({ id: new Secret(reply.lease_id), seconds: reply.lease_duration, fields });
 }
 
 /** Takes back what was made for a read. */
 export async function revokeLease(
   source: SourceOf<'vault_lease'>,
-  { token, leaseId, outbound }: { readonly token: Secret; readonly leaseId: string; readonly outbound: Outbound },
+  { token, leaseId, outbound }: { readonly token: Secret; readonly leaseId: Secret; readonly outbound: Outbound },
 ): Promise<Result<void, MintFailure>> {
-  const json = { lease_id: leaseId };
+  const json = { lease_id: leaseId.reveal() };
   return revocationOf(source, await callVault({ source, outbound, path: 'sys/leases/revoke', token, json }));
 }
 
@@ -241,7 +252,8 @@ export async function tokenSeconds(
 }
 
 /** The path of the read, below `/v1`. */
-export function readPath({ mount, secret_path: path, version }: KvSource): string {
+export function readPath({ mount, secret_path: path, version, kv_version: engine }: KvSource): string {
+  if (engine === 1) return `${encodePath(mount)}/${encodePath(path)}`;
   return `${encodePath(mount)}/data/${encodePath(path)}${version === undefined ? '' : `?version=${version}`}`;
 }
 
@@ -268,7 +280,7 @@ export function encodePath(path: string): string {
 }
 
 function notKv(source: KvSource): string {
-  return `the answer of ${hostOf(source)} is not that of a KV engine of version 2: compare vault_url and mount`;
+  return `the answer of ${hostOf(source)} is not that of a KV engine of version ${source.kv_version ?? 2}: compare vault_url, mount and kv_version`;
 }
 
 type Advice = Readonly<Record<number, string>>;

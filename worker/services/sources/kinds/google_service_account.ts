@@ -1,36 +1,64 @@
-import { ok } from '../../../../shared/model/result.ts';
+import { ok, type Result } from '../../../../shared/model/result.ts';
+import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
 import { jwtBearerGrant } from '../../oauth/oauth_grants.ts';
+import { generateAccessToken, impersonationUrl, LIFE_SECONDS } from '../google_impersonation.ts';
 import { signJwt } from '../sign_jwt.ts';
-import type { MintingSource } from '../source_port.ts';
+import type { Minted, MintFailure, Minting, MintingSource } from '../source_port.ts';
 import { clientOf, keyProblem, mintedOf, scopesAt } from '../token_source.ts';
 
-/** The longest life that Google accepts, of an assertion and of a JWT in place of a token. */
-const LIFE_SECONDS = 3600;
+type Source = SourceOf<'google_service_account'>;
 
-/** An access token of a Google service account, or a JWT for one API that it signs itself, without a call. */
+/** What the IAM Credentials API wants of the account that impersonates another one. */
+const IAM_SCOPE = 'https://www.googleapis.com/auth/iam';
+
+/**
+ * An access token of a Google service account or of another one that it impersonates, or a JWT for one API that it signs itself, without
+ * a call.
+ */
 export const GOOGLE_SERVICE_ACCOUNT: MintingSource<'google_service_account'> = {
-  describe({ scopes, audience, client_email: account, subject, token_url: url }) {
-    const who = ` for ${account}${subject === undefined ? '' : ` acting for ${subject}`}`;
-    return audience === undefined ? scopesAt(scopes, url, who) : `${audience}${who}`;
+  describe(source) {
+    const { scopes, audience, token_url: url } = source;
+    const who = ` for ${identityOf(source)}`;
+    return audience === undefined ? scopesAt(scopes, impersonationUrl(source) ?? url, who) : `${audience}${who}`;
   },
-  plan: ({ client_email: account, subject, scopes: scope, audience, token_url: url }) => ({
-    identity: subject === undefined ? account : `${subject}, by ${account}`,
-    scope,
-    audience: audience ?? null,
-    providerUrl: audience === undefined ? url : null,
-    lifeSeconds: LIFE_SECONDS,
+  plan: (source) => ({
+    identity: plannedIdentity(source),
+    scope: source.scopes,
+    audience: source.audience ?? null,
+    providerUrl: source.audience === undefined ? (impersonationUrl(source) ?? source.token_url) : null,
+    lifeSeconds: source.duration_seconds ?? LIFE_SECONDS,
   }),
   checkKey: (_source, key) => keyProblem(key, 'RS256'),
-  async mint({ source, key, outbound, nowMs }) {
-    const { client_email: iss, subject, audience, token_url: url, scopes, key_id: keyId } = source;
-    const iat = Math.floor(nowMs / 1000);
-    const exp = iat + LIFE_SECONDS;
-    const own = { iss, sub: subject ?? iss, aud: audience, iat, exp };
-    const asked = { iss, aud: url, scope: scopes.join(' '), iat, exp, ...(subject !== undefined && { sub: subject }) };
-    const claims = audience === undefined ? asked : own;
-    const signed = await signJwt(key, { algorithm: 'RS256', keyId, claims });
-    if (!signed.ok) return signed;
-    if (audience !== undefined) return ok({ value: signed.value, expiresAtMs: exp * 1000 });
-    return mintedOf(await jwtBearerGrant({ outbound, client: clientOf(url, {}) }, signed.value), nowMs);
+  async mint(minting) {
+    const { source } = minting;
+    if (source.impersonate === undefined) return mintOwn(minting, source.scopes);
+    const own = await mintOwn(minting, [IAM_SCOPE]);
+    return own.ok ? generateAccessToken(minting, own.value.value) : own;
   },
 };
+
+async function mintOwn(
+  { source, key, outbound, nowMs }: Minting<'google_service_account'>,
+  scopes: readonly string[],
+): Promise<Result<Minted, MintFailure>> {
+  const { client_email: iss, subject, audience, token_url: url, key_id: keyId } = source;
+  const iat = Math.floor(nowMs / 1000);
+  const exp = iat + LIFE_SECONDS;
+  const own = { iss, sub: subject ?? iss, aud: audience, iat, exp };
+  const asked = { iss, aud: url, scope: scopes.join(' '), iat, exp, ...(subject !== undefined && { sub: subject }) };
+  const claims = audience === undefined ? asked : own;
+  const signed = await signJwt(key, { algorithm: 'RS256', keyId, claims });
+  if (!signed.ok) return signed;
+  if (audience !== undefined) return ok({ value: signed.value, expiresAtMs: exp * 1000 });
+  return mintedOf(await jwtBearerGrant({ outbound, client: clientOf(url, {}) }, signed.value), nowMs);
+}
+
+function identityOf({ client_email: account, subject, impersonate }: Source): string {
+  if (impersonate !== undefined) return `${impersonate}, impersonated by ${account}`;
+  return subject === undefined ? account : `${account} acting for ${subject}`;
+}
+
+function plannedIdentity(source: Source): string {
+  const { client_email: account, subject } = source;
+  return subject === undefined ? identityOf(source) : `${subject}, by ${account}`;
+}

@@ -3,7 +3,8 @@ import type { Secret } from '../../../../shared/model/secret.ts';
 import { tokenExchangeGrant } from '../../oauth/oauth_grants.ts';
 import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import { clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
+import { authenticateClient, checkKeyParts, type KeyParts, namedClient, readKeyParts } from '../grant_client.ts';
+import { clientOf, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
 
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
@@ -20,22 +21,30 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
       issuer === undefined ? 'whoever the stored token stands for' : `${subject}, by an assertion of ${issuer}`;
     return tokenPlan(who, { scope, audience: resource, providerUrl: url });
   },
-  checkKey: async ({ issuer, algorithm }, key) => (issuer === undefined ? 'unchecked' : keyProblem(key, algorithm)),
+  checkKey: checkKeyParts,
   async mint(minting) {
     const { source, outbound, nowMs } = minting;
-    const { token_url: url, client_id: id, scopes, resource, audience, requested_token_type: wanted } = source;
-    const subject = await subjectTokenOf(minting);
+    const { token_url: url, scopes, resource, audience, requested_token_type: wanted } = source;
+    const parts = readKeyParts(source, minting.key);
+    if (!parts.ok) return parts;
+    const subject = await subjectTokenOf(minting, parts.value);
     if (!subject.ok) return subject;
-    const named = { ...(id !== undefined && { client_id: id }), ...(resource !== undefined && { resource }) };
-    const client = clientOf(url, { scopes, ...named });
-    const grantee = { outbound, client, clientSecret: null, ...(id === undefined && { clientAssertion: null }) };
+    const proof = await authenticateClient(source, parts.value, nowMs);
+    if (!proof.ok) return proof;
+    const client = clientOf(url, { scopes, ...namedClient(source), ...(resource !== undefined && { resource }) });
+    const { actor_token: actorToken } = parts.value;
+    const { actor_token_type: actorTokenType } = source;
     const type = `${TOKEN_TYPE}${source.issuer === undefined ? 'access_token' : 'jwt'}`;
-    const granted = await tokenExchangeGrant(grantee, {
-      subjectToken: subject.value,
-      subjectTokenType: source.subject_token_type ?? type,
-      requestedTokenType: wanted,
-      audience,
-    });
+    const granted = await tokenExchangeGrant(
+      { outbound, client, ...proof.value },
+      {
+        subjectToken: subject.value,
+        subjectTokenType: source.subject_token_type ?? type,
+        requestedTokenType: wanted,
+        audience,
+        ...(actorToken !== undefined && actorTokenType !== undefined && { actor: { actorToken, actorTokenType } }),
+      },
+    );
     const issued = granted.ok ? granted.value.issuedTokenType : undefined;
     if (wanted !== undefined && issued !== undefined && issued !== wanted) {
       const message = `${new URL(url).host} issued a token of another type than was asked for, which was discarded`;
@@ -45,8 +54,12 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
   },
 };
 
-async function subjectTokenOf({ source, key, nowMs }: Minting<'token_exchange'>): Promise<Result<Secret, MintFailure>> {
+async function subjectTokenOf(
+  { source, nowMs }: Minting<'token_exchange'>,
+  { token, private_key: signing }: KeyParts,
+): Promise<Result<Secret, MintFailure>> {
   const { issuer: iss, subject: sub, assertion_audience: audience, token_url: url, algorithm, key_id: keyId } = source;
-  if (iss === undefined) return ok(key);
-  return signAssertion(key, { algorithm, keyId, claims: { iss, sub, aud: audience ?? url } }, nowMs);
+  if (token !== undefined) return ok(token);
+  if (signing === undefined) return err({ reason: 'invalid_key', message: 'the source has no key that signs' });
+  return signAssertion(signing, { algorithm, keyId, claims: { iss, sub, aud: audience ?? url } }, nowMs);
 }

@@ -1,5 +1,4 @@
 import { ok, type Result } from '../../../../shared/model/result.ts';
-import { Secret } from '../../../../shared/model/secret.ts';
 import type { Minted, MintFailure, Minting, MintingSource } from '../source_port.ts';
 import {
   type Access,
@@ -41,7 +40,7 @@ export const VAULT_LEASE: MintingSource<'vault_lease'> = {
   revoke({ source, key, outbound, minted: { revokeBy } }) {
     if (revokeBy === undefined) return Promise.resolve(ok(undefined));
     if (source.authentication !== 'token') return revokeLogin(source, revokeBy, outbound);
-    return revokeLease(source, { token: key, leaseId: revokeBy.reveal(), outbound });
+    return revokeLease(source, { token: key, leaseId: revokeBy, outbound });
   },
 };
 
@@ -61,6 +60,6 @@ async function mintLease(
     return value;
   }
   const seconds = Math.min(lease.value.seconds, tokenLife.value ?? Infinity);
-  const revokeBy = isOwn ? new Secret(lease.value.id) : token;
+  const revokeBy = isOwn ? lease.value.id : token;
   return ok({ value: value.value, revokeBy, expiresAtMs: nowMs + seconds * 1000 });
 }

@@ -1,0 +1,21 @@
+import type { SourceOf } from '../secret_sources.ts';
+
+/** What the key of a grant is made of. */
+export type KeyPart = 'private_key' | 'token' | 'client_secret' | 'actor_token';
+
+export type GrantSource = SourceOf<'jwt_bearer'> | SourceOf<'token_exchange'>;
+
+/**
+ * The parts of a source's key. A single one is the key itself; several are the members of a JSON object. A client assertion is signed
+ * with the private key that the source has anyway.
+ */
+export function keyPartsOf(source: GrantSource): readonly KeyPart[] {
+  const { client_authentication: way = 'none' } = source;
+  const signsSubject = source.kind === 'jwt_bearer' || source.issuer !== undefined;
+  return [
+    ...(signsSubject ? [] : (['token'] as const)),
+    ...(signsSubject || way === 'private_key_jwt' ? (['private_key'] as const) : []),
+    ...(way === 'basic' || way === 'post' ? (['client_secret'] as const) : []),
+    ...(source.kind === 'token_exchange' && source.actor_token_type !== undefined ? (['actor_token'] as const) : []),
+  ];
+}
