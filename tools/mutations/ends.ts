@@ -136,7 +136,8 @@ export const END_MUTATIONS: readonly Mutation[] = [
     holds: 'the end of an OAuth token counts from before the request',
     file: 'worker/services/oauth/oauth_tokens.ts',
     text: 'momentAt(by.asked.wall + expiresIn * 1000, by.asked)',
-    replacement: 'momentAt(context.clock.now() + expiresIn * 1000, readClocks(context))',
+    replacement:
+      'momentAt(context.clock.now() + expiresIn * 1000, { wall: context.clock.now(), monotonic: context.clock.now() })',
     tests: [WORKER_TEST],
   },
   {

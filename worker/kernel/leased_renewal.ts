@@ -2,7 +2,7 @@ import { leftUntil, momentAt, readClocks } from '../../shared/model/clock.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import type { Statement } from '../store/database.ts';
-import type { Lease } from '../store/lease.ts';
+import type { Lease } from '../store/sources/lease.ts';
 import { twoClocks } from './clock.ts';
 import { randomToken } from './encoding.ts';
 import type { ServiceContext } from './service_context.ts';

@@ -1,4 +1,4 @@
-import type { Lease } from './lease.ts';
+import type { Lease } from './sources/lease.ts';
 import { and, asc, eq, getTableColumns, gt, inArray, or, sql, type SQL } from 'drizzle-orm';
 import { isReservedVaultPath } from '../../shared/model/vault_path.ts';
 import { type Database, guard, type Statement } from './database.ts';

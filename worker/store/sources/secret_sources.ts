@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, isNotNull, lte, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
-import type { Lease } from '../lease.ts';
+import type { Lease } from './lease.ts';
 import type { RowPage } from '../sealed_rows.ts';
 import type { VaultPlace } from '../secrets.ts';
 import { secrets, secretSources } from '../tables.ts';
