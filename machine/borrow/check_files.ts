@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, lstatSync, readlinkSync, type Stats } from 'node:fs';
 import { dirname, isAbsolute, join, normalize, parse, resolve } from 'node:path';
 import type { BorrowFile } from '../../shared/borrow/borrow_grant.ts';
-import { findInlineCode, type InlineCode } from '../../shared/borrow/inline_code.ts';
+import { findInlineCode, type InlineCode } from './inline_code.ts';
 import { isInterpreter } from '../../shared/mcp/dangers/interpreters.ts';
 import { baseName, isLauncher, isShell } from '../../shared/mcp/dangers/program_names.ts';
 import { errorCode } from '../../shared/model/error_code.ts';

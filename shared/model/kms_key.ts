@@ -1,4 +1,3 @@
-import { awsDomain } from '../net/aws_domain.ts';
 import { err, ok, type Result } from './result.ts';
 
 /** A key of a cloud's key management service that wraps the master key of a home (decision 0153). Its name is not secret. */
@@ -20,4 +19,20 @@ export function parseKmsKey(text: string): Result<KmsKey, string> {
   return err(
     'is not the name of a key: give the ARN of a key of AWS, such as arn:aws:kms:eu-central-1:123456789012:key/ID (not an alias), or of a key of Google, such as projects/P/locations/europe-west3/keyRings/R/cryptoKeys/K (without a version)',
   );
+}
+
+/** By what the name of a region begins with: the partitions of AWS other than the commercial one and GovCloud. */
+const DOMAINS: ReadonlyMap<string, string> = new Map([
+  ['cn', 'amazonaws.com.cn'],
+  ['eusc', 'amazonaws.eu'],
+  ['us-iso', 'c2s.ic.gov'],
+  ['us-isob', 'sc2s.sgov.gov'],
+  ['us-isof', 'csp.hci.ic.gov'],
+  ['eu-isoe', 'cloud.adc-e.uk'],
+]);
+
+/** The domain of AWS's services in a region. */
+export function awsDomain(region: string): string {
+  const [area = '', place = ''] = region.split('-');
+  return DOMAINS.get(`${area}-${place}`) ?? DOMAINS.get(area) ?? 'amazonaws.com';
 }

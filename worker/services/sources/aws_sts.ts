@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
-import { awsDomain } from '../../../shared/net/aws_domain.ts';
+import { awsDomain } from '../../../shared/model/kms_key.ts';
 import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
 import type { Minted, MintFailure, MintPlan } from './source_port.ts';
 

@@ -2,12 +2,14 @@ import { z } from 'zod';
 import { parseJson } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import { type GrantSource, type KeyPart, keyPartsOf } from '../../../shared/wire/sources/key_parts.ts';
+import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import { type KeyPart, keyPartsOf } from '../../../shared/wire/sources/key_parts.ts';
 import type { Grantee } from '../oauth/oauth_grants.ts';
 import { signAssertion } from './sign_jwt.ts';
 import type { KeyCheck, MintFailure } from './source_port.ts';
 import { keyProblem } from './token_source.ts';
 
+type GrantSource = SourceOf<'jwt_bearer'> | SourceOf<'token_exchange'>;
 export type KeyParts = Partial<Readonly<Record<KeyPart, Secret>>>;
 
 const NAMES = ['private_key', 'token', 'client_secret', 'actor_token'] as const;

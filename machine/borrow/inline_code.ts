@@ -1,5 +1,5 @@
-import { isInterpreter } from '../mcp/dangers/interpreters.ts';
-import { baseName, isLauncher, isShell } from '../mcp/dangers/program_names.ts';
+import { isInterpreter } from '../../shared/mcp/dangers/interpreters.ts';
+import { baseName, isLauncher, isShell } from '../../shared/mcp/dangers/program_names.ts';
 
 /** A program that runs the text of an argument, and the option before that text. */
 export interface InlineCode {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseKmsKey } from '../model/kms_key.ts';
-import { awsRegion } from '../wire/sources/aws_region.ts';
-import { awsDomain } from './aws_domain.ts';
+import { awsDomain, parseKmsKey } from '../../model/kms_key.ts';
+import { awsRegion } from './aws_region.ts';
 
 test.each([
   ['eu-central-1', 'amazonaws.com'],
