@@ -286,14 +286,18 @@ describe('the settings of an enterprise', () => {
 
   test('a domain that changes hands or is given up takes along the people that were only claimed by it', async () => {
     await withProvider();
-    const token = await parseReply(createdScimToken, send('POST', '/v1/scim-tokens', { name: 'directory' }, admin));
-    const create = (userName: string) =>
-      control.send('/scim/v2/Users', {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token.token}`, 'content-type': 'application/scim+json' },
-        body: JSON.stringify({ schemas: [USER_SCHEMA], userName, emails: [{ value: userName, primary: true }] }),
-      });
-    for (const name of ['pat', 'una']) expect((await create(`${name}@acme.test`)).status).toBe(201);
+    const directoryOf = async (owner: TestBrowser) => {
+      const asked = send('POST', '/v1/scim-tokens', { name: 'directory' }, owner);
+      const { token } = await parseReply(createdScimToken, asked);
+      return async (userName: string) => {
+        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/scim+json' };
+        const emails = [{ value: userName, primary: true }];
+        const body = JSON.stringify({ schemas: [USER_SCHEMA], userName, emails });
+        return (await control.send('/scim/v2/Users', { method: 'POST', headers, body })).status;
+      };
+    };
+    const create = await directoryOf(admin);
+    expect([await create('pat@acme.test'), await create('una@acme.test')]).toEqual([201, 201]);
     openId.person = { sub: 'vic', email: 'vic@acme.test', email_verified: true };
     await signIn(newBrowser(), enterprise.id);
     person('wes@acme.test', 8);
@@ -312,6 +316,9 @@ describe('the settings of an enterprise', () => {
     proofs['acme.test'] = id;
     expect((await put({ oidc: oidc() }, other)).status).toBe(200);
     expect([await arrive('pat', 12), await arrive('vic', 13)]).toEqual([id, id]);
+    expect(await (await directoryOf(other))('xia@acme.test')).toBe(201);
+    expect((await put({}, other)).status).toBe(200);
+    expect([enterprise.id, id]).not.toContain(await arrive('xia', 14));
     // Who has an own way to sign in stays who they are.
     expect([await arrive('una', 11), await arrive('wes', 8)]).toEqual([enterprise.id, enterprise.id]);
   });
