@@ -70,17 +70,21 @@ test('svc export from a control plane of an earlier version leaves out what that
   expect((await runCli(home, ['export'], { answer: without('/v1/tunnel-hosts') })).code).toBe(1);
 });
 
+/** The kinds of two items of a list, each with two of the lists below it. */
+const twice = (kind: string, ...below: string[]) => [1, 2].flatMap(() => [kind, ...below.flatMap((it) => [it, it])]);
+
 test('svc export writes one line per item with its kind and all fields, from every page', async () => {
   const run = await runCli(home, ['export'], { answer: answers('owner') });
   expect(run.code).toBe(0);
   const lines = linesOf(run.stdout);
-  const twice = (kind: string, ...below: string[]) => [1, 2].flatMap(() => [kind, ...below.flatMap((it) => [it, it])]);
   expect(lines.map(({ kind }) => kind)).toEqual([
     'user',
     'enterprise',
     'mcp_rules',
     ...['member', 'invitation', 'join_request', 'scim_token'].flatMap((kind) => twice(kind)),
-    ...['audit_sink', 'audit_sink_dead_letter', 'audit_sink_dead_letter'],
+    'audit_sink',
+    'audit_sink_dead_letter',
+    'audit_sink_dead_letter',
     ...twice('service_account', 'service_account_secret', 'service_account_host_binding'),
     ...twice('connector'),
     ...['secret'].flatMap((kind) => twice(kind)),

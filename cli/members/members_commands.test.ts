@@ -123,28 +123,29 @@ const file = () => join(home.path, 'out.ndjson');
 const deletions = (calls: readonly { readonly method: string; readonly url: URL }[]) =>
   calls.filter(({ method }) => method === 'DELETE').map(({ url }) => url.pathname + url.search);
 
+/** A control plane with one member. */
+const withMember =
+  (before: object): Answer =>
+  ({ method, body }) =>
+    method === 'GET'
+      ? { status: 200, body: { items: [before], next_cursor: null } }
+      : { status: 200, body: { ...before, ...(typeof body === 'object' && body), suspended_at: null } };
+
 describe('svc members suspend and resume', () => {
   const member = { id: `usr_${ID}`, email: null, display_name: 'Pat', role: 'admin', created_at: ENDS };
   const suspended = { ...member, suspended_at: ENDS };
-  const from =
-    (before: object): Answer =>
-    ({ method, body }) =>
-      method === 'GET'
-        ? { status: 200, body: { items: [before], next_cursor: null } }
-        : { status: 200, body: { ...before, ...(typeof body === 'object' && body), suspended_at: null } };
-
   test('keep the role, and ask before a suspension', async () => {
     const args = ['members', 'suspend', `usr_${ID}`];
-    const answer = from({ ...member, suspended_at: null });
+    const answer = withMember({ ...member, suspended_at: null });
     const run = await runCli(home, [...args, '--yes'], { answer });
     expect(run.calls.at(-1)).toMatchObject({ method: 'PUT', body: { role: 'admin', suspended: true } });
     expect(run.stdout).toBe('Pat is suspended\n');
     const wrong = await runCli(home, args, { answer, terminal: true, typed: ['yes'] });
     expect([wrong.code, wrong.calls.filter(({ method }) => method === 'PUT')]).toEqual([1, []]);
     expect(await runCli(home, args, { answer })).toMatchObject({ code: 2 });
-    const resumed = await runCli(home, ['members', 'resume', `usr_${ID}`], { answer: from(suspended) });
+    const resumed = await runCli(home, ['members', 'resume', `usr_${ID}`], { answer: withMember(suspended) });
     expect(resumed.calls.at(-1)).toMatchObject({ method: 'PUT', body: { role: 'admin', suspended: false } });
-    const unknown = await runCli(home, ['members', 'resume', 'usr_x'], { answer: from(suspended) });
+    const unknown = await runCli(home, ['members', 'resume', 'usr_x'], { answer: withMember(suspended) });
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('there is no member "usr_x"')]);
   });
 });

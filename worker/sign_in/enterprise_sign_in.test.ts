@@ -158,6 +158,18 @@ async function withProvider(more: object = {}): Promise<void> {
   expect((await put({ oidc: oidc(), ...more })).status).toBe(200);
 }
 
+/** Creates users as the directory of an owner's enterprise, which gets a token for it. */
+const directoryOf = async (owner: TestBrowser) => {
+  const asked = send('POST', '/v1/scim-tokens', { name: 'directory' }, owner);
+  const { token } = await parseReply(createdScimToken, asked);
+  return async (userName: string) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/scim+json' };
+    const emails = [{ value: userName, primary: true }];
+    const body = JSON.stringify({ schemas: [USER_SCHEMA], userName, emails });
+    return (await control.send('/scim/v2/Users', { method: 'POST', headers, body })).status;
+  };
+};
+
 describe('the settings of an enterprise', () => {
   test('are replaced as a whole, and the secret is in no reply and not readable in the database', async () => {
     await withProvider({ name: 'Acme', billing_email: 'bills@acme.test', allowed_domains: ['acme.test'] });
@@ -286,16 +298,6 @@ describe('the settings of an enterprise', () => {
 
   test('a domain that changes hands or is given up takes along the people that were only claimed by it', async () => {
     await withProvider();
-    const directoryOf = async (owner: TestBrowser) => {
-      const asked = send('POST', '/v1/scim-tokens', { name: 'directory' }, owner);
-      const { token } = await parseReply(createdScimToken, asked);
-      return async (userName: string) => {
-        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/scim+json' };
-        const emails = [{ value: userName, primary: true }];
-        const body = JSON.stringify({ schemas: [USER_SCHEMA], userName, emails });
-        return (await control.send('/scim/v2/Users', { method: 'POST', headers, body })).status;
-      };
-    };
     const create = await directoryOf(admin);
     expect([await create('pat@acme.test'), await create('una@acme.test')]).toEqual([201, 201]);
     openId.person = { sub: 'vic', email: 'vic@acme.test', email_verified: true };
