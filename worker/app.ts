@@ -145,7 +145,8 @@ import {
   provide,
   sendSafeHeaders,
 } from './routes/http/middleware.ts';
-import { answerNotFound, type RouteName } from './routes/http/not_found.ts';
+import { formPages, type RouteName } from './routes/http/form_pages.ts';
+import { answerNotFound } from './routes/http/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/http/operation.ts';
 import { pageTable, routerPath } from './routes/console/page_table.ts';
 import {
@@ -429,6 +430,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   const app = new OpenAPIHono<AppEnv>({
     defaultHook: (result, c) => (result.success ? undefined : errorReply(c, invalidInput(result.target, result.error))),
   });
+  const pages = pageTable(app);
   app.use(
     nameRequest,
     logRequests(options.log),
@@ -436,6 +438,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     sendSafeHeaders,
     provide(options.context, {
       assets: options.assets,
+      pageOfForm: formPages(pages.map(nameOf)),
       templates: makeOnce(options.templates ?? (() => [])),
       services: makeOnce(options.services ?? (() => [])),
     }),
@@ -452,10 +455,13 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   describeMcp(app);
   describeScim(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
-  const pages = pageTable(app);
   const others = [...pages, ...MCP_ROUTES, ...SCIM_ROUTES];
   for (const [method, path, answer] of others) app[method](routerPath(path), answer);
-  app.notFound(answerNotFound([...ROUTES, ...others].map(([method, path]): RouteName => [method, path])));
+  app.notFound(answerNotFound([...ROUTES, ...others].map(nameOf)));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;
+}
+
+function nameOf([method, path]: readonly [string, string, unknown]): RouteName {
+  return [method, path];
 }

@@ -9,6 +9,7 @@ test.each([
     'a.test already has a personal binding (bnd_1): change that one, or give each its own sentinel',
   ],
   ['you cannot ask to join ent_1: GET /v1/join-offers lists those that you can ask', 'you cannot ask to join ent_1'],
+  ['there is no such provider: GET /auth/providers lists them', 'there is no such provider'],
   ['the client has no secret: store it with PUT .../credential', 'the client has no secret: store it'],
   [
     'the host admits GET and HEAD: write https://a.test/v1/items',

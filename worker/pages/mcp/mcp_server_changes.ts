@@ -139,8 +139,9 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
   const changes = upgradeChanges(upgrade);
   const inputs = upgradeInputs(upgrade);
   const isNeeded = upgrade.available && (changes.length > 0 || inputs.length > 0);
+  const title = isNeeded ? `Update ${server.name}` : `${server.name} is up to date`;
   const content = html`${pageHeader({
-    title: isNeeded ? `Update ${server.name}` : `${server.name} is up to date`,
+    title,
     lead: versionWords(upgrade),
     above: aboveOf(server),
   })}
@@ -150,7 +151,7 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
     inputs.map((_, index) => inputField(index)),
   )}
   ${isNeeded ? html`${customisedAlert(upgrade)} ${warningList(upgrade.preview.warnings)}` : ''}
-  ${changePanel(isNeeded ? changes : [], upToDate(server))}
+  ${isNeeded ? changePanel(changes, ONLY_INPUTS) : upToDate(server)}
   ${
     isNeeded
       ? html`<form class="panel stack" method="post" action="/mcp-servers/${server.id}/upgrade">
@@ -167,13 +168,20 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
         </form>`
       : ''
   }`;
-  return layout(`Update ${server.name}`, content);
+  return layout(title, content);
 }
 
 function upToDate({ id }: McpServerRecord): Html {
   const action = html`<a class="button" href="/mcp-servers/${id}">Back</a>`;
-  return emptyState({ title: 'Nothing', next: 'It is the same as after a new install.', action });
+  return html`<div class="panel flush">
+    ${emptyState({ title: 'There is nothing to update', next: 'A new install would give it the same configuration.', action })}
+  </div>`;
 }
+
+const ONLY_INPUTS = emptyState({
+  title: 'The configuration stays',
+  next: 'The new version asks for the values below.',
+});
 
 function customisedAlert({ customised: isCustomised }: UpgradeReply): Html | string {
   if (!isCustomised) return '';

@@ -1,3 +1,4 @@
+import { toSentence } from '../../../shared/model/sentence.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { callbackQuery } from '../../../shared/wire/auth.ts';
 import { authorizeInput, authorizeReply } from '../../../shared/wire/connectors/connector_credentials.ts';
@@ -5,7 +6,8 @@ import { connectorParams } from '../../../shared/wire/connectors/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { isId } from '../../../shared/wire/ids.ts';
 import { notAuthorisedPage, type WayBack } from '../../pages/connectors/not_authorised_page.ts';
-import { messagePage } from '../../pages/frame/layout.ts';
+import { messagePage, type Page } from '../../pages/frame/layout.ts';
+import { withoutCalls } from '../../pages/frame/page_words.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import {
   beginAuthorisation,
@@ -22,7 +24,7 @@ import { redirectDone, forReader } from '../console/console.ts';
 import { holdsCookies, isAtConsole, loopbackOrigin } from '../console/console_host.ts';
 import { handOver } from '../auth/hand_over.ts';
 import { forUser } from '../http/operation.ts';
-import { consolePage, page } from '../console/pages.ts';
+import { consolePage, page, TO_CONSOLE } from '../console/pages.ts';
 import { jsonReply } from '../http/replies.ts';
 
 export const postAuthorisation = forUser({
@@ -73,7 +75,7 @@ export const openAuthorisation = forReader(async (c, caller) => {
  */
 export async function finishAuthorisationPage(c: AppContext): Promise<Response> {
   const query = queryOf(c, callbackQuery);
-  if (!query.ok) return page(c, messagePage('Not authorised', `${query.error.message}.`), 400);
+  if (!query.ok) return page(c, notDone(query.error.message), 400);
   const { state = '', code = null, error = null, iss = null } = query.value;
   const context = c.get('context');
   if (isOfConsole(state) && !isAtConsole(c)) return handOver(c, await hasFlow(context, state));
@@ -81,13 +83,18 @@ export async function finishAuthorisationPage(c: AppContext): Promise<Response> 
   const finished = await finishAuthorisation(context, { state, code, error, issuer: iss }, caller);
   if (!finished.ok) {
     const { message, id } = finished.error;
-    if (caller === null) return page(c, messagePage('Not authorised', `${message}.`), 400);
+    if (caller === null) return page(c, notDone(message), 400);
     return answerNotAuthorised(c, caller, message, id === null ? OVERVIEW : wayBack(id));
   }
   const { id, name } = finished.value;
   if (caller !== null)
     return redirectDone(c, wayBack(id).path, isId('mcp', id) ? 'mcp_signed_in' : 'connector_authorised');
-  return page(c, messagePage('Authorised', `${name} is authorised. You can close this page.`), 200);
+  return page(c, messagePage('Authorised', `${name} is authorised. You can close this page.`, TO_CONSOLE), 200);
+}
+
+/** For a browser without a session. */
+function notDone(message: string): Page {
+  return messagePage('Not authorised', toSentence(withoutCalls(message)), TO_CONSOLE);
 }
 
 function answerNotAuthorised(c: AppContext, caller: Caller, message: string, back: WayBack): Promise<Response> {

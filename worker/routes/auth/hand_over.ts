@@ -2,7 +2,7 @@ import { messagePage } from '../../pages/frame/layout.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { isStranger } from '../http/authenticate.ts';
 import { consoleOrigin } from '../console/console_host.ts';
-import { page } from '../console/pages.ts';
+import { page, TO_CONSOLE } from '../console/pages.ts';
 
 /**
  * Redirects a browser that returned from a provider to a loopback name to the console's host name, where the session
@@ -12,7 +12,7 @@ import { page } from '../console/pages.ts';
 export async function handOver(c: AppContext, isLive: boolean): Promise<Response> {
   const { local } = c.get('context');
   if (local === null || !isLive || (await isStranger(c))) {
-    return page(c, messagePage('Sign-in', OVER), 400);
+    return page(c, messagePage('Sign-in', OVER, TO_CONSOLE), 400);
   }
   const { pathname, search } = new URL(c.req.url);
   return c.redirect(consoleOrigin(local.consoleHost, c.req.url) + pathname + search, 303);

@@ -147,6 +147,45 @@ describe('a page of the console', () => {
     }
   });
 
+  test.each([
+    ['/approvals/apr_00000000000000000000000000', '/approvals'],
+    ['/services/github/test', '/services/github'],
+    ['/secrets/sources', '/secrets/sources/new'],
+    ['/connectors/io.example.one/credential', '/connectors/io.example.one'],
+    ['/audit/views/forget', '/audit'],
+    ['/mcp-servers/mcp_1/tools/accept', '/mcp-servers/mcp_1/tools'],
+    ['/theme', '/'],
+  ])('at the address %s of a form is the page of the form for a person, and an error for a program', async (path, page) => {
+    const followed = await control.inBrowser(path, { headers: { cookie, accept: 'text/html' }, redirect: 'manual' });
+    expect([followed.status, followed.headers.get('location')]).toEqual([303, page]);
+    const called = await control.inBrowser(path, { headers: { cookie } });
+    expect([called.status, await called.json()]).toMatchObject([405, { error: { code: 'method_not_allowed' } }]);
+  });
+
+  test('at an address for programs only is a page for a person', async () => {
+    const reply = await control.inBrowser('/auth/signup', { headers: { accept: 'text/html' } });
+    expect([reply.status, await reply.text()]).toEqual([405, expect.stringContaining('There is no such page')]);
+  });
+
+  test('says that nothing was changed when a form is sent after the sign-in has ended', async () => {
+    const decision = { method: 'POST', headers: { origin: control.consoleOrigin }, body: new URLSearchParams() };
+    const reply = await control.inBrowser('/approvals/apr_00000000000000000000000000', decision);
+    expect([reply.status, await reply.text()]).toEqual([401, expect.stringContaining('so nothing was changed')]);
+    expect(await (await open('/approvals?done=not_sent')).text()).toMatch(/alert warn[^]*Nothing was changed/);
+  });
+
+  test('that a form was refused on shows its own page again when the look is changed', async () => {
+    const refused = await submit('/secrets/sources', {});
+    expect(await refused.text()).toContain('name="return_to" value="/secrets/sources/new"');
+  });
+
+  test('about a sign-in link or an authorisation that is over leads to the console', async () => {
+    const used = await control.inBrowser('/auth/link/used-already');
+    expect([used.status, await used.text()]).toEqual([410, expect.stringMatching(/<p>[A-Z][^<]*\.<\/p>[^]*href="\/"/)]);
+    const authorised = await control.send('/auth/connectors/callback?state=made-up&code=c');
+    expect(await authorised.text()).toContain('<a class="button" href="/">Open the console</a>');
+  });
+
   test('has the look that its browser chose', async () => {
     expect(await (await open('/secrets')).text()).toContain('data-theme="auto"');
     const chosen = await submit('/theme', { theme: 'dark', return_to: '/secrets' });

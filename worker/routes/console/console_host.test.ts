@@ -196,6 +196,7 @@ describe('a sign-in at a provider', () => {
   test('with an unknown state is not redirected', async () => {
     const asked = await control.send('/auth/fake/callback?state=made-up&code=c');
     expect([asked.status, asked.headers.get('location')]).toEqual([400, null]);
+    expect(await asked.text()).toContain('<a class="button" href="/">Open the console</a>');
   });
 });
 

@@ -8,6 +8,7 @@ import { cutShownText } from '../../../shared/model/shown_text.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { toSentence } from '../../../shared/model/sentence.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import { withoutCalls } from '../../pages/frame/page_words.ts';
 import { servicePage, type TestCall } from '../../pages/connectors/service.ts';
 import { type FoundServers, servicesPage } from '../../pages/connectors/services.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
@@ -180,7 +181,7 @@ async function testCall(c: AppContext, caller: Caller, ready: ReadyService): Pro
   }
   const request = { connector_fqn: fqn, operation: test.operation, args: {} };
   const run = await runOperation(c.get('context'), caller, request);
-  if (!run.ok) return { problem: toSentence(run.error.message) };
+  if (!run.ok) return { problem: toSentence(withoutCalls(run.error.message)) };
   return { reply: run.value, excerpt: excerptOf(run.value.body_base64) };
 }
 

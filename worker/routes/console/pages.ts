@@ -1,9 +1,12 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { type ApiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
+import { toSentence } from '../../../shared/model/sentence.ts';
 import { codePointName, replaceHidden } from '../../../shared/model/shown_text.ts';
+import { pathWith } from '../../pages/components/pager.ts';
 import { docsPage } from '../../pages/frame/docs.ts';
 import { messagePage, type Page } from '../../pages/frame/layout.ts';
+import { withoutCalls } from '../../pages/frame/page_words.ts';
 import { type Person, renderPage } from '../../pages/frame/shell.ts';
 import { consoleHintPage, type RefusedSignIn, signInPage } from '../../pages/people/sign_in.ts';
 import { countWaiting } from '../../services/approvals/approvals.ts';
@@ -38,15 +41,24 @@ const pagePolicy = (forms: FormTargets) =>
 
 /** All ways to sign in. It replaces, with 401, a page that needs a session; the browser returns there after sign-in. */
 export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> {
+  if (status === 401 && c.req.method === 'POST') return showSignInForForm(c);
   const { pathname, search } = new URL(c.req.url);
   const returnTo = localPath(status === 401 ? pathname + search : c.req.query('return_to'));
   return page(c, signInView(c, returnTo), status);
 }
 
+/** A form was sent after the sign-in had ended: the browser returns to its page, which says that nothing was done. */
+function showSignInForForm(c: AppContext): Promise<Response> {
+  const returnTo = localPath(pathWith(c.get('pageOfForm')(new URL(c.req.url).pathname), { done: 'not_sent' }));
+  return page(c, signInView(c, returnTo, { message: NOT_SENT, email: '' }), 401);
+}
+
+const NOT_SENT = 'your sign-in has ended, so nothing was changed: sign in, and send the form again';
+
 /** The same page after a refusal, so that the person can try again or choose another way. */
 export function showSignInAgain(c: AppContext, error: ApiError, email: string): Promise<Response> {
   const returnTo = localPath(c.req.query('return_to'));
-  return page(c, signInView(c, returnTo, { message: error.message, email }), ERROR_STATUS[error.code]);
+  return page(c, signInView(c, returnTo, { message: withoutCalls(error.message), email }), ERROR_STATUS[error.code]);
 }
 
 function signInView(c: AppContext, returnTo: string, refused?: RefusedSignIn): Page {
@@ -61,12 +73,15 @@ export function showConsoleHint(c: AppContext): Promise<Response> {
 
 /** Signs a browser in: uses up the link's code and sets the session cookie. */
 export async function openSignInLink(c: AppContext): Promise<Response> {
-  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER), 403);
+  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER, TO_CONSOLE), 403);
   const token = await exchangeSignInCode(c.get('context'), c.req.param('code') ?? '', c.req.header('user-agent') ?? '');
-  if (!token.ok) return page(c, messagePage('Sign-in link', token.error.message), 410);
+  if (!token.ok) return page(c, messagePage('Sign-in link', toSentence(token.error.message), TO_CONSOLE), 410);
   setSessionCookie(c, token.value);
   return c.redirect('/', 303);
 }
+
+/** Without a session it shows how to sign in. */
+export const TO_CONSOLE = { path: '/', title: 'Open the console' };
 
 const OTHER_USER = 'This link is for the user of this machine who started svc.';
 
@@ -134,7 +149,8 @@ async function send(c: AppContext, view: Page, { person, status, forms }: Sent):
   c.header('content-security-policy', pagePolicy(forms));
   c.header('cross-origin-opener-policy', 'same-origin');
   const { search } = new URL(c.req.url);
-  const frame = { assets: c.get('assets'), person, path: c.req.path, search, theme: themeOf(c) };
+  const path = c.req.method === 'POST' ? c.get('pageOfForm')(c.req.path) : c.req.path;
+  const frame = { assets: c.get('assets'), person, path, search, theme: themeOf(c) };
   const document = await renderPage(view, frame);
   // Escapes invisible and bidirectional characters in every page, as a last line of defence.
   return c.html(replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup }), status);

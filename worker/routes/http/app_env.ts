@@ -14,6 +14,8 @@ export interface AppEnv {
     context: ProgramContext;
     /** Static files of the pages. */
     assets: Assets;
+    /** The page that the form at an address is on (form_pages.ts). */
+    pageOfForm: (path: string) => string;
     /** The ready bindings of the catalog. */
     templates: () => readonly BindingTemplate[];
     /** The well-known services of the catalog. */

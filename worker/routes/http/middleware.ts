@@ -49,6 +49,7 @@ export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
 /** What pages need besides the services. */
 interface PageFiles {
   readonly assets: Assets;
+  readonly pageOfForm: (path: string) => string;
   readonly templates: () => readonly BindingTemplate[];
   readonly services: () => readonly ReadyService[];
 }
@@ -56,10 +57,11 @@ interface PageFiles {
 /** Sets the variables with the services and what pages need. */
 export function provide(
   context: (c: AppContext) => ProgramContext | Promise<ProgramContext>,
-  { assets, templates, services }: PageFiles,
+  { assets, pageOfForm, templates, services }: PageFiles,
 ): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set('assets', assets);
+    c.set('pageOfForm', pageOfForm);
     c.set('templates', templates);
     c.set('services', services);
     c.set('context', await context(c));

@@ -3,12 +3,13 @@ import { unknownAddressPage } from '../../pages/frame/unknown_address.ts';
 import { ownPage } from '../console/pages.ts';
 import type { AppContext } from './app_env.ts';
 import { errorReply } from './error_reply.ts';
+import { pathPattern, type RouteName } from './form_pages.ts';
 import { isScimPath } from './scim_error.ts';
 
-/** A method and a path of the route table. */
-export type RouteName = readonly [method: string, path: string];
-
-/** Answers unknown paths, and known paths with an unsupported method: a browser gets a page, a program the error. */
+/**
+ * Answers unknown paths, and known paths with an unsupported method: a program gets the error, a browser a page. A
+ * browser that follows the address of a form is led to the form's page.
+ */
 export function answerNotFound(routes: readonly RouteName[]): (c: AppContext) => Response | Promise<Response> {
   const patterns = routes.map(([method, path]) => ({ method: method.toUpperCase(), pattern: pathPattern(path) }));
   return (c) => {
@@ -19,18 +20,13 @@ export function answerNotFound(routes: readonly RouteName[]): (c: AppContext) =>
     }
     const allowed = [...new Set(methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))];
     c.header('allow', allowed.join(', '));
+    if (isForPage(c)) {
+      const page = c.get('pageOfForm')(c.req.path);
+      return page === c.req.path ? ownPage(c, unknownAddressPage(), 405) : c.redirect(page, 303);
+    }
     const message = `this path does not support ${c.req.method}: use ${allowed.join(' or ')}`;
     return errorReply(c, apiError('method_not_allowed', message));
   };
-}
-
-/** `{id}` is one segment, `{path+}` is the rest. */
-function pathPattern(path: string): RegExp {
-  const pattern = path
-    .replaceAll('.', '\\.')
-    .replaceAll(/\{\w+\+\}/g, '[^]+')
-    .replaceAll(/\{\w+\}/g, '[^/]+');
-  return new RegExp(`^${pattern}$`);
 }
 
 /** Whether a person follows an address, not a program. Paths of the API answer everybody in its format. */
