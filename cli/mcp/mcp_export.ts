@@ -1,6 +1,5 @@
-import { readFileSync, realpathSync, statSync } from 'node:fs';
-import { delimiter, dirname, join, resolve } from 'node:path';
-import { isExecutable } from '../../machine/is_executable.ts';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { MCP_SERVER_NAME } from '../../shared/model/mcp_server.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import {
@@ -14,6 +13,7 @@ import {
 import type { Call } from '../command_line.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { isOnPath, ownProgram } from '../own_program.ts';
 import { homeOf } from '../up/home.ts';
 import { recordGateway } from './configured_gateway.ts';
 import { replaceFile } from '../up/replace_file.ts';
@@ -117,17 +117,7 @@ function gatewayServer(call: Call<McpExportOptions>): ClientServer {
  * uses `svc` if that is this program.
  */
 function programOf(context: CliContext, isProject: boolean): string {
-  const program = join(context.root, 'bin', 'svc');
-  return isProject && isOnPath(context, program) ? 'svc' : program;
-}
-
-function isOnPath(context: CliContext, program: string): boolean {
-  for (const directory of (context.env['PATH'] ?? '').split(delimiter)) {
-    const candidate = join(directory, 'svc');
-    if (directory === '' || !isExecutable(candidate)) continue;
-    return realpathSync(candidate) === realpathSync(program);
-  }
-  return false;
+  return isProject && isOnPath(context) ? 'svc' : ownProgram(context);
 }
 
 function readConfiguration(path: string): string | null {

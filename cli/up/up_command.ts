@@ -6,6 +6,7 @@ import { controlUrlOf } from '../clients.ts';
 import { handle, collectValue, type Call, type CommandLine } from '../command_line.ts';
 import { settingsOf } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { typedProgram } from '../own_program.ts';
 import { homeOf, prepareHome } from './home.ts';
 import { ensureLocalKey } from '../sign_in/local_key.ts';
 import { readSignIn } from '../sign_in/sign_in_file.ts';
@@ -95,7 +96,13 @@ async function startEverything(asked: Call<UpOptions>): Promise<number> {
       const heldProxy = supervisor.holdPort(start.port, [IPV4]);
       const key = ensureLocalKey(start.home);
       const control = await supervisor.start(
-        controlProgram(context, { ...start, registryUrl, held: heldControl, log: supervisor.openLog('control') }),
+        controlProgram(context, {
+          ...start,
+          registryUrl,
+          command: [typedProgram(context), ...(options.home === undefined ? [] : ['--home', start.home])],
+          held: heldControl,
+          log: supervisor.openLog('control'),
+        }),
       );
       const sidecar = await supervisor.start(
         sidecarProgram(context, {

@@ -23,12 +23,19 @@ interface ProgramOptions {
 /** The program of the local control plane. */
 export function controlProgram(
   context: CliContext,
-  options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
+  options: ProgramOptions & {
+    readonly resolve: readonly string[];
+    readonly registryUrl: string | null;
+    /** The words that call this program: pages show commands with them. */
+    readonly command: readonly string[];
+  },
 ): ProgramSpec {
   const registry = options.registryUrl === null ? [] : ['--registry-url', options.registryUrl];
   const resolve = pinsOfControl(options.resolve);
   const trust = [...repeatFlag('--upstream-ca', options.upstreamCa), ...repeatFlag('--resolve', resolve)];
-  const flags = ['--local', '--home', options.home, ...trust, ...registry];
+  // One argument, because a word may itself begin with a dash.
+  const command = options.command.map((word) => `--command=${word}`);
+  const flags = ['--local', '--home', options.home, ...command, ...trust, ...registry];
   return nodeProgram(context, {
     ...options,
     name: 'control plane',

@@ -1,20 +1,28 @@
 /** The entry that makes a client start the gateway. It has no credential. */
-export const GATEWAY_ENTRY = { command: 'svc', args: ['mcp', 'gateway'] } as const;
+export interface GatewayEntry {
+  readonly command: string;
+  readonly args: readonly string[];
+}
 
 const NAME = 'svc';
 
+/** `command`: the words that call svc, the program and its global options. */
+export function gatewayEntry([program = NAME, ...options]: readonly string[]): GatewayEntry {
+  return { command: program, args: ['mcp', 'gateway', ...options] };
+}
+
 /** The entry in the form of most clients' configuration files, as JSON. */
-export function gatewayConfiguration(key: 'mcpServers' | 'servers'): string {
-  return JSON.stringify({ [key]: { [NAME]: GATEWAY_ENTRY } }, null, 2);
+export function gatewayConfiguration(key: 'mcpServers' | 'servers', entry: GatewayEntry): string {
+  return JSON.stringify({ [key]: { [NAME]: entry } }, null, 2);
 }
 
 /** A link by which VS Code asks whether to add the gateway. */
-export function vscodeInstallLink(): string {
-  return `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name: NAME, ...GATEWAY_ENTRY }))}`;
+export function vscodeInstallLink(entry: GatewayEntry): string {
+  return `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name: NAME, ...entry }))}`;
 }
 
 /** The same for Cursor. */
-export function cursorInstallLink(): string {
-  const config = encodeURIComponent(btoa(JSON.stringify(GATEWAY_ENTRY)));
+export function cursorInstallLink(entry: GatewayEntry): string {
+  const config = encodeURIComponent(btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(entry)))));
   return `cursor://anysphere.cursor-deeplink/mcp/install?name=${NAME}&config=${config}`;
 }

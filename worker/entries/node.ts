@@ -45,6 +45,8 @@ interface Options {
   readonly localKey: Secret | null;
   readonly port: number;
   readonly listen: string;
+  /** The words that call svc on this machine. */
+  readonly command: readonly string[] | undefined;
   /** How many bound sockets the parent process passed on; 0 to bind the port here. */
   readonly inherited: number;
   readonly upstreamCaFiles: readonly string[];
@@ -111,7 +113,21 @@ function readOptions(): Options {
   }
   const localKey = local && !isNamed ? readLocalKey() : null;
   const proxy = readProxy();
-  return { local, home, localKey, port, listen, inherited, upstreamCaFiles, pinned, registryUrl, proxy, settings };
+  const { command } = values;
+  return {
+    local,
+    home,
+    localKey,
+    port,
+    listen,
+    command,
+    inherited,
+    upstreamCaFiles,
+    pinned,
+    registryUrl,
+    proxy,
+    settings,
+  };
 }
 
 /** The local key from the environment; null if it is not set. */
@@ -137,6 +153,7 @@ function parseFlags() {
         home: { type: 'string' },
         port: { type: 'string' },
         listen: { type: 'string' },
+        command: { type: 'string', multiple: true },
         'listen-fds': { type: 'string' },
         'upstream-ca': { type: 'string', multiple: true },
         resolve: { type: 'string', multiple: true },
@@ -205,6 +222,7 @@ async function startServices(
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
     rereadMasterKey: async () => (await masterKeys(options.settings, options.home)).masterKey,
     localKey,
+    command: options.command,
     publicUrl: options.settings.publicUrl,
     mcpClientUrl: options.settings.mcpClientUrl,
     signIn: options.settings.signIn,

@@ -72,6 +72,8 @@ export interface StartInput {
   readonly rereadMasterKey?: (() => Promise<Secret | null>) | undefined;
   /** The key of the local user; null if hosted. */
   readonly localKey: Secret | null;
+  /** The words that call svc on the machine of local mode; default: `svc`. */
+  readonly command?: readonly string[] | undefined;
   /** The origin in links and tokens. Required if hosted with sign-in; without it no tokens are issued. */
   readonly publicUrl?: string | undefined;
   /** The client metadata document for sign-ins to remote MCP servers; default: its own, if it is hosted under https. */
@@ -216,7 +218,7 @@ async function localMode(input: StartInput, localKey: Secret, { installed, vault
     installed.get('local_user_id') ?? (await installOnce(input, 'local_user_id', () => installLocalUser(input, vault)));
   const consoleHost =
     installed.get('console_host') ?? (await installOnce(input, 'console_host', () => installConsoleHost(input)));
-  return { userId, keyHash, consoleHost };
+  return { userId, keyHash, consoleHost, command: input.command ?? ['svc'] };
 }
 
 /** Values of the installation, created by this program or by another one that starts at the same time. */

@@ -56,6 +56,8 @@ export interface LocalMode {
    * port of its host, so on a known name other users' servers could receive it.
    */
   readonly consoleHost: string;
+  /** The words that call svc on this machine, for commands to copy. */
+  readonly command: readonly string[];
 }
 
 /** The current time, in the format of all stored times. */

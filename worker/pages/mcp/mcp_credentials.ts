@@ -1,4 +1,4 @@
-import { cursorInstallLink, gatewayConfiguration, vscodeInstallLink } from '../../../shared/mcp/client_links.ts';
+import type { GatewayEntry } from '../../../shared/mcp/client_links.ts';
 import { html } from 'hono/html';
 import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -11,6 +11,7 @@ import { pageHeader } from '../components/page_header.ts';
 import { installSteps, type OwnServerStep, ownServerSteps } from '../components/wizard_steps.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { clientsSection } from './mcp_clients.ts';
 import { consentPanel } from './mcp_consent.ts';
 import { signInPanel } from './mcp_sign_in.ts';
 
@@ -77,17 +78,8 @@ function onward({ id }: McpServerRecord, isInstall: boolean): Html {
   return html`<a class="button" href="/mcp-servers/${id}/connect">Later</a>`;
 }
 
-/** The most common clients; `svc mcp export --list` lists all. */
-const CLIENTS = [
-  { title: 'Claude Code', name: 'claude-code' },
-  { title: 'Claude Desktop', name: 'claude-desktop' },
-  { title: 'Codex', name: 'codex' },
-  { title: 'Cursor', name: 'cursor' },
-  { title: 'Gemini CLI', name: 'gemini-cli' },
-  { title: 'VS Code', name: 'vscode' },
-];
-
 interface ConnectView {
+  readonly entry: GatewayEntry;
   readonly server: McpServerRecord;
   readonly done: string | undefined;
   readonly nowMs: number;
@@ -96,7 +88,7 @@ interface ConnectView {
 }
 
 /** The last step: the commands to type on a machine, because nothing runs there without consent given there. */
-export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView): Page {
+export function mcpConnectPage({ server, entry, done, nowMs, mayChange }: ConnectView): Page {
   const lacking = listMissingCredentials(server);
   const heading = `${server.name} is ${server.registry_id === null ? 'registered' : 'installed'}`;
   const path = `/mcp-servers/${server.id}`;
@@ -109,37 +101,7 @@ export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView):
       above: { path: '/mcp-servers', title: 'MCP servers' },
     })}
     ${stepsOf(server, 'Use it')} ${flash(done)} ${lacking.length === 0 ? '' : lackingWords(server, lacking)}
-    ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs, mayChange)}
-    <section class="panel" aria-labelledby="clients-title">
-      <h2 id="clients-title">In your client, once for all servers</h2>
-      <p>
-        The client starts <code>svc mcp gateway</code>, which offers all your servers. No credential is written to its
-        configuration file.
-      </p>
-      ${CLIENTS.map(
-        ({ title, name }) =>
-          html`<h3>${title}</h3>
-            ${codeBlock(`svc mcp export --client ${name} --write`)}`,
-      )}
-      <h3>By a link or by hand</h3>
-      <p>
-        <a class="button compact" href="${vscodeInstallLink()}">Add to VS Code</a>
-        <a class="button compact" href="${cursorInstallLink()}">Add to Cursor</a>
-      </p>
-      <p class="quiet small">
-        The client asks first. These need <code>svc</code> on the client’s PATH; the commands above write its full path.
-      </p>
-      <details class="more">
-        <summary>The configuration as JSON</summary>
-        <p>For most clients:</p>
-        ${codeBlock(gatewayConfiguration('mcpServers'))}
-        <p>In <code>mcp.json</code> of VS Code:</p>
-        ${codeBlock(gatewayConfiguration('servers'))}
-      </details>
-      <p class="quiet small">
-        Omit <code>--write</code> to see what would be written. All clients: <code>svc mcp export --list</code>
-      </p>
-    </section>
+    ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs, mayChange)} ${clientsSection(entry)}
     <div class="actions">
       <a class="button primary" href="${path}">Show ${server.name}</a>
       <a class="button" href="/marketplace">Marketplace</a>

@@ -51,7 +51,8 @@ export function mcpServerPage(view: McpServerView): Page {
       title: server.name,
       lead: foreignText(server.description),
       above: { path: '/mcp-servers', title: 'MCP servers' },
-      ...(mayChange && { actions: actions(server) }),
+      actions: html`<a class="button" href="/mcp-servers/${server.id}/connect">Use it in a client</a>
+        ${mayChange ? actions(server) : ''}`,
     })}
     ${flash(done)} ${mayChange ? newerWords(view) : adminsChange()} ${warningList(server.warnings)}
     <section class="panel" aria-labelledby="state-title">
@@ -65,7 +66,7 @@ export function mcpServerPage(view: McpServerView): Page {
             ? null
             : html`<a class="mono" href="${entryPath(server.registry_id)}">${foreignText(server.registry_id)}</a>`,
         ],
-        ['Owner', server.owner],
+        ['Owner', server.owner, 'hosted-only'],
         ['Id', html`<code>${server.id}</code>`],
         ['Changed', html`${timeAgo(server.updated_at, nowMs)}, revision ${server.revision}`],
       ])}

@@ -54,6 +54,7 @@ export function mcpServersPage(view: McpServersView): Page {
     title: 'MCP servers',
     lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until a server starts.',
     actions: html`<a class="button primary" href="/marketplace">Find a server</a>
+      <a class="button" href="/mcp-servers/clients">Set up a client</a>
       <a class="button" href="/mcp-servers/new">Register your own</a>`,
   })}
   ${flash(done)} ${list}`;
@@ -86,7 +87,7 @@ function table({ newer, nowMs, lastUseOf }: McpServersView, shown: readonly McpS
       { title: 'Version', cell: ({ id, version }) => versionWords(id, version, newer) },
       { title: 'Last used', cell: (server) => lastUsedWords(lastUseOf(server), nowMs) },
       { title: 'Kind', cell: ({ mode }) => html`<span class="tag">${mode}</span>` },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
     ],
   });
 }

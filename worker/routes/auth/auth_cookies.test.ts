@@ -10,7 +10,7 @@ test('a session cookie is sent over https only, to this host only, and is hidden
 });
 
 test('in local mode, which has no https, it is hidden from scripts too', () => {
-  const local = { userId: 'usr_1', keyHash: 'hash-of-a-test', consoleHost: 'svc-1.localhost' };
+  const local = { userId: 'usr_1', keyHash: 'hash-of-a-test', consoleHost: 'svc-1.localhost', command: ['svc'] };
   expect(sessionCookieHeader({ local }, 'token-of-a-test')).toBe(
     `svc_session=token-of-a-test; Max-Age=${TWELVE_HOURS}; Path=/; HttpOnly; SameSite=Lax`,
   );

@@ -200,6 +200,29 @@ describe('a sign-in at a provider', () => {
   });
 });
 
+describe('a command to copy', () => {
+  const command = ['/home/ada/the box/bin/svc', '--home', '/home/ada/other'];
+  const openAt = (url: string, cookie: string) => {
+    const { local } = control.context;
+    const context = { ...control.context, local: local === null ? null : { ...local, command } };
+    const app = createApp({ context: () => context, assets: fileAssets(), log: () => undefined });
+    return app.fetch(new Request(url, { headers: { cookie } }));
+  };
+
+  test('is called as svc is on this machine, and so are the configurations of clients', async () => {
+    const cookie = await signIn();
+    const page = await (await openAt(`${control.consoleOrigin}/mcp-servers/clients`, cookie)).text();
+    expect(page).toContain("'/home/ada/the box/bin/svc' --home /home/ada/other mcp export --client cursor --write");
+    expect(page).toMatch(/&quot;command&quot;: &quot;\/home\/ada\/the box\/bin\/svc&quot;/);
+  });
+
+  test('does not say where svc is at a loopback name, where anybody may ask', async () => {
+    const page = await (await openAt(`${ORIGIN}/secrets`, '')).text();
+    expect(page).toContain('svc console');
+    expect(page).not.toContain('/home/ada');
+  });
+});
+
 const callElsewhere = async (url: string, cookie = '') => {
   const app = createApp({
     context: () => control.context,

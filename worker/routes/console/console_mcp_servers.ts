@@ -1,3 +1,4 @@
+import { type GatewayEntry, gatewayEntry } from '../../../shared/mcp/client_links.ts';
 import { mcpCredentialAt } from '../../../shared/model/mcp_server.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
@@ -20,6 +21,7 @@ import {
   mcpConnectPage,
   mcpCredentialsPage,
 } from '../../pages/mcp/mcp_credentials.ts';
+import { mcpClientsPage } from '../../pages/mcp/mcp_clients.ts';
 import { mcpServerPage, toolsForm } from '../../pages/mcp/mcp_server.ts';
 import { mcpCredentialDeletionPage, mcpServerDeletionPage } from '../../pages/mcp/mcp_server_changes.ts';
 import { LOG_MS, MOST_LOG_EVENTS } from '../../pages/mcp/mcp_server_log.ts';
@@ -192,8 +194,19 @@ export const mcpServerDeletion = confirmedChange({
 export const getMcpConnect = pageOfServer(async (c, caller, server) => {
   const nowMs = c.get('context').clock.now();
   const mayChange = writableOwner(caller, server.owner).ok;
-  return consolePage(c, caller, mcpConnectPage({ server, done: c.req.query('done'), nowMs, mayChange }));
+  return consolePage(
+    c,
+    caller,
+    mcpConnectPage({ server, entry: entryOf(c), done: c.req.query('done'), nowMs, mayChange }),
+  );
 });
+
+/** `GET /mcp-servers/clients`: how a client gets all of them. */
+export const getMcpClientsPage = forReader((c, caller) => consolePage(c, caller, mcpClientsPage(entryOf(c))));
+
+function entryOf(c: AppContext): GatewayEntry {
+  return gatewayEntry(c.get('context').local?.command ?? ['svc']);
+}
 
 /** `GET /mcp-servers/{id}/credentials?name=&install=`: one of them, or the missing ones. */
 export const getMcpCredentials = pageOfServer(async (c, caller, server) => {

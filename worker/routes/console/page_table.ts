@@ -43,6 +43,7 @@ import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from '
 import { getMcpSignIn, mcpSignInForgetting, submitMcpSignIn } from './console_mcp_sign_in.ts';
 import { getMcpInstall, submitMcpInstall } from './console_mcp_install.ts';
 import {
+  getMcpClientsPage,
   getMcpConnect,
   getMcpCredentials,
   getMcpServerPage,
@@ -152,6 +153,7 @@ const MCP_PAGES: readonly PageEntry[] = [
   ['get', '/mcp-servers', getMcpServersPage],
   ['get', '/mcp-servers/install', getMcpInstall],
   ['post', '/mcp-servers/install', submitMcpInstall],
+  ['get', '/mcp-servers/clients', getMcpClientsPage],
   ['get', '/mcp-servers/new', getNewMcpServer],
   ['post', '/mcp-servers', submitNewMcpServer],
   ['get', '/mcp-servers/{id}', getMcpServerPage],

@@ -3,6 +3,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { type ApiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { toSentence } from '../../../shared/model/sentence.ts';
 import { codePointName, replaceHidden } from '../../../shared/model/shown_text.ts';
+import { nameCommands } from '../../pages/components/code_block.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import { docsPage } from '../../pages/frame/docs.ts';
 import { messagePage, type Page } from '../../pages/frame/layout.ts';
@@ -17,6 +18,7 @@ import { exchangeSignInCode } from '../../services/people/sign_in.ts';
 import type { AppContext, AppEnv } from '../http/app_env.ts';
 import { setSessionCookie } from '../auth/auth_cookies.ts';
 import { callerOfBrowser, isStranger } from '../http/authenticate.ts';
+import { isAtConsole } from './console_host.ts';
 import { makeOnce } from './once.ts';
 import { localPath } from '../auth/local_path.ts';
 import { themeOf } from '../http/theme_cookie.ts';
@@ -153,7 +155,9 @@ async function send(c: AppContext, view: Page, { person, status, forms }: Sent):
   const frame = { assets: c.get('assets'), person, path, search, theme: themeOf(c) };
   const document = await renderPage(view, frame);
   // Escapes invisible and bidirectional characters in every page, as a last line of defence.
-  return c.html(replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup }), status);
+  const local = isAtConsole(c) ? c.get('context').local : null;
+  const named = local === null ? document.toString() : nameCommands(document.toString(), local.command);
+  return c.html(replaceHidden(named, { keepsLines: true, write: markInMarkup }), status);
 }
 
 function markInMarkup(character: string): string {
