@@ -237,6 +237,12 @@ describe('refuses', () => {
   });
 });
 
+test('whether a stored value may be replaced is asked before a token is pasted', async () => {
+  expect(await open('/services/stripe')).not.toContain('name="replace"');
+  await control.asUser('POST', '/v1/secrets', { path: 'user/stripe', value: TOKEN, owner: 'personal' });
+  expect(await open('/services/stripe')).toContain('name="replace"');
+});
+
 test('a connector with a sign-in is installed, and its page takes the OAuth client', async () => {
   const connected = await send('/services/google-calendar', { way: 'connector' });
   expect(connected.location).toMatch(/^\/connectors\/con_\w+\?done=connector_installed$/);

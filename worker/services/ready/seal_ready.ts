@@ -1,4 +1,4 @@
-import type { Owner } from '../../../shared/model/host_binding.ts';
+import { OWNERS, type Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
@@ -176,6 +176,8 @@ export interface ReadyState {
     readonly isReady: boolean;
   }[];
   readonly bindings: readonly { readonly id: string; readonly host: string; readonly owner: Owner }[];
+  /** Whether a token would replace a stored one. */
+  readonly hasValue: boolean;
   /** Null if nothing is ready, or no operation can be tried without an input. */
   readonly test: TestRequest | null;
 }
@@ -211,8 +213,16 @@ export async function describeReady(
     bindings: bindings
       .filter(({ credential_ref: used }) => used === reference)
       .map(({ id, host, owner }) => ({ id, host, owner })),
+    hasValue:
+      connectors.some(({ credential }) => credential.state !== 'missing') ||
+      (service !== null && (await hasSecret(context, caller, service.secret))),
     test: isReady ? test : null,
   };
+}
+
+async function hasSecret(context: ServiceContext, caller: Caller, pathOrId: string): Promise<boolean> {
+  const found = await Promise.all(OWNERS.map((owner) => findOwnSecret(context, caller, { owner, pathOrId })));
+  return found.some(({ ok: isFound }) => isFound);
 }
 
 /**
