@@ -30,6 +30,7 @@ interface FilterOptions {
   readonly method?: string;
   readonly status?: string;
   readonly path?: string;
+  readonly person?: string;
   readonly search?: string;
 }
 interface ListOptions extends FilterOptions {
@@ -90,6 +91,7 @@ function filters(command: Command): Command {
     .option('--method <method>', 'only requests with this method')
     .option('--status <status>', 'only this status of the upstream, or a class of them such as 5xx')
     .option('--path <text>', 'only paths with this in them')
+    .option('--person <id>', 'only what this person or a machine of this person did (usr_…)')
     .option('--search <text>', 'only events with this text in them; without --since, of the last week');
 }
 
@@ -217,8 +219,8 @@ function cutCell(text: string, most: number): string {
 }
 
 function filterQuery(options: FilterOptions): Record<string, string | undefined> {
-  const { type, session, connector, host, method, status, path, search: q } = options;
-  return { type, session, connector, host, method, status, path, q };
+  const { type, session, connector, host, method, status, path, person, search: q } = options;
+  return { type, session, connector, host, method, status, path, person, q };
 }
 
 function parseWholeNumber(flag: string, text: string, least: number): number {

@@ -54,15 +54,81 @@ test('times are in UTC, or by a switch in those of the machine, also in what the
   const page = await suite.open('/audit?since=2026-01-01T12:00:30Z', { timezoneId: 'Asia/Tokyo' });
   const from = page.locator('#since');
   expect(await from.inputValue()).toBe('2026-01-01T12:00:30');
-  await page.getByRole('button', { name: 'Local times' }).click();
+  const localTimes = page.getByRole('search').getByRole('button', { name: 'Local times' });
+  await localTimes.click();
   expect(await from.inputValue()).toBe('2026-01-01T21:00:30');
   await from.fill('2026-01-01T22:00:30');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
   await page.waitForURL('**since=2026-01-01T13*');
   // The choice stays.
   expect(await page.getByLabel('From (local)').inputValue()).toBe('2026-01-01T22:00:30');
-  await page.getByRole('button', { name: 'Local times' }).click();
+  await localTimes.click();
   expect(await from.inputValue()).toBe('2026-01-01T13:00:30');
+});
+
+test('a browser that puts back what a field showed before a reload does not shift its time', async () => {
+  const page = await suite.open('/audit', { timezoneId: 'Asia/Tokyo' });
+  await page.getByRole('search').getByRole('button', { name: 'Local times' }).click();
+  // As Firefox does: as soon as the field is there, and before any script of the page runs.
+  await page.addInitScript(`new MutationObserver((_, observer) => {
+    const field = document.querySelector('#since');
+    if (field === null) return;
+    field.value = '2026-01-01T21:00:30';
+    observer.disconnect();
+  }).observe(document, { childList: true, subtree: true })`);
+  await page.goto('/audit?since=2026-01-01T12:00:30Z');
+  await page.getByLabel('From (local)').waitFor();
+  expect(await page.locator('#since').inputValue()).toBe('2026-01-01T21:00:30');
+});
+
+test('every time of a page follows the switch, and the next pages too', async () => {
+  const page = await suite.open('/audit', { timezoneId: 'Asia/Tokyo' });
+  const bar = bars(page).first();
+  const [, utc = ''] = /^([\d-]+ [\d:]+) UTC to /.exec((await bar.getAttribute('aria-label')) ?? '') ?? [];
+  const local = new Date(Date.parse(`${utc.replace(' ', 'T')}Z`) + 9 * 3_600_000)
+    .toISOString()
+    .slice(0, 19)
+    .replace('T', ' ');
+  await page.getByRole('search').getByRole('button', { name: 'Local times' }).click();
+  expect(await bar.getAttribute('aria-label')).toContain(`${local} local to `);
+  expect(await bar.locator('title').textContent()).toContain(`${local} local to `);
+  expect(await page.locator('.chart').innerText()).toContain('Times are in local time.');
+  const today = new URL(
+    (await page.getByRole('link', { name: 'Refused today' }).getAttribute('href')) ?? '',
+    page.url(),
+  );
+  expect(today.searchParams.get('since')).toMatch(/T15:00:00$/);
+  await page.goto(`/audit/${eventId}`);
+  await page.getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d local$/).waitFor();
+  await page.locator('.side').getByRole('button', { name: 'Local times' }).click();
+  await page.getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/).waitFor();
+});
+
+const period = (page: Page) => {
+  const { searchParams } = new URL(page.url());
+  return (Date.parse(searchParams.get('until') ?? '') - Date.parse(searchParams.get('since') ?? '')) / 60_000;
+};
+
+test('dragging over bars of the chart chooses their period, and so do the arrow keys with Shift', async () => {
+  const page = await suite.open('/audit?type=sandbox.proxy.');
+  await page.getByText('Drag over the bars to choose a period').waitFor();
+  const box = (await page.locator('.chart svg').boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+  const bar = box.width / Number(await page.locator('figure.chart').getAttribute('data-count'));
+  await page.mouse.move(box.x + 10.5 * bar, box.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 13.5 * bar, box.y + 40);
+  await page.getByText(': Enter shows it.').waitFor();
+  await page.mouse.up();
+  await page.waitForURL('**/audit?type=sandbox.proxy.&since=*');
+  expect(period(page)).toBe(4 * 30);
+  await page.goto('/audit');
+  await tabTo(page, 'credential added');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await page.getByText(': Enter shows it.').waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/audit?since=*');
+  expect(period(page)).toBeGreaterThanOrEqual(60);
 });
 
 test('the chart and its table: axe finds nothing and nothing overflows, at every width and colour scheme', async () => {
@@ -88,7 +154,7 @@ test('the log with proof that the browser downloads verifies, without JavaScript
 test('an event says why, and that its place in the chain is verified', async () => {
   const page = await suite.open(`/audit/${eventId}`);
   const words = await page.locator('main').innerText();
-  expect(words).toContain('It matched the host binding for api.github.com.');
+  expect(words).toContain('It matched the binding for api.github.com.');
   expect(words).toContain('Verified here');
   expect(words).toContain('The event after it refers to it.');
   await expectFits(page);

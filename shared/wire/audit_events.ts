@@ -165,13 +165,15 @@ const auditFilter = {
     .optional(),
   /** A part of the path, in any letter case. */
   path: short.optional(),
+  /** The person who acted, or whose machine reported the event. */
+  person: id('usr').optional(),
   /** Text anywhere in the event, in any letter case. */
   q: z.string().max(200).optional(),
 };
 
 /**
  * `GET /v1/audit-events`: newest first. `since` is inclusive, `until` exclusive. Without `since`, filters that read each event (a
- * part of the host, `method`, `status`, `path`, `q`) look at the last week.
+ * part of the host, `method`, `status`, `path`, `person`, `q`) look at the last week.
  */
 export const auditEventsQuery = z.strictObject({
   ...pageQuery,

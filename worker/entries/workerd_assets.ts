@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import brush from '../islands/brush.js';
 import consoleIsland from '../islands/console.js';
 import copy from '../islands/copy.js';
 import decide from '../islands/decide.js';
@@ -24,6 +25,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'style.css': style,
   'icon.svg': icon,
   'icon_waiting.svg': iconWaiting,
+  'brush.js': brush,
   'console.js': consoleIsland,
   'copy.js': copy,
   'decide.js': decide,

@@ -4,6 +4,7 @@
 
 /** @type {Readonly<Record<string, () => Promise<Island>>>} */
 const ISLANDS = {
+  brush: () => import('./brush.js'),
   copy: () => import('./copy.js'),
   decide: () => import('./decide.js'),
   'local-times': () => import('./local_times.js'),

@@ -25,7 +25,7 @@ export function relativeTime(time, nowMs) {
  * @param {ParentNode} root
  */
 export function refreshTimes(root) {
-  for (const time of root.querySelectorAll('time[datetime]')) {
+  for (const time of root.querySelectorAll('time[datetime]:not([data-written])')) {
     const words = relativeTime(time.getAttribute('datetime') ?? '', Date.now());
     if (time.textContent !== words) time.textContent = words;
   }

@@ -5,7 +5,7 @@ import type { NameOf } from '../../services/audit/names.ts';
 import { dataTable } from '../components/data_table.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pathWith } from '../components/pager.ts';
-import { exactTime, timeAgo } from '../components/time.ts';
+import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { decisionSentences } from './audit_words.ts';
 import { sessionPath, wordBadge } from './event_table.ts';
@@ -33,7 +33,9 @@ export function activityChart(activity: Activity): Html {
   if (highest === 0) return html`<p class="quiet pad">No request of an agent in the last 24 hours.</p>`;
   const words = totals.map(({ shown, count }) => `${TITLES[shown].toLowerCase()} ${count}`).join(', ');
   return html`<figure class="chart stack pad">
-    <p class="quiet small">Requests by minute, at most ${highest} in one. Times are in UTC in the table.</p>
+    <p class="quiet small">
+      Requests by minute, at most ${highest} in one. Times in the table are in <span data-zone>UTC</span>.
+    </p>
     <svg
       viewBox="0 0 ${minutes.length} ${HEIGHT}"
       preserveAspectRatio="none"
@@ -103,7 +105,7 @@ function hourTable({ beginsMs, minutes }: Activity): Html {
         {
           title: 'From',
           cell: ({ from, to }) =>
-            html`<a href="${pathWith('/audit', { since: from, until: to })}">${exactTime(from)}</a>`,
+            html`<a href="${pathWith('/audit', { since: from, until: to })}">${writtenTime(from)}</a>`,
         },
         ...SHOWN.map((shown) => ({
           title: TITLES[shown],

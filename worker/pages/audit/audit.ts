@@ -7,7 +7,14 @@ import { MAX_VIEW_NAME, type SavedView } from '../../services/audit/saved_views.
 import { alert, flash } from '../components/alert.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { emptyState } from '../components/empty_state.ts';
-import { type FormState, formRefusal, selectField, textField, timeField } from '../components/form_field.ts';
+import {
+  type Choice,
+  type FormState,
+  formRefusal,
+  selectField,
+  textField,
+  timeField,
+} from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pager, pathWith } from '../components/pager.ts';
 import { eventTable } from './event_table.ts';
@@ -24,6 +31,7 @@ export const AUDIT_FILTERS = [
   'status',
   'path',
   'connector',
+  'person',
   'since',
   'until',
 ] as const;
@@ -32,6 +40,8 @@ interface AuditView {
   /** What the person keeps. */
   readonly views: readonly SavedView[];
   readonly done: string | undefined;
+  /** Whose events can be chosen; empty if there is only one person. */
+  readonly people: readonly Choice[];
   readonly form: FormState;
   /** Null if a filter is invalid. */
   readonly events: ListPage<StoredAuditEvent> | null;
@@ -61,7 +71,8 @@ const TYPES = [
   { value: 'sandbox.proxy.tunnelled', title: 'Connections carried unread' },
   { value: 'connector.approval.', title: 'Approvals' },
   { value: 'mcp.', title: 'MCP servers and tools' },
-  { value: 'control.credential.released', title: 'Credentials released' },
+  { value: 'control.credential.released', title: 'Credentials sent sealed to a sidecar' },
+  { value: 'sandbox.proxy.credential_unsealed', title: 'Credentials exposed' },
   { value: 'control.', title: 'Changes and sign-ins' },
 ];
 
@@ -85,7 +96,7 @@ export function auditPage(view: AuditView): Page {
           ${requestChart(counts, (since, until) => pathWith('/audit', { ...form.values, since, until }))}
         </section>`
   }
-  ${filterForm(form, view.nowMs)} ${savedViews(view)} ${events === null ? '' : list(view, events, isLive)}`;
+  ${filterForm(view)} ${savedViews(view)} ${events === null ? '' : list(view, events, isLive)}`;
   return layout('Audit', content);
 }
 
@@ -98,17 +109,24 @@ const HOUR_MS = 3_600_000;
 /** Ready questions, as links. */
 function presets({ values }: FormState, nowMs: number): Html {
   const ago = (ms: number) => new Date(nowMs - ms).toISOString().slice(0, 19);
-  const period = (title: string, ms: number) => ({ title, query: { ...values, since: ago(ms), until: '' } });
+  const period = (title: string, ms: number) => ({
+    title,
+    isToday: false,
+    query: { ...values, since: ago(ms), until: '' },
+  });
   const refused = TYPES.find(({ title }) => title === 'Refused requests')?.value ?? '';
   const all = [
     period('Last hour', HOUR_MS),
     period('Last day', 24 * HOUR_MS),
     period('Last week', 168 * HOUR_MS),
-    { title: 'Refused today', query: { type: refused, since: `${ago(0).slice(0, 10)}T00:00:00` } },
-    { title: 'Errors of upstreams', query: { status: '5xx', since: ago(24 * HOUR_MS) } },
+    { title: 'Refused today', query: { type: refused, since: `${ago(0).slice(0, 10)}T00:00:00` }, isToday: true },
+    { title: 'Errors of upstreams', query: { status: '5xx', since: ago(24 * HOUR_MS) }, isToday: false },
   ];
   return html`<nav class="actions" aria-label="Ready filters">
-    ${all.map(({ title, query }) => html`<a class="button compact" href="${pathWith('/audit', query)}">${title}</a>`)}
+    ${all.map(
+      ({ title, query, isToday }) =>
+        html`<a class="button compact" href="${pathWith('/audit', query)}" ${isToday ? 'data-today' : ''}>${title}</a>`,
+    )}
   </nav>`;
 }
 
@@ -168,28 +186,23 @@ function forgetForm({ name }: SavedView): Html {
   </form>`;
 }
 
+const ANYBODY: Choice = { value: '', title: 'Anybody' };
 const METHODS = ['', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const MORE_FILTERS = ['method', 'status', 'path', 'connector'] as const;
 
-function filterForm(form: FormState, nowMs: number): Html {
+function filterForm({ form, people, nowMs }: AuditView): Html {
   const typed = form.values['type'] ?? '';
   const known = TYPES.some(({ value }) => value === typed);
   const choices = known ? TYPES : [...TYPES, { value: typed, title: typed }];
   const isMore = MORE_FILTERS.some((name) => (form.values[name] ?? '') !== '');
   const methods = METHODS.map((value) => ({ value, title: value === '' ? 'Any' : value }));
-  return html`<form
-    method="get"
-    action="/audit"
-    class="panel"
-    role="search"
-    aria-label="Events"
-    data-island="local-times"
-  >
+  return html`<form method="get" action="/audit" class="panel" role="search" aria-label="Events">
     ${presets(form, nowMs)}
     <div class="filters">
       ${selectField(form, { name: 'type', label: 'What', choices })}
       ${textField(form, { name: 'host', label: 'Host, or a part of it', placeholder: 'github', isMono: true })}
       ${textField(form, { name: 'q', label: 'Text', placeholder: 'anywhere in the event' })}
+      ${people.length === 0 ? '' : selectField(form, { name: 'person', label: 'Person', choices: [ANYBODY, ...people] })}
       ${textField(form, { name: 'session', label: 'Session', isMono: true })}
       ${timeField(form, { name: 'since', label: 'From (UTC)' })}
       ${timeField(form, { name: 'until', label: 'Until (UTC)' })}
@@ -206,7 +219,7 @@ function filterForm(form: FormState, nowMs: number): Html {
     <div class="actions">
       <button class="primary">Show</button>
       <a class="button" href="/audit">Clear</a>
-      <span data-times></span>
+      <span data-island="local-times"></span>
     </div>
   </form>`;
 }

@@ -3,7 +3,7 @@ import type { RequestDecision } from '../../../shared/report/request_decision.ts
 import type { RequestCounts } from '../../services/audit/request_counts.ts';
 import { type Bar, chartBars, DECISION_TITLES, DECISIONS } from '../frame/chart_bars.ts';
 import { dataTable } from '../components/data_table.ts';
-import { exactTime } from '../components/time.ts';
+import { exactTime, writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
 /** How many times are shown below the chart. */
@@ -18,10 +18,16 @@ export function requestChart(counts: RequestCounts, pathOf: (from: string, to: s
   const highest = Math.max(...bars.map(({ total }) => total));
   const words = totals.map(({ decision, count }) => `${DECISION_TITLES[decision].toLowerCase()} ${count}`).join(', ');
   const label = `Requests from ${exactTime(counts.since)} to ${exactTime(counts.until)}: ${words}`;
-  return html`<figure class="chart stack">
+  return html`<figure
+    class="chart stack"
+    data-island="brush"
+    data-begins="${Date.parse(counts.begins)}"
+    data-step="${counts.spanSeconds * 1000}"
+    data-count="${bars.length}"
+  >
     <p class="quiet small">
       Each bar is ${durationWords(counts.spanSeconds)}, the highest has ${highest}
-      ${highest === 1 ? 'request' : 'requests'}; each links to its events. Times are in UTC.
+      ${highest === 1 ? 'request' : 'requests'}; each links to its events. Times are in <span data-zone>UTC</span>.
     </p>
     ${chartBars(bars, highest, label, pathOf)}
     <div class="chart-times">${timeLabels(counts)}</div>
@@ -38,7 +44,7 @@ export function requestChart(counts: RequestCounts, pathOf: (from: string, to: s
 }
 
 function noRequests({ since, until }: RequestCounts): Html {
-  return html`<p class="quiet">No request of an agent from ${exactTime(since)} to ${exactTime(until)}.</p>`;
+  return html`<p class="quiet">No request of an agent from ${writtenTime(since)} to ${writtenTime(until)}.</p>`;
 }
 
 function sum({ spans }: RequestCounts, decision: RequestDecision): number {
@@ -77,10 +83,10 @@ function timeLabels({ begins, spanSeconds, spans }: RequestCounts): Html[] {
   });
 }
 
-function labelOf(time: string, lengthSeconds: number, isEnd: boolean): string {
-  const clock = time.slice(11, lengthSeconds < 600 ? 19 : 16);
-  const day = time.slice(0, 10);
-  return isEnd || lengthSeconds > DAY_SECONDS ? `${day.slice(5)} ${clock}` : clock;
+function labelOf(time: string, lengthSeconds: number, isEnd: boolean): Html {
+  const isShort = lengthSeconds < 600;
+  if (isEnd || lengthSeconds > DAY_SECONDS) return writtenTime(time, isShort ? 'day and clock' : 'day and minute');
+  return writtenTime(time, isShort ? 'clock' : 'minute');
 }
 
 function requestTable(bars: readonly Bar[], pathOf: (from: string, to: string) => string): Html {
@@ -90,7 +96,7 @@ function requestTable(bars: readonly Bar[], pathOf: (from: string, to: string) =
       caption: 'Requests over time by decision',
       rows: bars.filter(({ total }) => total > 0),
       columns: [
-        { title: 'From', cell: ({ from, to }) => html`<a href="${pathOf(from, to)}">${exactTime(from)}</a>` },
+        { title: 'From', cell: ({ from, to }) => html`<a href="${pathOf(from, to)}">${writtenTime(from)}</a>` },
         ...DECISIONS.map((decision) => ({
           title: DECISION_TITLES[decision],
           cell: ({ counts }: Bar) => html`<span class="number">${counts[decision]}</span>`,

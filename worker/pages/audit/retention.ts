@@ -8,7 +8,7 @@ import { definitionList } from '../components/definition_list.ts';
 import { dateField, type FormState, formRefusal } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
-import { exactTime } from '../components/time.ts';
+import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { PROOF_PATH } from './audit.ts';
@@ -44,7 +44,7 @@ export function retentionPage({ details, isAdmin, isLocal, form, removal, done }
       ${definitionList([
         ['Kept', days === null ? 'For ever' : `For ${days} days after they were received, then removed`],
         ['Events', String(events)],
-        ['Oldest', oldest === null ? 'None' : exactTime(oldest)],
+        ['Oldest', oldest === null ? 'None' : writtenTime(oldest)],
         ['Removed so far', String(removed)],
       ])}
       ${

@@ -7,7 +7,7 @@ import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
-import { exactTime, relativeTime, timeAgo } from '../components/time.ts';
+import { relativeTime, timeAgo, writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { eventOutcome, eventSubject } from './audit_words.ts';
@@ -48,10 +48,10 @@ function facts({ machines, folder, firstAt, lastAt, summary }: SessionDetails, n
       ['For', named(person)],
     ]),
     ['Folder', folder === null ? null : html`<code>${foreignText(folder)}</code>`],
-    ['First event', html`${exactTime(firstAt)} <span class="quiet">(${timeAgo(firstAt, nowMs)})</span>`],
+    ['First event', html`${writtenTime(firstAt)} <span class="quiet">(${timeAgo(firstAt, nowMs)})</span>`],
     [
       'Latest event',
-      html`${exactTime(lastAt)}${lasted === 'now' ? '' : html` <span class="quiet">(${lasted} later)</span>`}`,
+      html`${writtenTime(lastAt)}${lasted === 'now' ? '' : html` <span class="quiet">(${lasted} later)</span>`}`,
     ],
     ['Requests', `${added} with a credential, ${passed} passed unchanged, ${refused} refused`],
   ]);
@@ -120,13 +120,10 @@ function dayOf(step: SessionStep | undefined): string | null {
 function timelineStep({ first, count, lastAt }: SessionStep, dayBefore: string | null): Html {
   const day = first.time.slice(0, 10);
   const outcome = eventOutcome(first);
-  const until = count > 1 && lastAt !== first.time ? html`, until ${lastAt.slice(11, 19)}` : '';
+  const until = count > 1 && lastAt !== first.time ? html`, until ${writtenTime(lastAt, 'clock')}` : '';
   return html`${day === dayBefore ? '' : html`<li class="day">${day} (UTC)</li>`}
     <li>
-      <time class="mono nowrap" datetime="${first.time}" title="${exactTime(first.time)}"
-        >${first.time.slice(11, 19)}</time
-      >
-      ${wordBadge(first)}
+      ${writtenTime(first.time, 'clock')} ${wordBadge(first)}
       <span class="what"
         ><span class="mono">${foreignText(eventSubject(first))}</span>
         ${outcome === '' ? '' : html`<code>${foreignText(outcome)}</code>`}

@@ -6,7 +6,7 @@ import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { exactTime } from '../components/time.ts';
+import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -38,8 +38,8 @@ function table(rows: readonly AuditSinkRecord[]): Html {
       { title: 'Kind', cell: ({ kind }) => html`<span class="tag">${kind}</span>` },
       { title: 'Host', cell: ({ host }) => foreignText(host) },
       { title: 'State', cell: stateOf },
-      { title: 'Accepted', cell: ({ delivered_at: at }) => (at === null ? 'never' : exactTime(at)) },
-      { title: 'Dead letters', cell: ({ dead_letters: dead }) => String(dead) },
+      { title: 'Accepted', cell: ({ delivered_at: at }) => (at === null ? 'never' : writtenTime(at)) },
+      { title: 'Refused for good', cell: ({ dead_letters: dead }) => String(dead) },
     ],
   });
 }

@@ -5,6 +5,7 @@ interface AssetFile {
 }
 
 const ISLANDS = [
+  'brush.js',
   'console.js',
   'copy.js',
   'decide.js',

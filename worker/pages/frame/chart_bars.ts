@@ -34,7 +34,13 @@ export function chartBars(
   pathOf: (from: string, to: string) => string,
 ): Html {
   const width = bars.length * WIDTH;
-  return html`<svg viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="group" aria-label="${label}">
+  return html`<svg
+    viewBox="0 0 ${width} ${HEIGHT}"
+    preserveAspectRatio="none"
+    role="group"
+    aria-label="${label}"
+    data-times
+  >
     ${[ROOM, (HEIGHT + ROOM) / 2].map((y) => line('grid', width, y))}
     ${bars.map((bar, index) => (bar.total === 0 ? '' : barLink(bar, index, highest, pathOf)))}
     ${line('axis', width, HEIGHT)}
@@ -48,7 +54,7 @@ function line(kind: 'grid' | 'axis', width: number, y: number): Html {
 function barLink(bar: Bar, index: number, highest: number, pathOf: (from: string, to: string) => string): Html {
   const { from, to } = bar;
   const words = `${exactTime(from)} to ${exactTime(to)}: ${wordsOf(bar)}`;
-  return html`<a href="${pathOf(from, to)}" aria-label="${words}">
+  return html`<a href="${pathOf(from, to)}" aria-label="${words}" data-times>
     <title>${words}</title>
     <rect class="hit" x="${index * WIDTH}" y="0" width="${WIDTH}" height="${HEIGHT}" />
     ${parts(bar, index, highest)}

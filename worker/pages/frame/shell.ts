@@ -36,7 +36,7 @@ export function renderPage(page: Page, frame: Frame): Html {
   const waiting = person?.waiting ?? 0;
   const [calm, alarmed] = [assets.urlOf('icon.svg'), assets.urlOf('icon_waiting.svg')];
   return html`<!doctype html>
-    <html lang="en" data-theme="${frame.theme}">
+    <html lang="en" data-theme="${frame.theme}" ${person?.isLocal === true ? 'data-local' : ''}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -79,13 +79,15 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
       ${brand()}
       <details class="menu">
         <summary>${icon('menu')} Menu</summary>
-        <div class="menu-sheet">${findLink()} ${navigation(path, 'Menu', person)} ${switches} ${signedIn(person)}</div>
+        <div class="menu-sheet">
+          ${findLink()} ${navigation(path, 'Menu', person)} ${switches} ${TIMES} ${signedIn(person)}
+        </div>
       </details>
     </header>
     <div class="frame">
       <header class="side">
         ${brand()} ${findLink()} ${navigation(path, 'Console', person)}
-        <div class="foot stack">${switches} ${signedIn(person)}</div>
+        <div class="foot stack">${switches} ${TIMES} ${signedIn(person)}</div>
       </header>
       ${main(page, siblingTabs(path, person))}
     </div>
@@ -105,6 +107,9 @@ function withoutFlash(search: string): string {
   query.delete('done');
   return query.size === 0 ? '' : `?${query.toString()}`;
 }
+
+/** Where the switch of the times is put. */
+const TIMES = html`<div data-island="local-times"></div>`;
 
 function main({ content, width }: Page, above: Html | string = ''): Html {
   return html`<main id="main" tabindex="-1">

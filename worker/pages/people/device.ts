@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { WaitingProgram } from '../../tokens/device_approval.ts';
 import { alert } from '../components/alert.ts';
 import { definitionList } from '../components/definition_list.ts';
-import { exactTime } from '../components/time.ts';
+import { writtenTime } from '../components/time.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
@@ -74,6 +74,6 @@ function about({ client, address, requestedAt }: WaitingProgram): Html {
   return definitionList([
     ['It calls itself', foreignText(client)],
     ['It called from', address],
-    ['At', html`<time datetime="${requestedAt}">${exactTime(requestedAt)}</time>`],
+    ['At', writtenTime(requestedAt)],
   ]);
 }

@@ -12,7 +12,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { PAGE_WORDS, pager } from '../components/pager.ts';
-import { exactTime, timeAgo } from '../components/time.ts';
+import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -52,7 +52,7 @@ export function directoryPage({ tokens, mayCreate, form, cursor, done, nowMs }: 
                 },
                 { title: 'State', cell: (token) => stateBadge(token, nowMs) },
                 { title: 'Last used', cell: ({ last_used_at: at }) => (at === null ? 'never' : timeAgo(at, nowMs)) },
-                { title: 'Expires', cell: ({ expires_at: end }) => exactTime(end) },
+                { title: 'Expires', cell: ({ expires_at: end }) => writtenTime(end) },
                 { title: 'Revoke', isActions: true, cell: revocation },
               ],
             })
@@ -94,7 +94,7 @@ export function createdScimTokenPage({ name, token, base_url: url, expires_at: e
       ${definitionList([
         ['Name', foreignText(name)],
         ['Base URL', html`<code>${url}</code>`],
-        ['Expires', exactTime(end)],
+        ['Expires', writtenTime(end)],
       ])}
       <div class="actions"><a class="button primary" href="/directory">I have it</a></div>
     </div>`;

@@ -18,7 +18,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal, radioField, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { PAGE_WORDS, pager } from '../components/pager.ts';
-import { exactTime } from '../components/time.ts';
+import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { joinOffersSection } from './join_requests.ts';
@@ -53,7 +53,7 @@ export function invitedPage({ email, role, url, mailed, expires_at: expires }: C
       ${definitionList([
         ['For', foreignText(email)],
         ['Role', html`<span class="tag">${role}</span>`],
-        ['Ends', exactTime(expires)],
+        ['Ends', writtenTime(expires)],
       ])}
       <div class="actions"><a class="button primary" href="${LIST}">I have it</a></div>
     </div>`;
@@ -94,7 +94,7 @@ function table(rows: readonly InvitationRecord[]): Html {
       { title: 'For', cell: ({ email }) => foreignText(email) },
       { title: 'Role', cell: ({ role }) => badge(role === 'member' ? 'plain' : 'accent', role) },
       { title: 'State', cell: ({ state }) => badge(STATE_KINDS[state], state) },
-      { title: 'Ends', cell: ({ expires_at: expires }) => exactTime(expires) },
+      { title: 'Ends', cell: ({ expires_at: expires }) => writtenTime(expires) },
       { title: 'Change', isActions: true, cell: revocation },
     ],
   });
@@ -124,7 +124,7 @@ export function acceptPage({ invitation, inviter, enterprise, path, isSignedIn }
     ['Enterprise', foreignText(enterprise)],
     ['Role', html`<span class="tag">${invitation.role}</span>`],
     ['For', foreignText(invitation.email)],
-    ['Ends', exactTime(invitation.expires_at)],
+    ['Ends', writtenTime(invitation.expires_at)],
   ])}
   ${isSignedIn ? joinForm(path) : signInLink(path)}`;
   return layout('Join an enterprise?', content, 'card');

@@ -9,7 +9,7 @@ import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { PAGE_WORDS, pager } from '../components/pager.ts';
-import { exactTime } from '../components/time.ts';
+import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -49,7 +49,7 @@ export function joinRequestsPage({ requests, roles, cursor, done }: RequestsView
                 { title: 'Address', cell: ({ email }) => foreignText(email) },
                 { title: 'Name', cell: ({ display_name: name }) => foreignText(name) },
                 { title: 'State', cell: ({ state }) => badge(STATE_KINDS[state], state) },
-                { title: 'Ends', cell: ({ expires_at: expires }) => exactTime(expires) },
+                { title: 'Ends', cell: ({ expires_at: expires }) => writtenTime(expires) },
                 { title: 'Decide', isActions: true, cell: (request) => decisionForms(request, roles) },
               ],
             })

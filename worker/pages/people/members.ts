@@ -12,7 +12,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal, radioField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { PAGE_WORDS, pager } from '../components/pager.ts';
-import { exactTime, timeAgo } from '../components/time.ts';
+import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -91,8 +91,8 @@ export function memberPage(member: MemberRecord, may: MemberChanges, form: FormS
         ['Email', email === null ? null : foreignText(email)],
         ['Role', html`<span class="tag">${role}</span>`],
         ['State', stateBadge(member)],
-        ['Joined', exactTime(member.created_at)],
-        ['Suspended', member.suspended_at === null ? null : exactTime(member.suspended_at)],
+        ['Joined', writtenTime(member.created_at)],
+        ['Suspended', member.suspended_at === null ? null : writtenTime(member.suspended_at)],
         ['Id', html`<code>${id}</code>`],
       ])}
     </div>

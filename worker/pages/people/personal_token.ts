@@ -9,7 +9,7 @@ import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal, problemOf, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { exactTime } from '../components/time.ts';
+import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -67,7 +67,7 @@ export function createdTokenPage({ name, token, scopes, expires_at: expires }: C
       ${definitionList([
         ['Name', foreignText(name)],
         ['Scopes', html`<code>${scopes.join(', ')}</code>`],
-        ['Expires', exactTime(expires)],
+        ['Expires', writtenTime(expires)],
         ['Sent as', html`<code>Authorization: Bearer …</code>`],
       ])}
       <div class="actions"><a class="button primary" href="/account">I have it</a></div>

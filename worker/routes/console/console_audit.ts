@@ -11,7 +11,7 @@ import { auditEventPage } from '../../pages/audit/audit_event.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
 import { getAuditEvent, listAuditPage, readsEachEvent } from '../../services/audit/audit_log.ts';
 import { forgetView, listViews, saveView } from '../../services/audit/saved_views.ts';
-import { describeNames, idsIn } from '../../services/audit/names.ts';
+import { describeNames, idsIn, listPeople } from '../../services/audit/names.ts';
 import { describeSession } from '../../services/audit/session_details.ts';
 import { sessionPage } from '../../pages/audit/session.ts';
 import { verifyAudit } from '../../services/audit/audit_verification.ts';
@@ -57,17 +57,23 @@ export const getAudit = forReader(async (c, caller) => {
   const nowMs = context.clock.now();
   const readsAll = readsEachEvent(parsed.data);
   const nameOf = await describeNames(context, caller, events.value.items.flatMap(idsIn), events.value.items);
-  const views = await listViews(context, caller);
   const found = { events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll };
-  const view = { form, ...found, views, done: c.req.query('done'), nowMs, nameOf };
+  const view = { form, ...found, ...(await describeChoices(c, caller)), done: c.req.query('done'), nowMs, nameOf };
   return consolePage(c, caller, auditPage(view));
 });
 
-async function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
+/** The person's views, and the people whose events can be chosen; on one's own machine there is nobody else. */
+async function describeChoices(c: AppContext, caller: Caller) {
   const context = c.get('context');
   const views = await listViews(context, caller);
+  const people = context.local === null ? await listPeople(context, caller) : [];
+  return { views, people: people.map(({ id, name }) => ({ value: id, title: name })) };
+}
+
+async function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
   const none = { events: null, counts: null, cursor: undefined, readsAll: false, nameOf: () => null };
-  const view = { form, ...none, views, done: undefined, nowMs: context.clock.now() };
+  const choices = await describeChoices(c, caller);
+  const view = { form, ...none, ...choices, done: undefined, nowMs: c.get('context').clock.now() };
   return consolePage(c, caller, auditPage(view), 400);
 }
 
@@ -155,7 +161,12 @@ export const getOverview = forReader(async (c, caller) => {
 export const getReport = forReader(async (c, caller) => {
   const context = c.get('context');
   const report = await reportSealability(context, caller, c.get('templates')());
-  return consolePage(c, caller, reportPage({ report, nowMs: context.clock.now() }));
+  const exposures = await listAuditPage(context, caller, {
+    type: 'sandbox.proxy.credential_unsealed',
+    limit: MAX_PAGE,
+  });
+  const nameOf = await describeNames(context, caller, [], exposures.ok ? exposures.value.items : []);
+  return consolePage(c, caller, reportPage({ report, nameOf, nowMs: context.clock.now() }));
 });
 
 /** `GET /audit/sinks` */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type HostedUser, ownerWithMember, signInBrowser, startHosted } from '../../../e2e/runtimes/hosted_users.ts';
+import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
 import type { InProcess } from '../../../e2e/runtimes/in_process.ts';
 
 let control: InProcess;
@@ -32,6 +33,15 @@ test('finds a secret, a binding and a server by a part of the name, with links',
   expect(found).toMatch(/href="\/bindings\/bnd_[^"]+"[^]*zebra\.example\.test/);
   expect(found).toMatch(/href="\/mcp-servers\/mcp_/);
   expect(found).toContain('href="/secrets?q=user%2Fzebra-own"');
+});
+
+test('leads from a pasted id to its page, and from an unknown one nowhere', async () => {
+  const page = auditEventsPage.parse(await (await owner.call('GET', '/v1/audit-events?limit=1')).json());
+  const id = page.items[0]?.id ?? '';
+  expect(await find(owner, ` ${id} `)).toContain(`href="/audit/${id}"`);
+  for (const unknown of ['evt_00000000000000000000000000', 'ses_unknown', 'apr_00000000000000000000000000']) {
+    expect(await find(owner, unknown)).not.toMatch(/href="\/audit\/(?:evt|ses)/);
+  }
 });
 
 test('finds nothing of a colleague, and what the enterprise has', async () => {

@@ -1,6 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { ownerWithMember, signInBrowser, startHosted } from '../../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, openBrowserSession, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
+import { meReply } from '../../../shared/wire/account.ts';
 import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
 import { newId } from '../../../shared/wire/ids.ts';
 
@@ -73,8 +75,23 @@ describe('a filter', () => {
     expect(await found(query)).toEqual(hosts);
   });
 
-  test.each(['host=*a*b*c*d*e', 'status=99', 'status=6xx', 'method=GET%20/'])('%s is refused', async (query) => {
-    expect((await control.asUser('GET', `/v1/audit-events?${query}`)).status).toBe(400);
+  test.each(['host=*a*b*c*d*e', 'status=99', 'status=6xx', 'method=GET%20/', 'person=me'])(
+    '%s is refused',
+    async (query) => {
+      expect((await control.asUser('GET', `/v1/audit-events?${query}`)).status).toBe(400);
+    },
+  );
+
+  test('of a person finds what a machine of the person did, and what the person did', async () => {
+    const me = await parseReply(meReply, control.asUser('GET', '/v1/me'));
+    expect(await found(`person=${me.id}&host=example.test`)).toEqual(['example.test']);
+    expect(await found('person=usr_00000000000000000000000000')).toEqual([]);
+    const made = await parseReply(
+      auditEventsPage,
+      control.asUser('GET', `/v1/audit-events?person=${me.id}&type=control.`),
+    );
+    expect(made.items).not.toEqual([]);
+    expect(made.items.every(({ actor }) => actor === me.id)).toBe(true);
   });
 
   test('that reads each event looks at a week, unless a time says more', async () => {
@@ -88,6 +105,20 @@ describe('a filter', () => {
 
 const open = async (path: string) =>
   control.inBrowser(path, { headers: { cookie: await openBrowserSession(control) } });
+
+test('the page of an enterprise has a choice of its people, and that of one’s own machine has none', async () => {
+  expect(await (await open('/audit')).text()).not.toContain('name="person"');
+  const hosted = await startHosted();
+  onTestFinished(() => hosted.stop());
+  const { owner, member } = await ownerWithMember(hosted);
+  await owner.call('POST', '/v1/secrets', { path: 'user/of-owner', value: 'value-of-a-test' });
+  const headers = { cookie: await signInBrowser(hosted, member.caller) };
+  const page = await (await hosted.inBrowser(`/audit?person=${owner.caller.userId}`, { headers })).text();
+  expect(page).toMatch(new RegExp(`<option value="${owner.caller.userId}" selected`));
+  expect(page).toContain('vault://user/of-owner');
+  const other = await (await hosted.inBrowser(`/audit?person=${member.caller.userId}`, { headers })).text();
+  expect(other).not.toContain('vault://user/of-owner');
+});
 
 describe('the page', () => {
   test('takes a part of the host, and times without an offset as UTC', async () => {

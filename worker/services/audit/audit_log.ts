@@ -130,8 +130,8 @@ export type FilterQuery = Omit<AuditStreamQuery, 'backlog'> & Partial<Pick<Audit
 const WEEK_MS = 7 * 86_400_000;
 
 /** True for filters that have no index, so that each event of the period is read. */
-export function readsEachEvent({ host, method, status, path, q }: FilterQuery): boolean {
-  return [method, status, path, q].some((given) => given !== undefined) || (host?.includes('*') ?? false);
+export function readsEachEvent({ host, method, status, path, person, q }: FilterQuery): boolean {
+  return [method, status, path, person, q].some((given) => given !== undefined) || (host?.includes('*') ?? false);
 }
 
 /** The query with the period that is looked at: a week, if each event has to be read and no beginning is given. */
@@ -154,6 +154,7 @@ export function toFilter(caller: Caller, query: FilterQuery): Result<AuditFilter
     ...(query.method !== undefined && { method: query.method.toUpperCase() }),
     ...(query.status !== undefined && { status: statusRange(query.status) }),
     ...(query.path !== undefined && { path: query.path }),
+    ...(query.person !== undefined && { person: query.person }),
     ...(query.q !== undefined && { text: query.q }),
     ...(query.since !== undefined && { since: utc(query.since) }),
     ...(query.until !== undefined && { until: utc(query.until) }),

@@ -2,7 +2,8 @@ import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import { type Caller, mayActAs, visibleOwners } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
-import { listNames, listSessionNames, type SessionNameRow } from '../../store/names.ts';
+import { listMembers } from '../../store/members.ts';
+import { listNames, listSessionNames, type NamedRow, type SessionNameRow } from '../../store/names.ts';
 
 /** What an id in an event or a list is called; null if the caller may not see it, or if it is gone. */
 export type NameOf = (id: string | null | undefined) => string | null;
@@ -17,6 +18,16 @@ const ID_KEYS = [
 /** The ids in an event. */
 export function idsIn({ session_id: session, sidecar_id: sidecar, actor, data }: StoredAuditEvent): string[] {
   return [session, sidecar, actor, ...ID_KEYS.map((key) => data[key])].filter((id) => typeof id === 'string');
+}
+
+const MOST_PEOPLE = 500;
+
+/** The people of the enterprise, by name: all of its members see them in the audit log. */
+export async function listPeople({ database }: ServiceContext, { enterpriseId }: Caller): Promise<NamedRow[]> {
+  const members = await listMembers(database, { enterpriseId, after: null, limit: MOST_PEOPLE });
+  return members
+    .map(({ id, displayName, email }) => ({ id, name: displayName === '' ? (email ?? id) : displayName }))
+    .toSorted((a, b) => a.name.localeCompare(b.name, 'en'));
 }
 
 /** What ran in a session, as an event says it. */

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from
 import { ANSWERED_LOCALLY } from '../../../shared/model/audit_event.ts';
 import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import { type Database, type Statement, statement } from '../database.ts';
-import { auditEvents, auditHeads, auditWriters } from '../tables.ts';
+import { auditEvents, auditHeads, auditWriters, sidecars } from '../tables.ts';
 
 export type AuditEventRow = typeof auditEvents.$inferSelect;
 /** Events that follow each other in one chain and arrived together. */
@@ -36,11 +36,13 @@ export interface AuditFilter {
   readonly connector?: string;
   /** May contain `*`. */
   readonly host?: string;
-  /** There is no index on these four, so combine them with a time. */
+  /** There is no index on these five, so combine them with a time. */
   readonly method?: string;
   /** The lowest and the highest. */
   readonly status?: readonly [number, number];
   readonly path?: string;
+  /** The actor, or the user of the sidecar that reported the event. */
+  readonly person?: string;
   readonly text?: string;
   /** `mcp_…`. There is no index on it, so combine it with types or a time. */
   readonly mcpServer?: string;
@@ -326,11 +328,17 @@ function matches(filter: AuditFilter): SQL | undefined {
     filter.method === undefined ? undefined : sql`${dataOf('svc.proxy.method')} = ${filter.method}`,
     filter.status && sql`${dataOf('svc.proxy.upstream.status')} BETWEEN ${filter.status[0]} AND ${filter.status[1]}`,
     filter.path === undefined ? undefined : contains(dataOf('svc.proxy.upstream.path'), filter.path),
+    filter.person === undefined ? undefined : isOf(filter.person),
     filter.text === undefined ? undefined : contains(wholeText(), filter.text),
     filter.mcpServer === undefined ? undefined : sql`${dataOf('svc.mcp.server_id')} = ${filter.mcpServer}`,
     filter.since === undefined ? undefined : gte(auditEvents.time, filter.since),
     filter.until === undefined ? undefined : lt(auditEvents.time, filter.until),
   );
+}
+
+function isOf(person: string): SQL {
+  const machines = sql`SELECT ${sidecars.id} FROM ${sidecars} WHERE ${sidecars.userId} = ${person}`;
+  return sql`(${auditEvents.actor} = ${person} OR ${auditEvents.sidecarId} IN (${machines}))`;
 }
 
 function dataOf(key: keyof AuditEventData): SQL {

@@ -1,0 +1,120 @@
+// Chooses a period of a chart: drag over its bars, or hold Shift and press an arrow key on one.
+
+const SVG = 'http://www.w3.org/2000/svg';
+const HELP = 'Drag over the bars to choose a period; by keyboard, hold Shift and press an arrow key on a bar.';
+
+/** @param {HTMLElement} element a figure with a chart whose `data-begins` and `data-step` are in milliseconds */
+export function start(element) {
+  const chart = element.querySelector('svg');
+  const { begins, step, count } = element.dataset;
+  if (chart === null || count === undefined) return;
+  const [beginsMs, stepMs, bars] = [Number(begins), Number(step), Number(count)];
+  const width = chart.viewBox.baseVal.width / bars;
+  const area = chart.appendChild(document.createElementNS(SVG, 'rect'));
+  area.setAttribute('class', 'chosen');
+  area.setAttribute('height', '100%');
+  const words = document.createElement('p');
+  words.className = 'quiet small';
+  words.setAttribute('role', 'status');
+  words.textContent = HELP;
+  chart.after(words);
+
+  /** @type {{ from: number, to: number } | null} */
+  let chosen = null;
+  const timeAt = (/** @type {number} */ bar) => new Date(beginsMs + bar * stepMs).toISOString();
+  const ends = (/** @type {{ from: number, to: number }} */ { from, to }) => ({
+    since: timeAt(Math.min(from, to)),
+    until: timeAt(Math.max(from, to) + 1),
+  });
+  const choose = (/** @type {{ from: number, to: number } | null} */ next) => {
+    chosen = next;
+    const first = next === null ? 0 : Math.min(next.from, next.to);
+    area.setAttribute('x', String(first * width));
+    area.setAttribute('width', String(next === null ? 0 : (Math.abs(next.to - next.from) + 1) * width));
+    if (next === null) words.textContent = HELP;
+    else
+      words.replaceChildren('From ', written(ends(next).since), ' to ', written(ends(next).until), ': Enter shows it.');
+    words.dispatchEvent(new CustomEvent('svc:shown', { bubbles: true }));
+  };
+  const show = () => {
+    if (chosen === null) return;
+    const url = new URL(location.href);
+    url.searchParams.delete('cursor');
+    for (const [name, time] of Object.entries(ends(chosen))) url.searchParams.set(name, time);
+    location.assign(url);
+  };
+  const barAt = (/** @type {PointerEvent} */ { clientX }) => {
+    const { left, width: whole } = chart.getBoundingClientRect();
+    return clamp(Math.floor(((clientX - left) / whole) * bars), bars);
+  };
+  listenToPointer(chart, { barAt, choose, show });
+  // Not of the chart: an SVG element that listens to the focus can be focused itself.
+  element.addEventListener('keydown', (event) => {
+    const direction = event.key === 'ArrowLeft' ? -1 : 1;
+    if (event.shiftKey && (event.key === 'ArrowLeft' || event.key === 'ArrowRight')) {
+      event.preventDefault();
+      const here = chosen ?? barOf(event.target, width);
+      choose({ from: here.from, to: clamp(here.to + direction, bars) });
+    } else if (event.key === 'Enter' && chosen !== null) {
+      event.preventDefault();
+      show();
+    } else if (event.key === 'Escape') choose(null);
+  });
+  element.addEventListener('focusout', () => choose(null));
+}
+
+/**
+ * @param {SVGElement} chart
+ * @param {{ barAt: (event: PointerEvent) => number, choose: (next: { from: number, to: number } | null) => void, show: () => void }} does
+ */
+function listenToPointer(chart, { barAt, choose, show }) {
+  /** @type {number | null} */
+  let from = null;
+  let isDragged = false;
+  chart.addEventListener('pointerdown', (event) => {
+    // A finger scrolls the page.
+    if (event.pointerType !== 'touch' && event.button === 0) from = barAt(event);
+    isDragged = false;
+  });
+  chart.addEventListener('dragstart', (event) => event.preventDefault());
+  addEventListener('pointermove', (event) => {
+    if (from === null) return;
+    const to = barAt(event);
+    if (to === from && !isDragged) return;
+    isDragged = true;
+    choose({ from, to });
+  });
+  addEventListener('pointerup', () => {
+    if (from !== null && isDragged) show();
+    from = null;
+  });
+  // The bar under the pointer is a link.
+  chart.addEventListener('click', (event) => isDragged && event.preventDefault());
+}
+
+/**
+ * @param {EventTarget | null} target a bar
+ * @param {number} width
+ */
+function barOf(target, width) {
+  const left = target instanceof Element ? target.querySelector('.hit')?.getAttribute('x') : null;
+  const bar = Math.round(Number(left ?? 0) / width);
+  return { from: bar, to: bar };
+}
+
+/**
+ * @param {number} bar
+ * @param {number} bars
+ */
+function clamp(bar, bars) {
+  return Math.min(Math.max(bar, 0), bars - 1);
+}
+
+/** @param {string} time */
+function written(time) {
+  const element = document.createElement('time');
+  element.dateTime = time;
+  element.dataset['written'] = '0 19 zone';
+  element.textContent = `${time.slice(0, 19).replace('T', ' ')} UTC`;
+  return element;
+}
