@@ -83,12 +83,12 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     at: () => '/bindings/new?scheme=bearer',
     fill: () => ({ Host: 'forms.example.test', Credential: 'vault://user/github' }),
     press: 'Bind',
-    shows: 'The host binding is in force',
+    shows: 'The binding is in force',
   },
   '/client-certificates': {
     at: () => '/client-certificates',
     fill: () => ({ Host: 'mtls-form.example.test', Secret: 'vault://user/github' }),
-    press: 'Present it',
+    press: 'Add the certificate',
     shows: 'gets the certificate from now on',
   },
   '/client-certificates/{id}/delete': confirmedForm(
@@ -100,7 +100,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
   '/tunnel-hosts': {
     at: () => '/tunnel-hosts',
     fill: () => ({ Host: 'pinned-form.example.test' }),
-    press: 'Do not intercept',
+    press: 'Carry its connections unread',
     shows: 'carried unread from now on',
   },
   '/tunnel-hosts/{id}/delete': confirmedForm(

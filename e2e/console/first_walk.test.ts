@@ -73,7 +73,7 @@ it('a credential is sealed', async () => {
 
 it('the credential is bound to a host, and the console explains a request', async () => {
   await open('Host rules');
-  await page.getByRole('link', { name: 'Bind a credential' }).first().click();
+  await page.getByRole('link', { name: 'New binding' }).first().click();
   await page.getByLabel('Host', { exact: true }).fill(HOST);
   await page.getByRole('combobox', { name: 'Credential' }).fill('vault://user/demo');
   await page.getByRole('button', { name: 'Bind' }).click();

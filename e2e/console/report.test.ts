@@ -53,13 +53,13 @@ describe('the report of a vault with secrets', () => {
   test('says which credentials were released, when, to which session and image, for which host, and why', async () => {
     const page = await suite.open('/report', { javaScriptEnabled: false });
     const words = await card(page, 'vault://user/stripe').innerText();
-    for (const part of ['Released', 'ses_demo', 'api.stripe.com', REASON, 'acme/agent<U+202E>:1']) {
+    for (const part of ['Exposed', 'the session claude', 'api.stripe.com', REASON, 'acme/agent<U+202E>:1']) {
       expect(words).toContain(part);
     }
     expect(await page.locator('main').getByRole('article').count()).toBe(3);
     expect(await page.content()).not.toContain(PLANTED_SECRET);
-    await card(page, 'vault://user/stripe').getByRole('link', { name: 'ses_demo' }).click();
-    await page.waitForURL('**/audit?session=ses_demo');
+    await card(page, 'vault://user/stripe').getByRole('link', { name: 'claude' }).click();
+    await page.waitForURL('**/audit/sessions/ses_demo');
   });
 
   test('says what is sealed, and by which binding or connector', async () => {
@@ -89,7 +89,7 @@ describe('the report of a vault with secrets', () => {
     expect(await card(page, 'vault://user/stripe').count()).toBe(0);
     expect(await page.getByRole('table', { name: 'Sealed credentials' }).innerText()).toContain('vault://user/stripe');
     // What was, stays told.
-    expect(await page.getByRole('table', { name: 'released in plaintext' }).innerText()).toContain('api.stripe.com');
+    expect(await page.getByRole('table', { name: 'Exposures' }).innerText()).toContain('api.stripe.com');
   });
 
   test('axe finds nothing and nothing overflows, at every width and colour scheme', async () => {

@@ -3,13 +3,14 @@ import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { EventStanding } from '../../services/audit/event_standing.ts';
 import type { NameOf } from '../../services/audit/names.ts';
 import { storySentences } from './audit_story.ts';
+import { dataWords } from './data_words.ts';
 import { decisionSentences, eventSubject, eventWords } from './audit_words.ts';
 import { badge } from '../components/badge.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { exactTime, timeAgo } from '../components/time.ts';
+import { writtenTime, timeAgo } from '../components/time.ts';
 import { sessionPath, wordBadge } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
@@ -23,7 +24,7 @@ interface EventView {
 
 export function auditEventPage(event: StoredAuditEvent, { standing, nameOf, nowMs }: EventView): Page {
   const { word } = eventWords(event);
-  const sentences = [...storySentences(event), ...decisionSentences(event)];
+  const sentences = [...storySentences(event, nameOf), ...decisionSentences(event)];
   const content = html`${pageHeader({
       title: html`${word}`,
       lead: html`<span class="mono">${foreignText(eventSubject(event))}</span>`,
@@ -34,12 +35,12 @@ export function auditEventPage(event: StoredAuditEvent, { standing, nameOf, nowM
     <section class="panel" aria-labelledby="facts-title">
       <h2 id="facts-title">Recorded</h2>
       ${definitionList([
-        ['Time', html`${exactTime(event.time)} <span class="quiet">(${timeAgo(event.time, nowMs)})</span>`],
+        ['Time', html`${writtenTime(event.time)} <span class="quiet">(${timeAgo(event.time, nowMs)})</span>`],
         ['Type', html`<code>${event.type}</code>`],
         ['Session', event.session_id === null ? null : sessionLink(event.session_id, nameOf)],
         ['Sidecar', event.sidecar_id === null ? null : namedId(event.sidecar_id, nameOf)],
         ['Who', event.actor === null ? null : namedId(event.actor, nameOf)],
-        ...Object.entries(event.data).map(([key, value]) => [key, dataValue(value, nameOf)] as const),
+        ...Object.entries(event.data).map(([key, value]) => [dataWords(key), dataValue(value, nameOf)] as const),
       ])}
     </section>
     <section class="panel" aria-labelledby="chain-title">

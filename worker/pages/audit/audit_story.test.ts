@@ -45,6 +45,15 @@ describe('the explanation of an event', () => {
     expect(sentence).toBe('usr_1 denied it: identical requests are refused for fifteen minutes.');
   });
 
+  test('calls the person by name, where the reader may see it', () => {
+    const nameOf = (id: string | null | undefined) => (id === 'usr_1' ? 'Ada' : null);
+    const decided = { type: 'connector.approval.decided', data: { 'svc.approval.decision': 'approve' } } as const;
+    expect(storySentences({ ...decided, actor: 'usr_1' }, nameOf)[0]).toMatch(/^Ada approved it/);
+    const changed = { type: 'control.binding.created', data: {} } as const;
+    expect(storySentences({ ...changed, actor: 'usr_1' }, nameOf)).toEqual(['Ada did this.']);
+    expect(storySentences({ ...changed, actor: 'usr_2' }, nameOf)).toEqual(['usr_2 did this.']);
+  });
+
   test('says that the control plane acts by itself', () => {
     const told = storySentences({ type: 'control.session.revoked', data: {}, actor: null });
     expect(told).toEqual(['The control plane did this by itself.']);

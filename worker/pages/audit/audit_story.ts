@@ -1,4 +1,5 @@
 import type { AuditEventType } from '../../../shared/model/audit_event.ts';
+import type { NameOf } from '../../services/audit/names.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 
 type Told = Pick<StoredAuditEvent, 'type' | 'data' | 'actor'>;
@@ -8,7 +9,7 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
   'sandbox.proxy.disabled':
     'A launch requested a sandbox without the proxy, or the proxy was unavailable: nothing is sealed in it.',
   'sandbox.proxy.credential_unsealed':
-    'A container, or a command of svc run, received the credential in plaintext, because somebody requested that. Until another value is stored, the credential counts as unsealed.',
+    'A container, or a command of svc run, received the credential in plaintext, because somebody requested that. Until another value is stored, the credential counts as exposed.',
   'connector.approval.requested':
     'This operation or tool needs an approval: the spec of the connector says so, or the rules of the MCP server. An agent’s request is held for a minute meanwhile.',
   'connector.approval.waits_again':
@@ -78,23 +79,23 @@ const GATEWAY_REASONS: Readonly<Record<string, string>> = {
 };
 
 /** What happened and who did it, in sentences; empty for a request, which {@link decisionSentences} explains. */
-export function storySentences(event: Told): string[] {
+export function storySentences(event: Told, nameOf: NameOf = () => null): string[] {
   const { type, data } = event;
   const story = STORIES[type];
   const gateway = data['svc.mcp.reason'];
   return [
-    ...decisionSentencesOf(event),
+    ...decisionSentencesOf(event, nameOf),
     ...reachTold(event),
     ...sessionReachTold(event),
     ...(story === undefined ? [] : [story]),
     ...(gateway === undefined ? [] : [GATEWAY_REASONS[gateway] ?? `The gateway’s reason is ${gateway}.`]),
-    ...(story === undefined && type.startsWith('control.') ? [actorSentence(event)] : []),
+    ...(story === undefined && type.startsWith('control.') ? [actorSentence(event, nameOf)] : []),
   ];
 }
 
-function decisionSentencesOf({ type, data, actor }: Told): string[] {
+function decisionSentencesOf({ type, data, actor }: Told, nameOf: NameOf): string[] {
   if (type !== 'connector.approval.decided') return [];
-  const who = actor ?? 'Somebody';
+  const who = nameOf(actor) ?? actor ?? 'Somebody';
   return data['svc.approval.decision'] === 'deny'
     ? [`${who} denied it: identical requests are refused for fifteen minutes.`]
     : [`${who} approved it: one identical request may go through within fifteen minutes.`];
@@ -131,8 +132,6 @@ function reachSentence(reason: string | undefined, enforced: boolean, hasHosts: 
     : 'A step of a plan started that has no hosts in the signed lock: it has no scope, and the proxy opens nothing for it.';
 }
 
-function actorSentence({ actor }: Told): string {
-  return actor === null
-    ? 'The control plane did this by itself.'
-    : `${actor} did this while signed in with the required role.`;
+function actorSentence({ actor }: Told, nameOf: NameOf): string {
+  return actor === null ? 'The control plane did this by itself.' : `${nameOf(actor) ?? actor} did this.`;
 }

@@ -23,7 +23,7 @@ describe('an event in words', () => {
     expect(eventSubject(event)).toBe('GET api.github.com/user');
     expect(eventOutcome(event)).toBe('200');
     expect(decisionSentences(event)).toEqual([
-      'It matched the host binding for *.github.com.',
+      'It matched the binding for *.github.com.',
       'The credential was added by bearer, outside the sandbox; the agent never saw it.',
       'The upstream answered with 200.',
     ]);

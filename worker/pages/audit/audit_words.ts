@@ -33,7 +33,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'sandbox.proxy.session_restored': { kind: 'plain', word: 'Session restored' },
   'sandbox.proxy.session_not_restored': { kind: 'bad', word: 'Session not restored' },
   'sandbox.proxy.disabled': { kind: 'warn', word: 'Proxy off' },
-  'sandbox.proxy.credential_unsealed': { kind: 'warn', word: 'Unsealed credential' },
+  'sandbox.proxy.credential_unsealed': { kind: 'warn', word: 'Credential exposed' },
   'flightplan.launch.reach': { kind: 'plain', word: 'Step started' },
   'connector.proxy.proxied': { kind: 'accent', word: 'Connector call' },
   'connector.proxy.rejected': { kind: 'bad', word: 'Connector refused' },
@@ -69,7 +69,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.service_account.updated': { kind: 'plain', word: 'Service account changed' },
   'control.service_account.deleted': { kind: 'warn', word: 'Service account removed' },
   'control.service_account.join_refused': { kind: 'bad', word: 'Job refused' },
-  'control.credential.released': { kind: 'plain', word: 'Credential released' },
+  'control.credential.released': { kind: 'plain', word: 'Credential sent sealed' },
   'control.connector.installed': { kind: 'plain', word: 'Connector installed' },
   'control.connector.removed': { kind: 'plain', word: 'Connector removed' },
   'control.connector.credential_stored': { kind: 'plain', word: 'Credential stored' },
@@ -125,7 +125,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.audit_sink.secret_rotated': { kind: 'plain', word: 'Sink secret changed' },
   'control.audit_sink.disabled': { kind: 'bad', word: 'Sink disabled' },
   'control.audit_sink.enabled': { kind: 'plain', word: 'Sink enabled' },
-  'control.audit_sink.replayed': { kind: 'plain', word: 'Sink sends again' },
+  'control.audit_sink.replayed': { kind: 'plain', word: 'Refused events sent again' },
   'control.mcp_rules.updated': { kind: 'plain', word: 'Rules of MCP servers changed' },
   'control.mcp_server.created': { kind: 'plain', word: 'MCP server added' },
   'control.mcp_server.updated': { kind: 'plain', word: 'MCP server changed' },
@@ -292,11 +292,11 @@ function matchSentence(type: AuditEventType, data: AuditEventData): string {
   if (type === 'sandbox.proxy.tunnelled')
     return 'The host is on the list of hosts that are not intercepted, so its bytes were carried unread.';
   if (type === 'sandbox.proxy.passthrough')
-    return 'No connector operation and no host binding matched, so it was forwarded unmodified.';
+    return 'No connector operation and no binding matched, so it was forwarded unmodified.';
   if (connector !== undefined && data['svc.connector.operation'] !== undefined) {
-    return `It is the operation ${data['svc.connector.operation']} of the connector ${connector}; connectors take precedence over host bindings.`;
+    return `It is the operation ${data['svc.connector.operation']} of the connector ${connector}; connectors take precedence over bindings.`;
   }
-  if (bound !== undefined && type.startsWith('sandbox.')) return `It matched the host binding for ${bound}.`;
+  if (bound !== undefined && type.startsWith('sandbox.')) return `It matched the binding for ${bound}.`;
   return '';
 }
 
@@ -314,7 +314,7 @@ function credentialSentences(type: AuditEventType, data: AuditEventData): string
   if (type === 'sandbox.proxy.foreign_credential_kept') return ['The client sent its own credential, which was kept.'];
   if (data['svc.proxy.reason'] === PLACEHOLDER_UNBOUND) {
     return [
-      `The client sent the placeholder of the host binding for ${data['svc.proxy.binding.host'] ?? 'another host'}, so it expects a credential here. Bind ${data['svc.proxy.upstream.host'] ?? 'this host'}, if the credential may go there.`,
+      `The client sent the placeholder of the binding for ${data['svc.proxy.binding.host'] ?? 'another host'}, so it expects a credential here. Bind ${data['svc.proxy.upstream.host'] ?? 'this host'}, if the credential may go there.`,
     ];
   }
   if (type === 'sandbox.proxy.passthrough') return ['No credential was added; the client’s own one, if any, was kept.'];

@@ -1,6 +1,8 @@
 import { html } from 'hono/html';
 import type { Sealability, UnsealedRelease } from '../../../shared/report/sealability.ts';
 import type { OpenCredential, SealabilityReport } from '../../services/audit/sealability_report.ts';
+import type { NameOf } from '../../services/audit/names.ts';
+import { emitWords, schemeTitle } from '../bindings/scheme_words.ts';
 import { alert } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { codeBlock } from '../components/code_block.ts';
@@ -11,6 +13,7 @@ import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
+import { sessionPath } from './event_table.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { sealingWays } from './report_ways.ts';
 
@@ -19,24 +22,28 @@ const MOST_SHOWN = 100;
 
 interface ReportView {
   readonly report: SealabilityReport;
+  readonly nameOf: NameOf;
   readonly nowMs: number;
 }
 
-/** The data of `svc report sealability`: sealed credentials, released ones, and what would seal the rest. */
-export function reportPage({ report, nowMs }: ReportView): Page {
-  const { open, sealed, releases } = report;
+/** The data of `svc report sealability`: sealed credentials, exposed ones, and those that nothing uses. */
+export function reportPage(view: ReportView): Page {
+  const { open, sealed, releases } = view.report;
+  const exposed = open.filter(({ unsealed }) => unsealed !== null);
+  const unused = open.filter(({ unsealed }) => unsealed === null);
   const content = html`${pageHeader({
     title: 'Exposure',
-    lead: 'Which credentials stay outside of every sandbox, which were released in plaintext, and what would seal the rest.',
-    actions: html`<a class="button" href="${RELEASES_PATH}">Releases in the audit log</a>`,
+    lead: 'Which credentials stay outside of every sandbox, which an agent received in plaintext, and what would seal them again.',
+    actions: html`<a class="button" href="${RELEASES_PATH}">Exposures in the audit log</a>`,
   })}
   ${
     open.length + sealed.length === 0
       ? html`<div class="panel flush">${noSecrets()}</div>`
-      : html`${tiles(report)} ${notes(report)} ${open.length === 0 ? allSealedPanel() : openSection(open, nowMs)}
-        ${sealedSection(sealed)}`
+      : html`${tiles(view.report)} ${notes(view.report)}
+        ${exposed.length === 0 ? noneExposed() : cards(view, EXPOSED, exposed)} ${sealedSection(sealed)}
+        ${cards(view, UNUSED, unused)}`
   }
-  ${releaseSection(releases, nowMs)}`;
+  ${releaseSection(releases, view)}`;
   return layout('Exposure', content);
 }
 
@@ -55,8 +62,8 @@ function tiles({ open, sealed }: SealabilityReport): Html {
   const handedOut = open.filter(({ unsealed }) => unsealed !== null).length;
   const all = [
     { count: sealed.length, words: 'sealed', path: '#sealed' },
-    { count: open.length - handedOut, words: 'bound to nothing', path: '#open' },
-    { count: handedOut, words: 'released in plaintext', path: '#open' },
+    { count: open.length - handedOut, words: 'not used', path: '#unused' },
+    { count: handedOut, words: 'exposed', path: '#exposed' },
   ];
   return html`<ul class="tiles">
     ${all.map(({ count, words, path }) => {
@@ -74,28 +81,32 @@ function notes({ open, sealed, isWhole }: SealabilityReport): Html | string {
   return alert('info', html`<p>${which} The full report: <code>svc report sealability</code></p>`);
 }
 
-function allSealedPanel(): Html {
-  return alert('good', html`<p><strong>Every credential is sealed.</strong> No agent received any current value.</p>`);
+function noneExposed(): Html {
+  return alert('good', html`<p><strong>No credential is exposed.</strong> No agent received any current value.</p>`);
 }
 
-function openSection(open: readonly OpenCredential[], nowMs: number): Html {
-  return html`<section class="stack" id="open" aria-labelledby="open-title">
-    <h2 id="open-title">Not sealed</h2>
-    ${open.slice(0, MOST_SHOWN).map((each) => openCredential(each, nowMs))}
+const EXPOSED = { id: 'exposed', title: 'Exposed' };
+const UNUSED = { id: 'unused', title: 'Not used' };
+
+function cards(view: ReportView, { id, title }: typeof EXPOSED, credentials: readonly OpenCredential[]): Html | string {
+  if (credentials.length === 0) return '';
+  return html`<section class="stack" id="${id}" aria-labelledby="${id}-title">
+    <h2 id="${id}-title">${title}</h2>
+    ${credentials.slice(0, MOST_SHOWN).map((each) => openCredential(each, view))}
   </section>`;
 }
 
-function openCredential(credential: OpenCredential, nowMs: number): Html {
+function openCredential(credential: OpenCredential, view: ReportView): Html {
   const { ref, owner, unsealed, bindings, how_to_seal: lines } = credential;
   return html`<article class="panel stack">
     <div class="panel-head">
-      <h3><code>${ref}</code> <span class="tag">${owner}</span></h3>
-      ${unsealed === null ? badge('warn', 'Bound to nothing') : badge('bad', 'Released')}
+      <h3><code>${ref}</code> <span class="tag hosted-only">${owner}</span></h3>
+      ${unsealed === null ? badge('plain', 'Not used') : badge('bad', 'Exposed')}
     </div>
-    <p>${unsealed === null ? 'No binding uses it, so no request gets it.' : handedOutWords(unsealed, nowMs)}</p>
+    <p>${unsealed === null ? 'No binding uses it, so no request gets it.' : exposedWords(unsealed, view)}</p>
     ${bindings.length === 0 ? '' : html`<p>It is also bound to ${bindingLinks(bindings)}.</p>`}
     <div>
-      <p><strong>What would seal it</strong></p>
+      <p><strong>${unsealed === null ? 'What would use it' : 'What would seal it'}</strong></p>
       <ul class="reasons">
         ${sealingWays(credential).map((way) => html`<li>${way}</li>`)}
       </ul>
@@ -104,20 +115,23 @@ function openCredential(credential: OpenCredential, nowMs: number): Html {
   </article>`;
 }
 
-function handedOutWords(
+function exposedWords(
   { time, session_id: session, image, host, reason }: NonNullable<Sealability['unsealed']>,
-  nowMs: number,
+  { nameOf, nowMs }: ReportView,
 ): Html {
-  return html`The current value was released ${timeAgo(time, nowMs)}, for
-    <code>${foreignText(host ?? 'no host')}</code>, to
-    ${session === null ? 'no session' : html`the session ${sessionLink(session)}`}${
+  return html`The current value was exposed ${timeAgo(time, nowMs)}, for <code>${foreignText(host ?? 'no host')}</code>,
+    to
+    ${session === null ? 'no session' : html`the session ${sessionLink(session, nameOf)}`}${
       image === null ? '' : html` of the image <code>${foreignText(image)}</code>`
     }.
     Reason: “${foreignText(reason ?? 'none')}”.`;
 }
 
-function sessionLink(session: string): Html {
-  return html`<a class="mono" href="${pathWith('/audit', { session })}">${session}</a>`;
+function sessionLink(session: string, nameOf: NameOf): Html {
+  const name = nameOf(session);
+  return html`<a href="${sessionPath(session)}" title="${session}"
+    >${name === null ? html`<span class="mono">${session}</span>` : foreignText(name)}</a
+  >`;
 }
 
 function bindingLinks(bindings: Sealability['bindings']): Html {
@@ -135,7 +149,7 @@ function sealedSection(sealed: readonly Sealability[]): Html | string {
       rows: sealed.slice(0, MOST_SHOWN),
       columns: [
         { title: 'Credential', cell: ({ ref }) => html`<code>${ref}</code>` },
-        { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+        { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
         { title: 'By', cell: (item) => sealedByCell(item) },
       ],
     })}
@@ -148,32 +162,32 @@ function sealedByCell({ kept_for: keptFor, bindings }: Sealability): Html | stri
   return html`${bindings.map(
     ({ id, host, scheme, emit_mechanism: emit }) =>
       html`<div>
-        <a class="mono" href="/bindings/${id}">${host}</a> <span class="tag">${scheme}</span>
-        ${emit === 'inject' ? '' : html`<span class="tag">${emit}</span>`}
+        <a class="mono" href="/bindings/${id}">${host}</a> <span class="tag">${schemeTitle(scheme)}</span>
+        ${emit === 'inject' ? '' : html`<span class="tag">${emitWords(emit)}</span>`}
       </div>`,
   )}`;
 }
 
-function releaseSection(releases: readonly UnsealedRelease[], nowMs: number): Html {
+function releaseSection(releases: readonly UnsealedRelease[], view: ReportView): Html {
   return html`<section class="panel flush" aria-labelledby="releases-title">
-    <div class="panel-head"><h2 id="releases-title">Released in plaintext</h2></div>
-    ${releases.length === 0 ? noReleases() : releaseTable(releases, nowMs)}
+    <div class="panel-head"><h2 id="releases-title">Exposures</h2></div>
+    ${releases.length === 0 ? noReleases() : releaseTable(releases, view)}
   </section>`;
 }
 
 function noReleases(): Html {
   return html`<div class="empty">
     <p>
-      None of your sidecars has released a credential in plaintext.
-      <code>svc launch --unsealed</code> does that for a client that no binding can serve. It asks for a reason, which
-      is recorded here.
+      None of your sidecars has exposed a credential.
+      <code>svc launch --unsealed</code> gives a client that no binding can serve the plaintext. It asks for a reason,
+      which is recorded here.
     </p>
   </div>`;
 }
 
-function releaseTable(releases: readonly UnsealedRelease[], nowMs: number): Html {
+function releaseTable(releases: readonly UnsealedRelease[], { nameOf, nowMs }: ReportView): Html {
   return dataTable<UnsealedRelease>({
-    caption: 'Credentials released in plaintext',
+    caption: 'Exposures',
     rows: releases.slice(0, MOST_SHOWN),
     columns: [
       { title: 'Time', cell: ({ time }) => timeAgo(time, nowMs) },
@@ -182,7 +196,7 @@ function releaseTable(releases: readonly UnsealedRelease[], nowMs: number): Html
       {
         title: 'To',
         cell: ({ session_id: session, image }) =>
-          html`${session === null ? '' : sessionLink(session)}
+          html`${session === null ? '' : sessionLink(session, nameOf)}
           ${image === null ? '' : html`<span class="sub mono">${foreignText(image)}</span>`}`,
       },
       { title: 'Because', cell: ({ reason }) => foreignText(reason ?? '') },

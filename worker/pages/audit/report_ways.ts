@@ -20,7 +20,7 @@ export function sealingWays(credential: OpenCredential): readonly Html[] {
       ? []
       : [
           html`<a href="${pathWith('/secrets/new', { path, owner })}">A new value</a> from its issuer: copies of the
-            released one may be anywhere.`,
+            exposed one may be anywhere.`,
         ]),
   ];
 }

@@ -3,6 +3,7 @@ import { listRequestLimits } from '../../../shared/model/request_limits.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';
 import { BINDINGS_PAGE } from './binding_form.ts';
+import { emitWords, schemeTitle } from './scheme_words.ts';
 import { removalEffects, type RemovalView } from './removal_effects.ts';
 import { referenceWords } from './reference_words.ts';
 import { flash } from '../components/alert.ts';
@@ -12,7 +13,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import type { FormState } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
-import { exactTime, timeAgo } from '../components/time.ts';
+import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 
@@ -85,7 +86,7 @@ function secretSection({ binding, references }: BindingDetails): Html {
     ${definitionList([
       ['Credential', words(binding.credential_ref)],
       ['Session token', binding.session_token_ref === undefined ? null : words(binding.session_token_ref)],
-      ['Owner', html`<span class="tag">${binding.owner}</span>`],
+      ['Owner', html`<span class="tag">${binding.owner}</span>`, 'hosted-only'],
     ])}
   </section>`;
 }
@@ -95,7 +96,7 @@ function writtenSection(binding: HostBindingRecord): Html {
   return html`<section class="panel" aria-labelledby="written-title">
     <h2 id="written-title">How it is written</h2>
     ${definitionList([
-      ['Scheme', code(binding.scheme)],
+      ['Scheme', schemeTitle(binding.scheme)],
       ['User name', code(binding.username)],
       ['Header', code(binding.header)],
       ['Template', code(binding.template)],
@@ -103,7 +104,7 @@ function writtenSection(binding: HostBindingRecord): Html {
       ['Access key id', code(binding.access_key_id)],
       ['Region', code(binding.region)],
       ['Service', code(binding.service)],
-      ['Emit mechanism', code(binding.emit_mechanism)],
+      ['How it is added', emitWords(binding.emit_mechanism)],
       ['Placeholder of the agent', code(sentinel?.value)],
       ['In the variable', code(sentinel?.env)],
       ['Request body', code(binding.body)],
@@ -126,10 +127,10 @@ function changeSection({ binding, lastChange }: BindingDetails, nowMs: number): 
   return html`<section class="panel" aria-labelledby="changes-title">
     <h2 id="changes-title">Who changed it</h2>
     ${definitionList([
-      ['Created', exactTime(binding.created_at)],
+      ['Created', writtenTime(binding.created_at)],
       [
         'Changed',
-        html`${exactTime(binding.updated_at)} <span class="quiet">(${timeAgo(binding.updated_at, nowMs)})</span>`,
+        html`${writtenTime(binding.updated_at)} <span class="quiet">(${timeAgo(binding.updated_at, nowMs)})</span>`,
       ],
       ['By', by === null ? 'unknown: no longer in the audit log' : personWords(by)],
       [
@@ -153,7 +154,7 @@ export function bindingDeletionPage(
   form: FormState,
 ): Page {
   return confirmPage({
-    title: 'Delete a host binding?',
+    title: 'Delete a binding?',
     consequence: html`This deletes the binding of <code>${preview.name}</code>.`,
     effects: removalEffects(preview, nowMs),
     name: preview.name,

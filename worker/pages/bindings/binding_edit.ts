@@ -65,7 +65,7 @@ export function editBindingPage(view: BindingEditView): Page {
   const path = `/bindings/${id}/edit`;
   const tabs = schemeTabs(scheme, (each) => `${path}?scheme=${each}`);
   const content = html`${pageHeader({
-      title: 'Edit a host binding',
+      title: 'Edit a binding',
       lead: html`<span class="mono">${host}</span>, ${owner}. Choosing another scheme keeps the stored values.`,
       above: { path: `/bindings/${id}`, title: host },
     })}
@@ -79,7 +79,7 @@ export function editBindingPage(view: BindingEditView): Page {
         <a class="button" href="/bindings/${id}">Cancel</a>
       </div>
     </form>`;
-  return layout('Edit a host binding', content, 'narrow');
+  return layout('Edit a binding', content, 'narrow');
 }
 
 function sharingWords({ count, needsAcceptance }: NonNullable<BindingDetails['sharing']>): Html {

@@ -13,17 +13,9 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type OwnerChoice, ownerField } from './owner_field.ts';
 import { referenceList, referenceWords } from './reference_words.ts';
+import { SCHEMES } from './scheme_words.ts';
 
 export const BINDINGS_PAGE = { path: '/bindings', title: 'Host rules' };
-
-/** Each scheme in a sentence, with its format on the wire. */
-const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; readonly wire: string } } = {
-  bearer: { title: 'Bearer', wire: 'Authorization: Bearer <credential>' },
-  basic: { title: 'Basic', wire: 'Authorization: Basic <user name:credential>' },
-  'header-template': { title: 'Header', wire: 'a header of your choice, such as X-Api-Key: <credential>' },
-  'query-param': { title: 'Query parameter', wire: 'a parameter of the query, such as ?key=<credential>' },
-  'sigv4-resign': { title: 'AWS signature', wire: 'Authorization: AWS4-HMAC-SHA256, signed again with the credential' },
-};
 
 interface Parameter {
   readonly label: string;
@@ -100,14 +92,14 @@ const COMMON = ['owner', 'host', 'credential_ref', 'scheme', 'effect', ...MORE];
 
 /** The form of a binding for one scheme. */
 export function newBindingPage({ form, scheme, references, reference, templates, owners }: BindingFormView): Page {
-  const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
+  const content = html`${pageHeader({ title: 'New binding', above: BINDINGS_PAGE })}
     ${templates.length === 0 ? '' : templateForm(form, templates)} ${schemeTabs(scheme, (each) => newPath(form, each))}
     ${formRefusal(form, bindingFormFields(scheme))}
     <form class="panel stack" method="post" action="/bindings" ${liveReference()}>
       ${bindingControls(form, scheme, { references, reference }, ownerField(form, owners))}
       <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
     </form>`;
-  return layout('Bind a credential', content, 'narrow');
+  return layout('New binding', content, 'narrow');
 }
 
 /** The controls for a binding of a scheme; `more` comes before the rarely used ones. */

@@ -16,6 +16,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { referenceWords } from './reference_words.ts';
 import { LAST_USED_NOTE, lastUsedWords } from './use_words.ts';
+import { emitWords, schemeTitle } from './scheme_words.ts';
 
 export interface BindingsView {
   readonly bindings: ReadList<HostBindingRecord>;
@@ -39,7 +40,7 @@ export function bindingsPage(view: BindingsView): Page {
   const content = html`${pageHeader({
       title: 'Host rules',
       lead: 'A binding adds one credential to requests to one host, outside of the sandbox.',
-      actions: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
+      actions: html`<a class="button primary" href="/bindings/new">New binding</a>`,
     })}
     ${flash(done)} ${limits(view)} ${explainBox(view.question, view.explanation)}
     <section class="stack" aria-labelledby="bindings-title">
@@ -89,7 +90,7 @@ function noBindings(): Html {
     title: 'No credential is bound to a host',
     next: 'Without a binding or a connector, every request is forwarded unmodified.',
     command: 'svc binding add api.github.com --scheme bearer --credential vault://user/demo',
-    action: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
+    action: html`<a class="button primary" href="/bindings/new">New binding</a>`,
   });
 }
 
@@ -146,11 +147,12 @@ function table(view: BindingsView, shown: readonly HostBindingRecord[]): Html {
       {
         title: 'How',
         cell: ({ scheme, emit_mechanism: emit }) =>
-          html`<span class="tag">${scheme}</span> ${emit === 'inject' ? '' : html`<span class="tag">${emit}</span>`}`,
+          html`<span class="tag">${schemeTitle(scheme)}</span>
+            ${emit === 'inject' ? '' : html`<span class="tag">${emitWords(emit)}</span>`}`,
       },
       { title: 'Effect', cell: (binding) => effectCell(binding, view) },
       { title: 'Last used', cell: (binding) => lastUsedWords(use.lastFetchBy(binding), nowMs) },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
       {
         title: 'Change',
         isActions: true,

@@ -73,7 +73,7 @@ export function clientCertificatesPage(view: ClientCertificatesView): Page {
           { value: 'true', title: 'HTTP/2: the host has to speak it' },
         ],
       })}
-      <div class="actions"><button class="primary">Present it</button></div>
+      <div class="actions"><button class="primary">Add the certificate</button></div>
     </form>`;
   return layout(TITLE, content);
 }

@@ -95,7 +95,7 @@ function table({ use, sourceOf, nowMs, isAdmin }: SecretsView, shown: readonly S
       },
       { title: 'Used by', cell: (secret) => usersCell(use.usersOf(secret)) },
       { title: 'Last used', cell: (secret) => lastUsedWords(use.lastFetchOf(secret), nowMs) },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
       {
         title: 'Stored',
         cell: ({ updated_at: updated, version }) =>

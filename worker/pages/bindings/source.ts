@@ -15,7 +15,7 @@ import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
-import { exactTime, timeAgo } from '../components/time.ts';
+import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { SOURCE_FIELD_WORDS, SOURCE_TITLES } from './source_words.ts';
@@ -89,8 +89,8 @@ function stateSection({ record, users, lastUse, nowMs }: SourceView): Html {
     <h2 id="state-title">Its value</h2>
     ${definitionList([
       ['Held now', minted === null ? noneHeld(record) : `a value for ${minted.for}`],
-      ['Ends', minted === null ? null : html`${exactTime(minted.until)} (${timeAgo(minted.until, nowMs)})`],
-      ['Last minted', mintedAt === null ? 'not yet' : html`${exactTime(mintedAt)} (${timeAgo(mintedAt, nowMs)})`],
+      ['Ends', minted === null ? null : html`${writtenTime(minted.until)} (${timeAgo(minted.until, nowMs)})`],
+      ['Last minted', mintedAt === null ? 'not yet' : html`${writtenTime(mintedAt)} (${timeAgo(mintedAt, nowMs)})`],
       [
         'Last failure',
         failure === null
@@ -119,7 +119,7 @@ function fieldsSection({ source, owner, version }: SourceRecord): Html {
         ([name, value]) => [SOURCE_FIELD_WORDS[name]?.label ?? name, foreignText(sourceFieldText(value))] as const,
       ),
       ['Key', kind === BORROWED_KIND ? 'none' : 'stored, never shown'] as const,
-      ['Owner', owner] as const,
+      ['Owner', owner, 'hosted-only'] as const,
       ['Version', String(version)] as const,
     ])}
   </section>`;
@@ -148,7 +148,7 @@ function testedAlert(tested: TestedSource): Html {
   const left = TESTED_LEFT[tested.left ?? 'kept'];
   return alert(
     tested.left === 'not_revoked' ? 'warn' : 'good',
-    `The provider issued a value for ${tested.minted_for}, until ${exactTime(tested.until)}; ${left}.`,
+    `The provider issued a value for ${tested.minted_for}, until ${writtenTime(tested.until)}; ${left}.`,
   );
 }
 
@@ -165,11 +165,11 @@ export function planPanel(plan: SourcePlan): Html {
     <h2 id="plan-title">What would be minted</h2>
     ${definitionList([
       ['Value', PLANNED_VALUES[plan.value]],
-      ['Speaks for', foreignText(plan.identity)],
+      ['Acts as', foreignText(plan.identity)],
       ['Scope', scope.length === 0 ? 'whatever the provider gives it' : foreignText(scope.join(', '))],
       ['Audience', audience === null ? null : foreignText(audience)],
       ['Asked of', url === null ? 'nobody; the key signs it' : html`<code>${url}</code>`],
-      ['Until', seconds === null ? `the provider decides; ${exactTime(until)} at the latest` : exactTime(until)],
+      ['Until', seconds === null ? `the provider decides; ${writtenTime(until)} at the latest` : writtenTime(until)],
       ['Key', plan.key_checked ? 'it has the form that is needed' : 'not checked'],
     ])}
     <p class="quiet small">Nothing was asked or stored.</p>

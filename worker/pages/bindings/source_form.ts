@@ -26,7 +26,7 @@ export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Pa
   const above = placeOf(path ?? '');
   const content = html`${pageHeader({ title: 'Add a minted secret', above, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
     ${tabs(
-      'What mints it',
+      'Who issues the value',
       SOURCE_KINDS.map((each) => ({
         path: pathWith('/secrets/sources/new', { kind: each, path, owner }),
         title: SOURCE_TITLES[each].title,

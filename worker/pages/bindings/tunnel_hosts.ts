@@ -47,7 +47,7 @@ export function tunnelHostsPage(view: TunnelHostsView): Page {
         maxLength: 255,
       })}
       ${ownerField(form, owners)}
-      <div class="actions"><button class="primary">Do not intercept</button></div>
+      <div class="actions"><button class="primary">Carry its connections unread</button></div>
     </form>`;
   return layout('Tunnelled hosts', content);
 }
@@ -66,7 +66,7 @@ function table({ hosts, nowMs, isAdmin }: TunnelHostsView): Html {
     rows: hosts.items,
     columns: [
       { title: 'Host', cell: ({ host }) => html`<code>${host}</code>` },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
       { title: 'Added', cell: ({ created_at: added }) => timeAgo(added, nowMs) },
       {
         title: 'Actions',

@@ -6,6 +6,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => Content;
   /** For buttons: aligned right, and without a label on a narrow screen. */
   readonly isActions?: true;
+  /** Has no meaning for the one user of local mode. */
+  readonly isHostedOnly?: true;
 }
 
 /**
@@ -28,8 +30,12 @@ export function dataTable<Row>(table: {
     <thead role="rowgroup">
       <tr role="row">
         ${columns.map(
-          ({ title, isActions }) =>
-            html`<th scope="col" role="columnheader" class="${isActions === true ? 'end' : ''}">
+          ({ title, isActions, isHostedOnly }) =>
+            html`<th
+              scope="col"
+              role="columnheader"
+              class="${classesOf(isActions === true && 'end', isHostedOnly === true && 'hosted-only')}"
+            >
               ${isActions === true ? html`<span class="hidden-but-read">${title}</span>` : title}
             </th>`,
         )}
@@ -46,9 +52,13 @@ export function dataTable<Row>(table: {
   </table>`;
 }
 
-function cell<Row>({ title, cell: contentOf, isActions }: Column<Row>, row: Row): Html {
+function classesOf(...names: readonly (string | false)[]): string {
+  return names.filter((name) => name !== false).join(' ');
+}
+
+function cell<Row>({ title, cell: contentOf, isActions, isHostedOnly }: Column<Row>, row: Row): Html {
   const content = contentOf(row);
-  const kind = [isActions === true ? 'end' : '', content === '' ? 'none' : ''].filter((each) => each !== '').join(' ');
+  const kind = classesOf(isActions === true && 'end', content === '' && 'none', isHostedOnly === true && 'hosted-only');
   return html`<td role="cell" data-label="${isActions === true ? '' : title}" class="${kind}">
     <div>${content}</div>
   </td>`;

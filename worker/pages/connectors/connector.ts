@@ -31,7 +31,7 @@ const EFFECT_BADGES: { readonly [E in Effect]: BadgeKind } = {
 
 /** One connector: its credential and its operations. */
 export function connectorPage(view: ConnectorView): Page {
-  const { connector, warnings, isWritable, done, nowMs } = view;
+  const { connector, warnings, isWritable, done } = view;
   const { id, spec } = connector;
   const content = html`${pageHeader({
       title: foreignText(connector.title),
@@ -40,7 +40,7 @@ export function connectorPage(view: ConnectorView): Page {
       actions: isWritable ? html`<a class="button danger" href="/connectors/${id}/remove">Remove</a>` : '',
     })}
     ${flash(done)} ${connector.active ? '' : inactiveAlert()} ${warningList(warnings)}
-    <div class="columns">${factsPanel(connector, nowMs)} ${credentialPanel(view)}</div>
+    <div class="columns">${factsPanel(view)} ${credentialPanel(view)}</div>
     <section class="panel flush" aria-labelledby="operations-title">
       <div class="panel-head">
         <h2 id="operations-title">Operations</h2>
@@ -64,7 +64,8 @@ function inactiveAlert(): Html {
   );
 }
 
-function factsPanel(connector: ConnectorRecord, nowMs: number): Html {
+function factsPanel({ connector, nameOf, nowMs }: ConnectorView): Html {
+  const { installed_by: by } = connector;
   return html`<section class="panel" aria-labelledby="facts-title">
     <h2 id="facts-title">Connector</h2>
     ${definitionList([
@@ -72,9 +73,9 @@ function factsPanel(connector: ConnectorRecord, nowMs: number): Html {
       ['State', activeBadge(connector)],
       ['Version', connector.version],
       ['Hosts', html`<code>${connector.hosts.join(', ')}</code>`],
-      ['Owner', connector.owner],
+      ['Owner', connector.owner, 'hosted-only'],
       ['Installed', timeAgo(connector.updated_at, nowMs)],
-      ['By', html`<code>${connector.installed_by}</code>`],
+      ['By', html`<span title="${by}">${foreignText(nameOf(by) ?? by)}</span>`, 'hosted-only'],
       ['SHA-256 of the spec', html`<code>${connector.content_hash}</code>`],
       ['Id', html`<code>${connector.id}</code>`],
     ])}

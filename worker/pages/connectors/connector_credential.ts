@@ -7,16 +7,18 @@ import { confirmPage } from '../components/confirm_page.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignLink, foreignText } from '../components/foreign_text.ts';
 import { referenceList } from '../bindings/reference_words.ts';
-import { type FormState, formRefusal, textField } from '../components/form_field.ts';
+import { type FormState, formRefusal, textField, timeField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { exactTime, timeAgo } from '../components/time.ts';
+import { writtenTime, timeAgo } from '../components/time.ts';
 import { credentialBadge } from './connectors.ts';
+import type { NameOf } from '../../services/audit/names.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { clientSecretFields } from './oauth_client_fields.ts';
 
 export interface ConnectorView {
   readonly connector: ConnectorRecord;
+  readonly nameOf: NameOf;
   readonly warnings: readonly string[];
   /** Whether the user may change it. */
   readonly isWritable: boolean;
@@ -158,7 +160,7 @@ function extraFields(form: FormState): Html {
       ${textField(form, { name: 'scopes', label: 'Scopes', isMono: true, hint: 'Separated by spaces; empty: those of the spec' })}
       ${textField(form, { name: 'access_token', label: 'Access token', isSecret: true, isMono: true })}
       ${textField(form, { name: 'refresh_token', label: 'Refresh token', isSecret: true, isMono: true })}
-      ${textField(form, { name: 'expires_at', label: 'Expiry of the access token', isMono: true, placeholder: '2030-01-02T03:04:05Z' })}
+      ${timeField(form, { name: 'expires_at', label: 'The access token ends (UTC)' })}
     </div>
   </details>`;
 }
@@ -172,7 +174,7 @@ export function deviceCodePage(
     <div class="panel">
       <p>Open ${foreignLink(url)} and type this code:</p>
       ${codeBlock(code)}
-      <p class="quiet">It is valid until ${exactTime(expires)}. After you have approved it there, return here.</p>
+      <p class="quiet">It is valid until ${writtenTime(expires)}. After you have approved it there, return here.</p>
       <div class="actions"><a class="button primary" href="/connectors/${id}">I have approved it: check again</a></div>
     </div>`;
   return layout('Authorise with a code', content, 'narrow');

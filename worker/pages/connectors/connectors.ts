@@ -116,7 +116,7 @@ function table({ use, nowMs }: ConnectorsView, connectors: readonly ConnectorSum
             <span class="sub">${count} ${count === 1 ? 'operation' : 'operations'}</span>`,
       },
       { title: 'Last used', cell: (connector) => lastUsedWords(use.lastFetchBy(connector), nowMs) },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
       { title: 'Changed', cell: ({ updated_at: updated }) => timeAgo(updated, nowMs) },
     ],
   });

@@ -73,14 +73,14 @@ function connectedPanel(view: ServiceView): Html {
         ({ id, fqn, owner, isReady }) =>
           html`<li>
             ${isReady ? badge('good', 'ready') : badge('warn', 'not ready')} Connector
-            <a href="/connectors/${id}"><code>${fqn}</code></a> <span class="tag">${owner}</span>
+            <a href="/connectors/${id}"><code>${fqn}</code></a> <span class="tag hosted-only">${owner}</span>
           </li>`,
       )}
       ${state.bindings.map(
         ({ id, host, owner }) =>
           html`<li>
             ${badge('good', 'bound')} <a href="/bindings/${id}"><code>${host}</code></a>
-            <span class="tag">${owner}</span>
+            <span class="tag hosted-only">${owner}</span>
           </li>`,
       )}
     </ul>
@@ -161,7 +161,7 @@ function connectForm(view: ServiceView): Html {
           hint: ready.connector === null ? capitalise(hint) : `Needed for “Every request to its hosts”: ${hint}`,
         }),
       )}
-      ${isConnected(state) && needsToken ? checkboxField(form, { name: 'replace', label: 'Replace the stored credential', hint: 'Its value cannot be brought back.' }) : ''}
+      ${state.hasValue && needsToken ? checkboxField(form, { name: 'replace', label: 'Replace the stored credential', hint: 'One is stored. Its value cannot be brought back.' }) : ''}
       ${ownerField(form, owners)}
       <div class="actions">
         <button class="${isConnected(state) ? '' : 'primary'}">Connect ${ready.title}</button>

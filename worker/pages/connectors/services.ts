@@ -53,7 +53,7 @@ function nothing(text: string): Html {
     title: 'The catalog has no service with these words',
     next: html`Store its credential, then bind it to the service’s host. Or describe its API in
       <a href="/connectors/install">a connector of your own</a>.`,
-    action: html`<a class="button primary" href="${pathWith('/bindings/new', hostIn(text))}">Bind a credential</a>
+    action: html`<a class="button primary" href="${pathWith('/bindings/new', hostIn(text))}">New binding</a>
       <a class="button" href="/services">Show all services</a>`,
   });
 }

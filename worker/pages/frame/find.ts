@@ -18,7 +18,7 @@ export const MOST_FOUND = 30;
 /** Pages that have no entry of their own in the navigation. */
 const MORE_PAGES: readonly (readonly [name: string, path: string, also: string])[] = [
   ['Store a secret', '/secrets/new', 'new add credential token'],
-  ['New host binding', '/bindings/new', 'add bind host'],
+  ['New binding', '/bindings/new', 'add bind host'],
   ['Install a connector', '/connectors/install', 'add new spec'],
   ['Add an MCP server', '/mcp-servers/new', 'new own'],
   ['Explain a request', '/bindings', 'why url'],

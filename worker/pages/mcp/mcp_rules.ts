@@ -16,6 +16,8 @@ const RULE_FIELDS = ['from', 'sources', 'isolation', 'pinned_only', 'allow', 'de
 const LIST = { rows: 3, isMono: true } as const;
 
 interface McpRulesView {
+  /** The control plane is on this machine, where there is only one person. */
+  readonly isLocal: boolean;
   readonly rules: McpRulesRecord;
   readonly isAdmin: boolean;
   readonly form: FormState;
@@ -45,7 +47,7 @@ export function mcpRulesPage(view: McpRulesView): Page {
   const { isAdmin, rules, done } = view;
   const content = html`${pageHeader({
     title: 'Rules for MCP servers',
-    lead: 'Which servers may run, and which tools they may offer, for every member of your enterprise. A server that breaks a rule is stopped.',
+    lead: `Which servers may run, and which tools they may offer${view.isLocal ? '' : ', for every member of your enterprise'}. A server that breaks a rule is stopped.`,
   })}
   ${flash(done)}
   ${isAdmin ? rulesFormPanel(view) : html`${alert('info', 'Your enterprise’s admins change these rules.')} ${currentRules(rules)}`}`;
@@ -69,7 +71,7 @@ function currentRules({ sources, isolation, pinned_only: isPinnedOnly, tools }: 
   </div>`;
 }
 
-function rulesFormPanel({ form, before, check }: McpRulesView): Html {
+function rulesFormPanel({ form, before, check, isLocal }: McpRulesView): Html {
   return html`${formRefusal(form, RULE_FIELDS)} ${check === null ? '' : stoppedPanel(check.stopped)}
     <form class="panel stack" method="post" action="/mcp-rules">
       <input type="hidden" name="before" value="${before}" />
@@ -89,7 +91,7 @@ function rulesFormPanel({ form, before, check }: McpRulesView): Html {
       })}
       ${toolFields(form)}
       <div class="actions">
-        ${check === null ? '' : html`<button class="primary" name="step" value="save">Save for every member</button>`}
+        ${check === null ? '' : html`<button class="primary" name="step" value="save">${isLocal ? 'Save' : 'Save for every member'}</button>`}
         <button ${check === null ? html`class="primary"` : ''} name="step" value="check">
           ${check === null ? 'Show what it stops' : 'Check again'}
         </button>

@@ -45,7 +45,7 @@ function signInActions({ id, name, authorization, health }: McpServerRecord): Ht
           ${authorization?.state === 'ready' ? 'Sign in again' : 'Sign in'}
         </button>
       </form>
-      <a class="button" href="${path}">Use your own client</a>
+      <a class="button" href="${path}">Use your own OAuth client</a>
       ${authorization === null ? '' : html`<a class="button danger" href="${path}/forget">Forget it</a>`}
     </div>
     <p class="quiet small">In a terminal: <code>svc mcp authorize ${name}</code></p>`;
@@ -139,7 +139,7 @@ export function mcpSignInStartPage(server: McpServerRecord, reply: McpAuthorizeR
       ])}
       <div class="actions">
         <a class="button primary" href="${link}" rel="noopener noreferrer nofollow">Continue to ${host}</a>
-        <a class="button" href="/mcp-servers/${server.id}">Do not</a>
+        <a class="button" href="/mcp-servers/${server.id}">Cancel</a>
       </div>
     </div>`;
   return layout(`Sign in to ${server.name}`, content, 'narrow');

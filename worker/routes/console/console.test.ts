@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type InProcess, openBrowserSession, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { z } from 'zod';
 import { meReply } from '../../../shared/wire/account.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { createdToken } from '../../../shared/wire/tokens.ts';
 import { countRequests } from '../../services/audit/request_counts.ts';
 
+const idReply = z.object({ id: z.string() });
 const PLANTED = 'planted-6e0f2b9c41d8';
 let control: InProcess;
 let cookie = '';
@@ -155,12 +157,15 @@ describe('a page of the console', () => {
     ['/audit/views/forget', '/audit'],
     ['/mcp-servers/mcp_1/tools/accept', '/mcp-servers/mcp_1/tools'],
     ['/theme', '/'],
-  ])('at the address %s of a form is the page of the form for a person, and an error for a program', async (path, page) => {
-    const followed = await control.inBrowser(path, { headers: { cookie, accept: 'text/html' }, redirect: 'manual' });
-    expect([followed.status, followed.headers.get('location')]).toEqual([303, page]);
-    const called = await control.inBrowser(path, { headers: { cookie } });
-    expect([called.status, await called.json()]).toMatchObject([405, { error: { code: 'method_not_allowed' } }]);
-  });
+  ])(
+    'at the address %s of a form is the page of the form for a person, and an error for a program',
+    async (path, page) => {
+      const followed = await control.inBrowser(path, { headers: { cookie, accept: 'text/html' }, redirect: 'manual' });
+      expect([followed.status, followed.headers.get('location')]).toEqual([303, page]);
+      const called = await control.inBrowser(path, { headers: { cookie } });
+      expect([called.status, await called.json()]).toMatchObject([405, { error: { code: 'method_not_allowed' } }]);
+    },
+  );
 
   test('at an address for programs only is a page for a person', async () => {
     const reply = await control.inBrowser('/auth/signup', { headers: { accept: 'text/html' } });
@@ -184,6 +189,21 @@ describe('a page of the console', () => {
     expect([used.status, await used.text()]).toEqual([410, expect.stringMatching(/<p>[A-Z][^<]*\.<\/p>[^]*href="\/"/)]);
     const authorised = await control.send('/auth/connectors/callback?state=made-up&code=c');
     expect(await authorised.text()).toContain('<a class="button" href="/">Open the console</a>');
+  });
+
+  test('leads to the set-up of clients from the list of servers and from a server', async () => {
+    const { id } = await parseReply(
+      idReply,
+      control.asUser('POST', '/v1/mcp-servers', { name: 'files', command: ['files-server'] }),
+    );
+    expect(await (await open('/mcp-servers')).text()).toContain('href="/mcp-servers/clients"');
+    expect(await (await open(`/mcp-servers/${id}`)).text()).toContain(`href="/mcp-servers/${id}/connect"`);
+  });
+
+  test('shows no owner on one’s own machine', async () => {
+    const page = await (await open('/mcp-servers')).text();
+    expect(page).toMatch(/<html[^>]* data-local/);
+    expect(page).toMatch(/<th[^>]*class="hosted-only"[^>]*>\s*Owner/);
   });
 
   test('has the look that its browser chose', async () => {

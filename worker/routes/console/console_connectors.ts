@@ -6,7 +6,7 @@ import type { ConnectorSpecRecord } from '../../../shared/wire/connectors/connec
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors/connectors.ts';
 import { ownerQuery } from '../../../shared/wire/secrets.ts';
 import { listQueryOf } from '../../pages/components/arranged_list.ts';
-import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import { EMPTY_FORM, type FormState, utcTime } from '../../pages/components/form_field.ts';
 import { connectorPage, connectorRemovalPage } from '../../pages/connectors/connector.ts';
 import { connectorsPage, installPage, type InstallView } from '../../pages/connectors/connectors.ts';
 import type { Page } from '../../pages/frame/layout.ts';
@@ -22,6 +22,7 @@ import {
   validateConnector,
 } from '../../services/connectors/connectors.ts';
 import { readSpecText, type SpecProblem } from '../../services/connectors/read_spec_text.ts';
+import { describeNames } from '../../services/audit/names.ts';
 import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
 import { CALLBACK_PATH, beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
@@ -139,6 +140,7 @@ async function connectorView(
   const validated = await validateConnector(connector.spec);
   return connectorPage({
     connector,
+    nameOf: await describeNames(context, caller, [connector.installed_by]),
     warnings: shown.warnings ?? (validated.ok ? validated.value.warnings : []),
     isWritable: connector.owner === 'personal' || mayActAs(caller, 'admin'),
     references: await listServing(c, caller, connector),
@@ -190,8 +192,12 @@ export const submitCredential = forChange(async (c, caller, fields) => {
 });
 
 function inputOf(fields: Fields): Record<string, unknown> {
-  const { scopes, ...plain } = dropEmpty(fields);
-  return { ...plain, ...(scopes !== undefined && { scopes: scopes.split(/\s+/).filter((scope) => scope !== '') }) };
+  const { scopes, expires_at: expires, ...plain } = dropEmpty(fields);
+  return {
+    ...plain,
+    ...(expires !== undefined && { expires_at: utcTime(expires) }),
+    ...(scopes !== undefined && { scopes: scopes.split(/\s+/).filter((scope) => scope !== '') }),
+  };
 }
 
 /**

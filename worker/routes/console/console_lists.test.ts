@@ -74,7 +74,7 @@ test('the list of bindings says whose secret is missing, and whose belongs to an
   const text = await textOf(owner, '/bindings');
   expect(text).toMatch(/api\.lost\.test vault:\/\/user\/never-stored Not stored/);
   expect(text).toMatch(/api\.crossed\.test vault:\/\/team\/shared Another owner’s/);
-  expect(text).toMatch(/api\.shared\.test vault:\/\/team\/shared bearer/);
+  expect(text).toMatch(/api\.shared\.test vault:\/\/team\/shared Bearer/);
   expect(await textOf(member, '/bindings')).not.toContain('api.lost.test');
 });
 

@@ -72,10 +72,15 @@ test('a problem is beside its field, and the form keeps what was typed', async (
 
 test('a member sees the rules and no form', async () => {
   const record = await rules();
-  const view = { rules: record, form: rulesForm(record), before: '', check: null, done: undefined };
+  const view = { rules: record, form: rulesForm(record), before: '', check: null, isLocal: false, done: undefined };
   const shown = String(await mcpRulesPage({ ...view, isAdmin: false }).content);
   expect(shown).not.toContain('<form');
   expect(shown).toContain('npm:@third/*');
+  expect(shown).toContain('for every member of your enterprise');
+  const alone = String(
+    await mcpRulesPage({ ...view, isAdmin: true, isLocal: true, check: { stopped: [], rules: '' } }).content,
+  );
+  expect(alone).not.toContain('every member');
 });
 
 test('of two admins who save at once, one is told that the rules were changed', async () => {

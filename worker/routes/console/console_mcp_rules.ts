@@ -58,7 +58,8 @@ async function rulesPage(
   shown: { readonly form: FormState; readonly check: Check },
 ) {
   const isAdmin = mayActAs(caller, 'admin');
-  return mcpRulesPage({ rules, isAdmin, before: rules.revision ?? '', done: c.req.query('done'), ...shown });
+  const isLocal = c.get('context').local !== null;
+  return mcpRulesPage({ rules, isAdmin, isLocal, before: rules.revision ?? '', done: c.req.query('done'), ...shown });
 }
 
 function inputOf(fields: Fields) {

@@ -120,7 +120,7 @@ describe('the form of a source', () => {
   test('a dry run says what would be minted, keeps the fields but not the key, and stores nothing', async () => {
     const planned = await post('/secrets/sources', { ...CLIENT, scopes: 'a b', key: KEY, do: 'plan' });
     const page = await planned.text();
-    expect(wordsOf(page)).toMatch(/Speaks for .*the client build.* Scope .*a, b.* Asked of https:\/\/id\.test\/token/);
+    expect(wordsOf(page)).toMatch(/Acts as .*the client build.* Scope .*a, b.* Asked of https:\/\/id\.test\/token/);
     expect(page).toContain('value="https://id.test/token"');
     expect(page).not.toContain(KEY);
     expect([planned.status, await list(), calls]).toEqual([200, [], 0]);
