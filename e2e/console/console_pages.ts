@@ -95,6 +95,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   ],
   '/mcp-rules': [page('rules of the enterprise', () => '/mcp-rules')],
   '/mcp-servers': [page('installed servers', () => '/mcp-servers')],
+  '/mcp-servers/clients': [page('the set-up of a client', () => '/mcp-servers/clients')],
   '/mcp-servers/install': [
     page('a preview', () => install),
     page('settings of an install', () => `${install}&step=settings`),

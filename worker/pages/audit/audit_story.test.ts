@@ -4,6 +4,7 @@ import { storySentences } from './audit_story.ts';
 import { decisionSentences } from './audit_words.ts';
 
 const story = (type: AuditEventType) => storySentences({ type, data: {}, actor: null }).join(' ');
+const nameOf = (id: string | null | undefined) => (id === 'usr_1' ? 'Ada' : null);
 
 describe('the explanation of an event', () => {
   test.each(AUDIT_EVENT_TYPES)('%s is described in sentences', (type) => {
@@ -46,7 +47,6 @@ describe('the explanation of an event', () => {
   });
 
   test('calls the person by name, where the reader may see it', () => {
-    const nameOf = (id: string | null | undefined) => (id === 'usr_1' ? 'Ada' : null);
     const decided = { type: 'connector.approval.decided', data: { 'svc.approval.decision': 'approve' } } as const;
     expect(storySentences({ ...decided, actor: 'usr_1' }, nameOf)[0]).toMatch(/^Ada approved it/);
     const changed = { type: 'control.binding.created', data: {} } as const;

@@ -148,13 +148,13 @@ function testedAlert(tested: TestedSource): Html {
   const left = TESTED_LEFT[tested.left ?? 'kept'];
   return alert(
     tested.left === 'not_revoked' ? 'warn' : 'good',
-    `The provider issued a value for ${tested.minted_for}, until ${writtenTime(tested.until)}; ${left}.`,
+    html`The provider issued a value for ${tested.minted_for}, until ${writtenTime(tested.until)}; ${left}.`,
   );
 }
 
 const PLANNED_VALUES: { readonly [V in SourcePlan['value']]: string } = {
   token: 'a token',
-  key_set: 'a key set of AWS',
+  key_set: 'an AWS access key id, its secret key and a session token',
   kept_value: 'the value that is kept there',
 };
 
@@ -169,7 +169,7 @@ export function planPanel(plan: SourcePlan): Html {
       ['Scope', scope.length === 0 ? 'whatever the provider gives it' : foreignText(scope.join(', '))],
       ['Audience', audience === null ? null : foreignText(audience)],
       ['Asked of', url === null ? 'nobody; the key signs it' : html`<code>${url}</code>`],
-      ['Until', seconds === null ? `the provider decides; ${writtenTime(until)} at the latest` : writtenTime(until)],
+      ['Ends', seconds === null ? html`the provider decides; ${writtenTime(until)} at the latest` : writtenTime(until)],
       ['Key', plan.key_checked ? 'it has the form that is needed' : 'not checked'],
     ])}
     <p class="quiet small">Nothing was asked or stored.</p>

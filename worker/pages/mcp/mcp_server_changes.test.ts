@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { UpgradeReply } from '../../../shared/wire/marketplace.ts';
+import { upgradeReply } from '../../../shared/wire/marketplace.ts';
 import { mcpServerInput, type McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { EMPTY_FORM } from '../components/form_field.ts';
 import { upgradePage } from './mcp_server_changes.ts';
@@ -25,12 +25,25 @@ const REGION = {
   description: '',
   required: true,
   secret: false,
+  format: null,
   credential: null,
   default: null,
   choices: [],
   placeholder: null,
   goes_to: ['the variable REGION'],
   repeated: false,
+};
+const PREVIEW = {
+  choice: { kind: 'package', index: 0 },
+  mode: 'local',
+  version: '1.0.0',
+  command: ['npx', '-y', 'demo@1.0.0'],
+  env: {},
+  url: null,
+  transport: null,
+  headers: {},
+  inputs: [],
+  warnings: [],
 };
 const UPGRADE = {
   from_version: '1.0.0',
@@ -39,22 +52,20 @@ const UPGRADE = {
   available: false,
   customised: false,
   diff: { command: null, url: null, env: {}, headers: {} },
-  preview: { inputs: [], warnings: [] },
+  preview: PREVIEW,
   problems: [],
   fetched_at: NOW,
   stale: false,
 };
+const textOf = (content: unknown) => String(content);
 
 function pageOf(upgrade: object): { title: string; text: string } {
-  // The page reads only these fields of the reply.
-  const view = { server: SERVER, upgrade: { ...UPGRADE, ...upgrade } as unknown as UpgradeReply, form: EMPTY_FORM };
+  const view = { server: SERVER, upgrade: upgradeReply.parse({ ...UPGRADE, ...upgrade }), form: EMPTY_FORM };
   const { title, content } = upgradePage({ ...view, nowMs: Date.parse(NOW) });
-  return {
-    title,
-    text: String(content)
-      .replaceAll(/<\/?bdi\s*>/g, '')
-      .replaceAll(/\s+/g, ' '),
-  };
+  const text = textOf(content)
+    .replaceAll(/<\/?bdi\s*>/g, '')
+    .replaceAll(/\s+/g, ' ');
+  return { title, text };
 }
 
 test('a server at the newest release is up to date, in the title and in the words', () => {
@@ -67,8 +78,8 @@ test('a server at the newest release is up to date, in the title and in the word
 
 test('an update that only asks for a value says that the configuration stays', () => {
   const inputs = {
-    preview: { inputs: [REGION], warnings: [] },
-    problems: [{ input: 'REGION', message: 'is required' }],
+    preview: { ...PREVIEW, inputs: [REGION] },
+    problems: [{ input: 'REGION', code: 'missing', message: 'is required' }],
   };
   const { title, text } = pageOf({ ...inputs, available: true });
   expect(title).toBe('Update demo');
