@@ -1228,7 +1228,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: 'The local console',
     holds: 'another user of the machine cannot use a sign-in link first',
     file: 'worker/routes/console/pages.ts',
-    text: "  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER), 403);\n",
+    text: "  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER, TO_CONSOLE), 403);\n",
     replacement: '',
     tests: [CONSOLE_HOST],
   },

@@ -59,8 +59,8 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
     row: 'Shown text',
     holds: 'no page contains invisible characters, even if the page did not escape them',
     file: 'worker/routes/console/pages.ts',
-    text: 'replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup })',
-    replacement: 'document.toString()',
+    text: 'replaceHidden(named, { keepsLines: true, write: markInMarkup })',
+    replacement: 'named',
     tests: [PAGES],
   },
 ];
