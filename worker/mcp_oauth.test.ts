@@ -636,10 +636,10 @@ describe('metadata of a server', () => {
     const page = await control.send(
       `/auth/connectors/callback?code=stolen&state=${state}&iss=https://victim.example.test`,
     );
-    expect(await page.text()).toContain('another provider than the requested one answered');
+    expect(await page.text()).toContain('Another provider than the requested one answered');
     const silent = new URL((await begun()).authorization_url).searchParams.get('state') ?? '';
     const unnamed = await control.send(`/auth/connectors/callback?code=stolen&state=${silent}`);
-    expect(await unnamed.text()).toContain('another provider than the requested one answered');
+    expect(await unnamed.text()).toContain('Another provider than the requested one answered');
     expect(provider.tokenCalls()).toBe(0);
   });
 

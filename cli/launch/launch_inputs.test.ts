@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WORKSPACE } from '../../sandbox/launch/mount_policy.ts';
-import type { Call } from '../command_line.ts';
 import { warnOfOwner } from './launch_inputs.ts';
 
 const OWN = process.getuid?.() ?? 0;
@@ -18,9 +17,8 @@ afterEach(() => rmSync(source, { recursive: true, force: true }));
 
 function warningsOf(agentUid: number, engine: typeof ROOTFUL | typeof ROOTLESS, readOnly = false): string {
   const said: string[] = [];
-  // Only its printer is used.
-  const call = { print: { warn: (text: string) => said.push(text) } } as unknown as Call;
-  warnOfOwner(call, [{ source, target: WORKSPACE, readOnly }], { uid: agentUid }, engine);
+  const print = { warn: (text: string) => void said.push(text) };
+  warnOfOwner({ print }, [{ source, target: WORKSPACE, readOnly }], { uid: agentUid }, engine);
   return said.join('\n');
 }
 

@@ -37,7 +37,7 @@ function unusableDirectoryError(problem: string): CliError {
  * container.
  */
 export function warnOfOwner(
-  call: Call,
+  { print }: { readonly print: Pick<Call['print'], 'warn'> },
   mounts: readonly BindMount[],
   agent: { readonly uid: number },
   engine: EngineUser,
@@ -49,7 +49,7 @@ export function warnOfOwner(
   const warning = engine.isRootless
     ? rootlessWarning(workspace.source, agent.uid, engine)
     : ownerWarning(workspace.source, agent.uid, uid);
-  if (warning !== null) call.print.warn(warning);
+  if (warning !== null) print.warn(warning);
 }
 
 function ownerWarning(path: string, agentUid: number, uid: number): string | null {

@@ -189,8 +189,11 @@ export function listGuarded(
   files: FileView,
   places: SystemPlaces = LINUX_PLACES,
 ): readonly Guarded[] {
-  const real = (paths: readonly string[]) => paths.flatMap((path) => files.realPath(path) ?? []);
-  const needed = { programs: real(request.programs), asked: real([...request.readable, ...request.writable]) };
+  const realPaths = (paths: readonly string[]) => paths.flatMap((path) => files.realPath(path) ?? []);
+  const needed = {
+    programs: realPaths(request.programs),
+    asked: realPaths([...request.readable, ...request.writable]),
+  };
   const all = [
     ...request.guarded,
     ...homeSecrets(home, request.agent).map((path) => ({ path, name: 'keys and logins of other programs' })),

@@ -98,7 +98,11 @@ describe('a container', () => {
         Entrypoint: ['svc-run-with-proxy-ca'],
         Cmd: ['--', 'agent', '--json', '$(id)'],
         Tty: true,
-        ...{ OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true },
+        OpenStdin: true,
+        StdinOnce: true,
+        AttachStdin: true,
+        AttachStdout: true,
+        AttachStderr: true,
         HostConfig: {
           Mounts: [
             { Type: 'bind', Source: '/a,"b', Target: '/data', ReadOnly: true },

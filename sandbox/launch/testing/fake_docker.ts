@@ -20,7 +20,7 @@ interface ApiReply {
   readonly body?: unknown;
 }
 
-const creation = z.looseObject({
+const containerCreation = z.looseObject({
   Image: z.string(),
   Labels: z.record(z.string(), z.string()),
   Env: z
@@ -34,7 +34,7 @@ const creation = z.looseObject({
   HostConfig: z.looseObject({ Mounts: z.array(z.looseObject({ Source: z.string(), Target: z.string() })) }),
 });
 /** A container that is to be made, with its environment by name. */
-export type Creation = z.output<typeof creation>;
+export type Creation = z.output<typeof containerCreation>;
 
 type ApiHandler = (body: unknown) => ApiReply;
 
@@ -138,7 +138,7 @@ while [ "$1" = --host ] || [ "$1" = --config ]; do shift 2; done
   /** The last container that the API was asked for. */
   creation(): Creation | null {
     const body = this.bodiesOf('POST /containers/create').at(-1);
-    return body === undefined ? null : creation.parse(body);
+    return body === undefined ? null : containerCreation.parse(body);
   }
 
   #handlerOf(call: string): ApiHandler {

@@ -74,7 +74,7 @@ function publicFrame(page: Page): Html {
 }
 
 function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person): Html {
-  const switches = themeSwitch(theme, path + withoutFlash(search));
+  const switches = themeSwitch(theme, path + keptQuery(path, search));
   return html`<header class="bar">
       ${brand()}
       <details class="menu">
@@ -100,8 +100,12 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
     ></p>`;
 }
 
-/** The message after a change is not shown again. */
-function withoutFlash(search: string): string {
+/** The page of a device takes nothing from its address, which anybody could send. */
+const WITHOUT_QUERY: ReadonlySet<string> = new Set(['/device']);
+
+/** The query after another look was chosen. The message after a change is not shown again. */
+function keptQuery(path: string, search: string): string {
+  if (WITHOUT_QUERY.has(path)) return '';
   const query = new URLSearchParams(search);
   if (!query.has('done')) return search;
   query.delete('done');
