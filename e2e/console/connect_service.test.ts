@@ -87,11 +87,13 @@ async function approveOnce(page: Page, pull: number): Promise<string> {
   const agent = world.svc.cli(['run', '--', 'curl', '-sS', '--fail', '-X', 'PUT', merge]);
   await vi.waitUntil(async () => (await page.title()).startsWith('('), { timeout: HANGS_MS });
   await page.getByRole('navigation').getByRole('link', { name: 'Approvals' }).first().click();
-  const card = page.locator('.card.held').filter({ hasText: `"${pull}"` });
+  // Also of a request that was given up meanwhile: then this attempt is over.
+  const card = page.locator('.card').filter({ hasText: `"${pull}"` });
   const approve = card.getByRole('button', { name: 'Approve' });
-  await approve.waitFor();
+  await page.locator('[data-live-of=approvals]').getByText('Live').waitFor();
   // A button does nothing before it could be seen.
-  await vi.waitUntil(async () => Number(await page.evaluate('performance.now()')) > 500, { timeout: HANGS_MS });
+  const begun = Number(await page.evaluate('performance.now()'));
+  await vi.waitUntil(async () => Number(await page.evaluate('performance.now()')) > begun + 600, { timeout: HANGS_MS });
   await approve.click();
   const { code, stdout } = await agent;
   return code === 0 ? stdout : '';

@@ -1,39 +1,38 @@
 // Chooses a period of a chart: drag over its bars, or hold Shift and press an arrow key on one.
 
-const SVG = 'http://www.w3.org/2000/svg';
 const HELP = 'Drag over the bars to choose a period; by keyboard, hold Shift and press an arrow key on a bar.';
 
-/** @param {HTMLElement} element a figure with a chart whose `data-begins` and `data-step` are in milliseconds */
+/** @typedef {{ from: number, to: number }} Bars the first and the last, in the order in which they were chosen */
+
+/**
+ * @param {HTMLElement} element a figure with a chart whose `data-begins` and `data-step` are in milliseconds, a `.chosen` area in it
+ * and a `.chosen-words`; live pages change the chart
+ */
 export function start(element) {
   const chart = element.querySelector('svg');
-  const { begins, step, count } = element.dataset;
-  if (chart === null || count === undefined) return;
-  const [beginsMs, stepMs, bars] = [Number(begins), Number(step), Number(count)];
-  const width = chart.viewBox.baseVal.width / bars;
-  const area = chart.appendChild(document.createElementNS(SVG, 'rect'));
-  area.setAttribute('class', 'chosen');
-  area.setAttribute('height', '100%');
-  const words = document.createElement('p');
-  words.className = 'quiet small';
-  words.setAttribute('role', 'status');
+  const area = element.querySelector('.chosen');
+  const words = element.querySelector('.chosen-words');
+  if (chart === null || area === null || !(words instanceof HTMLElement)) return;
   words.textContent = HELP;
-  chart.after(words);
+  words.hidden = false;
 
-  /** @type {{ from: number, to: number } | null} */
+  /** @type {Bars | null} */
   let chosen = null;
-  const timeAt = (/** @type {number} */ bar) => new Date(beginsMs + bar * stepMs).toISOString();
-  const ends = (/** @type {{ from: number, to: number }} */ { from, to }) => ({
+  const number = (/** @type {string} */ name) => Number(element.dataset[name]);
+  const width = () => chart.viewBox.baseVal.width / number('count');
+  const timeAt = (/** @type {number} */ bar) => new Date(number('begins') + bar * number('step')).toISOString();
+  const ends = (/** @type {Bars} */ { from, to }) => ({
     since: timeAt(Math.min(from, to)),
     until: timeAt(Math.max(from, to) + 1),
   });
-  const choose = (/** @type {{ from: number, to: number } | null} */ next) => {
+  const choose = (/** @type {Bars | null} */ next, how = '') => {
+    if (next === null && chosen === null) return;
     chosen = next;
     const first = next === null ? 0 : Math.min(next.from, next.to);
-    area.setAttribute('x', String(first * width));
-    area.setAttribute('width', String(next === null ? 0 : (Math.abs(next.to - next.from) + 1) * width));
+    area.setAttribute('x', String(first * width()));
+    area.setAttribute('width', String(next === null ? 0 : (Math.abs(next.to - next.from) + 1) * width()));
     if (next === null) words.textContent = HELP;
-    else
-      words.replaceChildren('From ', written(ends(next).since), ' to ', written(ends(next).until), ': Enter shows it.');
+    else words.replaceChildren('From ', written(ends(next).since), ' to ', written(ends(next).until), how);
     words.dispatchEvent(new CustomEvent('svc:shown', { bubbles: true }));
   };
   const show = () => {
@@ -45,7 +44,7 @@ export function start(element) {
   };
   const barAt = (/** @type {PointerEvent} */ { clientX }) => {
     const { left, width: whole } = chart.getBoundingClientRect();
-    return clamp(Math.floor(((clientX - left) / whole) * bars), bars);
+    return clamp(Math.floor(((clientX - left) / whole) * number('count')), number('count'));
   };
   listenToPointer(chart, { barAt, choose, show });
   // Not of the chart: an SVG element that listens to the focus can be focused itself.
@@ -53,31 +52,39 @@ export function start(element) {
     const direction = event.key === 'ArrowLeft' ? -1 : 1;
     if (event.shiftKey && (event.key === 'ArrowLeft' || event.key === 'ArrowRight')) {
       event.preventDefault();
-      const here = chosen ?? barOf(event.target, width);
-      choose({ from: here.from, to: clamp(here.to + direction, bars) });
+      const here = chosen ?? barOf(event.target, width());
+      choose({ from: here.from, to: clamp(here.to + direction, number('count')) }, ': Enter shows it.');
     } else if (event.key === 'Enter' && chosen !== null) {
       event.preventDefault();
       show();
     } else if (event.key === 'Escape') choose(null);
   });
   element.addEventListener('focusout', () => choose(null));
+  // The bars of a chart that has moved on are of other times.
+  new MutationObserver(() => choose(null)).observe(element, {
+    attributeFilter: ['data-begins', 'data-step', 'data-count'],
+  });
 }
 
 /**
  * @param {SVGElement} chart
- * @param {{ barAt: (event: PointerEvent) => number, choose: (next: { from: number, to: number } | null) => void, show: () => void }} does
+ * @param {{ barAt: (event: PointerEvent) => number, choose: (next: Bars | null, how?: string) => void, show: () => void }} does
  */
 function listenToPointer(chart, { barAt, choose, show }) {
   /** @type {number | null} */
   let from = null;
   let isDragged = false;
   chart.addEventListener('pointerdown', (event) => {
-    // A finger scrolls the page.
-    if (event.pointerType !== 'touch' && event.button === 0) from = barAt(event);
+    // A finger or a pen may scroll the page.
+    if (event.pointerType === 'mouse' && event.button === 0) from = barAt(event);
     isDragged = false;
   });
   chart.addEventListener('dragstart', (event) => event.preventDefault());
+  addEventListener('pointercancel', () => {
+    from = null;
+  });
   addEventListener('pointermove', (event) => {
+    if ((event.buttons & 1) === 0) from = null;
     if (from === null) return;
     const to = barAt(event);
     if (to === from && !isDragged) return;

@@ -13,7 +13,7 @@ const MOVED = 'The list has just changed: look again, and press once more.';
  * @param {boolean} isAdded
  */
 export function start(element, isAdded) {
-  const isSteady = watchPlace(element, isAdded);
+  const isSteady = watchPlace(element);
   let sentMs = -Infinity;
   element.addEventListener('submit', (event) => {
     const isRepeated = performance.now() - sentMs < REPEATED_MS;
@@ -47,14 +47,13 @@ function say(form) {
 }
 
 /**
- * Whether the element was at its place for long enough, however the page has changed around it. What the page was opened with is
- * at its place since then.
+ * Whether the element was at its place for long enough, however the page has changed around it. A page that was just opened counts
+ * too: the next request is where the one before was, and a second press would be about it.
  * @param {HTMLElement} element
- * @param {boolean} isAdded
  */
-function watchPlace(element, isAdded) {
+function watchPlace(element) {
   let top = placeOf(element);
-  let sinceMs = isAdded ? performance.now() : 0;
+  let sinceMs = performance.now();
   const look = () => {
     if (!element.isConnected) {
       sizes.disconnect();

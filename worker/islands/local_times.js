@@ -1,11 +1,17 @@
 // A switch between UTC and the time of this machine, for every time that the page shows and every time that its forms send.
 
 const NAME = 'svc-local-times';
-const EXACT = /(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) (UTC|local)/g;
+const EXACT = /(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC/g;
 
 /** @type {HTMLButtonElement[]} */
 const switches = [];
 let isLocal = false;
+
+/**
+ * The texts and inputs in UTC. A local time does not say which one it was: in autumn an hour of the clock comes twice.
+ * @type {WeakMap<Element, Map<string, string>>}
+ */
+const originals = new WeakMap();
 
 /** @param {HTMLElement} element a place for the switch; a page may have several */
 export function start(element) {
@@ -25,7 +31,7 @@ export function start(element) {
 function begin() {
   document.addEventListener('formdata', ({ target, formData }) => {
     if (!isLocal || !(target instanceof HTMLFormElement)) return;
-    for (const { name, value } of inputsOf(target)) formData.set(name, toUtc(value));
+    for (const input of inputsOf(target)) formData.set(input.name, utcOf(input));
   });
   document.addEventListener('svc:shown', ({ target }) => {
     if (isLocal && target instanceof Element) showTimes(target);
@@ -41,7 +47,10 @@ function choose(local) {
   isLocal = local;
   for (const button of switches) button.setAttribute('aria-pressed', String(local));
   for (const input of inputsOf(document)) {
-    input.value = local ? toLocal(input.value) : toUtc(input.value);
+    if (local) {
+      keep(input, 'value', input.value);
+      input.value = toLocal(input.value);
+    } else input.value = utcOf(input);
     for (const label of input.labels ?? []) {
       label.textContent = (label.textContent ?? '').replace(/\((?:UTC|local)\)/, local ? '(local)' : '(UTC)');
     }
@@ -60,6 +69,25 @@ function toLocal(value) {
   if (value === '') return '';
   const at = new Date(`${value}Z`);
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+/**
+ * What an input with a local time means: what it was before, unless somebody has changed it.
+ * @param {HTMLInputElement} input
+ */
+function utcOf(input) {
+  const before = originals.get(input)?.get('value') ?? '';
+  return input.value === toLocal(before) ? before : toUtc(input.value);
+}
+
+/**
+ * @param {Element} element
+ * @param {string} name
+ * @param {string} text in UTC
+ */
+function keep(element, name, text) {
+  const kept = originals.get(element) ?? new Map();
+  originals.set(element, kept.set(name, text));
 }
 
 /** @param {string} value */
@@ -93,19 +121,22 @@ function showTimes(root) {
 function showNames(element) {
   for (const name of ['title', 'aria-label']) {
     const text = element.getAttribute(name);
-    if (text !== null) element.setAttribute(name, rewrite(text));
+    if (text !== null) element.setAttribute(name, rewrite(element, name, text));
   }
   const title = element.querySelector(':scope > title');
-  if (title !== null) title.textContent = rewrite(title.textContent ?? '');
+  if (title !== null) title.textContent = rewrite(title, 'text', title.textContent ?? '');
 }
 
-/** @param {string} text */
-function rewrite(text) {
-  return text.replace(EXACT, (whole, day, clock, zone) => {
-    if ((zone === 'local') === isLocal) return whole;
-    const time = `${day}T${clock}`;
-    return `${(isLocal ? toLocal(time) : toUtc(time)).replace('T', ' ')} ${isLocal ? 'local' : 'UTC'}`;
-  });
+/**
+ * @param {Element} element
+ * @param {string} name
+ * @param {string} text as it is shown now: with times in UTC if the page has just brought it
+ */
+function rewrite(element, name, text) {
+  if (text.search(EXACT) >= 0) keep(element, name, text);
+  const utc = originals.get(element)?.get(name) ?? text;
+  if (!isLocal) return utc;
+  return utc.replace(EXACT, (_, day, clock) => `${toLocal(`${day}T${clock}`).replace('T', ' ')} local`);
 }
 
 /**

@@ -30,6 +30,7 @@ export function requestChart(counts: RequestCounts, pathOf: (from: string, to: s
       ${highest === 1 ? 'request' : 'requests'}; each links to its events. Times are in <span data-zone>UTC</span>.
     </p>
     ${chartBars(bars, highest, label, pathOf)}
+    <p class="quiet small chosen-words" role="status" data-own="chosen" hidden></p>
     <div class="chart-times">${timeLabels(counts)}</div>
     <ul class="legend">
       ${totals.map(

@@ -10,7 +10,6 @@ export function alert(kind: AlertKind, content: Content): Html {
 
 /** The message after a change. The query contains only a code; otherwise a link could make a page show any text. */
 const DONE: Readonly<Record<string, string>> = {
-  not_sent: 'Nothing was changed: your sign-in had ended when you sent the form. Send it again.',
   secret_stored: 'The secret is stored. Its value is never shown again.',
   source_stored: 'The source is stored: its provider mints the value when a request needs it. Try it below.',
   secret_deleted: 'The secret is deleted.',
@@ -91,5 +90,12 @@ const DONE: Readonly<Record<string, string>> = {
 /** The message of `?done=`; nothing for an unknown code. */
 export function flash(done: string | undefined): Html | string {
   const message = done === undefined || !Object.hasOwn(DONE, done) ? undefined : DONE[done];
-  return message === undefined ? '' : alert(done === 'not_sent' ? 'warn' : 'good', message);
+  return message === undefined ? '' : alert('good', message);
+}
+
+/** In the query of any page: a form of it was sent after the sign-in had ended. */
+export const NOT_SENT = 'not_sent';
+
+export function notSentAlert(): Html {
+  return alert('warn', 'Nothing was changed: your sign-in had ended when you sent the form. Send it again.');
 }

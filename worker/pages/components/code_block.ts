@@ -1,13 +1,14 @@
 import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
 
-const OWN_COMMAND = /^svc (?=\S)/gm;
+/** At the beginning of a line, after variables. */
+const OWN_COMMAND = /^((?:[A-Z_]+=\S+ )*)svc (?=\S)/gm;
 
 /** The document with our commands as they are called on this machine. `words` are the program and its global options. */
 export function nameCommands(document: string, words: readonly string[]): string {
   const program = escapeHtml(words.map(shellWord).join(' '));
   return document.replaceAll(/(<code data-command>)([^<]*)/g, (_, tag: string, text: string) => {
-    return tag + text.replaceAll(OWN_COMMAND, () => `${program} `);
+    return tag + text.replaceAll(OWN_COMMAND, (__, before: string) => `${before}${program} `);
   });
 }
 

@@ -44,6 +44,7 @@ export function chartBars(
     ${[ROOM, (HEIGHT + ROOM) / 2].map((y) => line('grid', width, y))}
     ${bars.map((bar, index) => (bar.total === 0 ? '' : barLink(bar, index, highest, pathOf)))}
     ${line('axis', width, HEIGHT)}
+    <rect class="chosen" x="0" y="0" width="0" height="${HEIGHT}" data-own="chosen" />
   </svg>`;
 }
 

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { hasRole, type Role } from '../../../shared/model/role.ts';
 import type { Assets } from './assets.ts';
+import { NOT_SENT, notSentAlert } from '../components/alert.ts';
 import { tabs } from '../components/tabs.ts';
 import { icon } from '../components/icon.ts';
 import type { Html } from './html.ts';
@@ -89,7 +90,7 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
         ${brand()} ${findLink()} ${navigation(path, 'Console', person)}
         <div class="foot stack">${switches} ${TIMES} ${signedIn(person)}</div>
       </header>
-      ${main(page, siblingTabs(path, person))}
+      ${main(page, html`${siblingTabs(path, person)} ${doneIn(search) === NOT_SENT ? notSentAlert() : ''}`)}
     </div>
     <p
       class="hidden-but-read"
@@ -110,6 +111,10 @@ function keptQuery(path: string, search: string): string {
   if (!query.has('done')) return search;
   query.delete('done');
   return query.size === 0 ? '' : `?${query.toString()}`;
+}
+
+function doneIn(search: string): string | null {
+  return new URLSearchParams(search).get('done');
 }
 
 /** Where the switch of the times is put. */

@@ -153,6 +153,8 @@ describe('a page of the console', () => {
     ['/approvals/apr_00000000000000000000000000', '/approvals'],
     ['/services/github/test', '/services/github'],
     ['/secrets/sources', '/secrets/sources/new'],
+    ['/members/requests/jrq_1/accept', '/members/requests'],
+    ['/members/invitations/inv_1/revoke', '/members/invitations'],
     ['/connectors/io.example.one/credential', '/connectors/io.example.one'],
     ['/audit/views/forget', '/audit'],
     ['/mcp-servers/mcp_1/tools/accept', '/mcp-servers/mcp_1/tools'],
@@ -176,12 +178,17 @@ describe('a page of the console', () => {
     const decision = { method: 'POST', headers: { origin: control.consoleOrigin }, body: new URLSearchParams() };
     const reply = await control.inBrowser('/approvals/apr_00000000000000000000000000', decision);
     expect([reply.status, await reply.text()]).toEqual([401, expect.stringContaining('so nothing was changed')]);
-    expect(await (await open('/approvals?done=not_sent')).text()).toMatch(/alert warn[^]*Nothing was changed/);
+    for (const path of ['/approvals', '/account', '/'])
+      expect(await (await open(`${path}?done=not_sent`)).text()).toMatch(/alert warn[^]*Nothing was changed/);
   });
 
   test('that a form was refused on shows its own page again when the look is changed', async () => {
-    const refused = await submit('/secrets/sources', {});
-    expect(await refused.text()).toContain('name="return_to" value="/secrets/sources/new"');
+    for (const [form, shown] of [
+      ['/secrets/sources', '/secrets/sources/new'],
+      ['/secrets/delete', '/secrets'],
+    ] as const) {
+      expect(await (await submit(form, {})).text()).toContain(`name="return_to" value="${shown}"`);
+    }
   });
 
   test('about a sign-in link or an authorisation that is over leads to the console', async () => {

@@ -3,6 +3,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { type ApiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
 import { toSentence } from '../../../shared/model/sentence.ts';
 import { codePointName, replaceHidden } from '../../../shared/model/shown_text.ts';
+import { NOT_SENT } from '../../pages/components/alert.ts';
 import { nameCommands } from '../../pages/components/code_block.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import { docsPage } from '../../pages/frame/docs.ts';
@@ -51,11 +52,11 @@ export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> 
 
 /** A form was sent after the sign-in had ended: the browser returns to its page, which says that nothing was done. */
 function showSignInForForm(c: AppContext): Promise<Response> {
-  const returnTo = localPath(pathWith(c.get('pageOfForm')(new URL(c.req.url).pathname), { done: 'not_sent' }));
-  return page(c, signInView(c, returnTo, { message: NOT_SENT, email: '' }), 401);
+  const returnTo = localPath(pathWith(c.get('pageOfForm')(new URL(c.req.url).pathname), { done: NOT_SENT }));
+  return page(c, signInView(c, returnTo, { message: ENDED, email: '' }), 401);
 }
 
-const NOT_SENT = 'your sign-in has ended, so nothing was changed: sign in, and send the form again';
+const ENDED = 'your sign-in has ended, so nothing was changed: sign in, and send the form again';
 
 /** The same page after a refusal, so that the person can try again or choose another way. */
 export function showSignInAgain(c: AppContext, error: ApiError, email: string): Promise<Response> {

@@ -1,14 +1,14 @@
 /** A method and a path of the route table. */
 export type RouteName = readonly [method: string, path: string];
 
-/** Forms whose page is neither their own address nor above it. */
+/** Forms whose page is neither their own address nor above it, or cannot be opened without what the form has sent. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   '/secrets/sources': '/secrets/sources/new',
   '/account/tokens': '/account/tokens/new',
   '/approval-grants/{id}/revoke': '/approvals',
-  '/members/requests/{id}/accept': '/members',
-  '/members/requests/{id}/decline': '/members',
-  '/members/invitations/{id}/revoke': '/members',
+  '/secrets/delete': '/secrets',
+  '/secrets/source': '/secrets',
+  '/mcp-servers/install': '/mcp-servers',
 };
 
 /**
@@ -22,8 +22,10 @@ export function formPages(pages: readonly RouteName[]): (path: string) => string
     .map(([, path]) => ({ path, pattern: pathPattern(path) }));
   return (path) => {
     const form = forms.find(({ pattern }) => pattern.test(path));
-    if (form === undefined || shown.has(form.path)) return path;
-    return ELSEWHERE[form.path] ?? pageAbove(form.path, path, shown);
+    if (form === undefined) return path;
+    const elsewhere = ELSEWHERE[form.path];
+    if (elsewhere !== undefined) return elsewhere;
+    return shown.has(form.path) ? path : pageAbove(form.path, path, shown);
   };
 }
 
