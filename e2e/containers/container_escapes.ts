@@ -16,6 +16,7 @@ const OWN: Readonly<Record<string, string>> = {
   'a task of another editor': 'the project is writable',
   'a git hook of a repository below': 'the project is writable',
   'a hook of an agent': 'the project is writable',
+  'moving a repository away': 'the project is writable',
   'a plugin of another agent': 'the project is writable',
   'the settings of git': 'the project is writable',
   "the shell's settings of the folder": 'the project is writable',

@@ -34,6 +34,7 @@ describe('bubblewrap', () => {
 
   it.each([
     ['a folder of the project', '/home/ada/shop/node_modules/.bin', '/home/ada/shop/node_modules/.bin/bwrap'],
+    ['a package of a folder above it', '/home/ada/node_modules/.bin', '/home/ada/node_modules/.bin/bwrap'],
     ['a link into the project', '/home/ada/tools', '/home/ada/shop/planted'],
   ])('is never one that the project could have planted: %s', (_what, folder, real) => {
     const planted = {

@@ -22,7 +22,8 @@ export function programFacts(path: string): ProgramFacts {
 
 /**
  * A program that makes a sandbox, and so runs outside of it: the system's, or the first on PATH. It is never one of the working
- * directory: a folder of the project may be on PATH (`node_modules/.bin`), and what ran in a sandbox before could have written there.
+ * directory or of a package: a folder of the project may be on PATH (`node_modules/.bin`), and what ran in a sandbox before could have
+ * written there.
  */
 export function findProgram(
   name: string,
@@ -33,5 +34,6 @@ export function findProgram(
   const project = realPath(workingDirectory);
   const folders = path.split(delimiter).filter((folder) => folder.startsWith('/'));
   const files = folders.map((folder) => join(folder, name)).filter(isProgram);
-  return files.find((file) => !isAtOrBelow(realPath(file), project) && !isAtOrBelow(file, project)) ?? null;
+  const isPlanted = (place: string) => isAtOrBelow(place, project) || place.includes('/node_modules/');
+  return files.find((file) => !isPlanted(realPath(file)) && !isPlanted(file)) ?? null;
 }

@@ -29,7 +29,10 @@ function filesOf(entries: Readonly<Record<string, string>>): FileView {
     kindOf(path) === 'file' ? (at(path)?.slice('file:'.length) ?? '') : null;
   const privateIn: FileView['privateIn'] = ({ path }, { asked }) =>
     Object.keys(entries).filter(
-      (each) => each.startsWith(`${path}/`) && each.endsWith('.private') && !asked.includes(each),
+      (each) =>
+        each.startsWith(`${path}/`) &&
+        each.endsWith('.private') &&
+        !asked.some((named) => each === named || each.startsWith(`${named}/`)),
     );
   const foldersIn = (folder: string): readonly string[] =>
     namesIn(folder).filter((name) => kindOf(`${folder}/${name}`) === 'folder');
@@ -344,6 +347,10 @@ describe('in the project', () => {
     for (const name of ['.git/hooks', '.git/config', '.vscode'])
       expect(modeOf(args, `${PROJECT}/team/app/${name}`)).toBe('--ro-bind');
     expect(modeOf(args, `${PROJECT}/team/app/.git`)).toBe('--bind');
+    // None of them can be renamed, with another one put in its place.
+    const onTheWay = ['team', 'team/app', 'team/app/.git', 'other', 'other/.git'].map((name) => `${PROJECT}/${name}`);
+    for (const path of onTheWay) expect(has(args, '--bind', path, path)).toBe(true);
+    expect(args.indexOf(`${PROJECT}/team/app`)).toBeLessThan(args.indexOf(`${PROJECT}/team/app/.git`));
     const made = ['other/.git/hooks', ...EMPTY_IF_ABSENT].map((name) => `${PROJECT}/${name}`);
     expect(placeholders.toSorted()).toEqual(made.toSorted());
     for (const name of ['node_modules/x', 'a/b/c/d', 'team/app/vendor'])
@@ -352,16 +359,18 @@ describe('in the project', () => {
 
   it('folders of hooks and files that the settings of git name are read-only', () => {
     const config =
-      '[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../shared.gitconfig\n[include]\n\tpath = ~/x\n';
+      '[core] hooksPath = tools/hooks ; ours\n[include]\n\tpath = "../shared.gitconfig"\n[include]\n\tpath = ~/x\n';
     const named = {
-      ...folders('.git', 'tools', 'tools/hooks'),
+      ...folders('.git', 'tools', 'tools/hooks', 'more', 'more/hooks'),
       [`${PROJECT}/.git/config`]: `file:${config}`,
-      [`${PROJECT}/shared.gitconfig`]: 'file',
+      [`${PROJECT}/shared.gitconfig`]: 'file:[core]\n  hookspath=more/hooks # others\n[include]\npath = gone',
       [`${PROJECT}/tools/hooks/pre-commit`]: 'file',
     };
     const { args } = plan({}, named);
-    for (const name of ['tools/hooks', 'shared.gitconfig'])
+    for (const name of ['tools/hooks', 'more/hooks', 'shared.gitconfig'])
       expect(modeOf(args, `${PROJECT}/${name}`)).toBe('--ro-bind');
+    for (const name of ['tools', 'more']) expect(modeOf(args, `${PROJECT}/${name}`)).toBe('--bind');
+    expect(plan({}, named).warnings.join()).toContain(`includes ${PROJECT}/gone, which could be made`);
     const isNotMade = Object.entries(named).filter(([path]) => !path.includes('tools/hooks'));
     expect(plan({}, Object.fromEntries(isNotMade)).placeholders).toContain(`${PROJECT}/tools/hooks`);
   });
@@ -440,6 +449,11 @@ describe('what other users of the machine cannot read', () => {
     // With the folder that it is in.
     expect(args).not.toContain('/etc/ssh/c.private');
     expect(covered).toContain('/opt/b.private');
+  });
+
+  it('is shown in the project, wherever that is', () => {
+    const shop = { '/opt/shop': 'folder', '/opt/shop/env.private': 'file' };
+    expect(plan({ workingDirectory: '/opt/shop' }, shop).args).not.toContain('/opt/shop/env.private');
   });
 
   it.each(['readable', 'writable'])('is shown if a person names it: %s', (how) => {

@@ -184,7 +184,7 @@ function freshArgs(files: FileView): readonly string[] {
 
 /** The guarded paths that exist, also by their names without links. */
 export function listGuarded(
-  request: Pick<SandboxRequest, 'guarded' | 'agent' | 'programs' | 'readable' | 'writable'>,
+  request: Pick<SandboxRequest, 'guarded' | 'agent' | 'programs' | 'readable' | 'writable' | 'workingDirectory'>,
   home: string,
   files: FileView,
   places: SystemPlaces = LINUX_PLACES,
@@ -192,7 +192,7 @@ export function listGuarded(
   const realPaths = (paths: readonly string[]) => paths.flatMap((path) => files.realPath(path) ?? []);
   const needed = {
     programs: realPaths(request.programs),
-    asked: realPaths([...request.readable, ...request.writable]),
+    asked: realPaths([request.workingDirectory, ...request.readable, ...request.writable]),
   };
   const all = [
     ...request.guarded,

@@ -37,11 +37,11 @@ export function listPrivate({ path: folder, levels }: SharedFolder, needed: Need
     level = [];
     for (const { path, entry } of entries) {
       const what = judge(path, entry, needed);
-      if (what === 'private') found.push(path);
+      if (what === 'private' && mayUse(path, entry)) found.push(path);
       if (what === 'looked_through') level.push(path);
     }
   }
-  return found.filter(mayRead);
+  return found;
 }
 
 function judge(path: string, entry: Dirent, { programs, asked }: NeededPaths): 'private' | 'looked_through' | 'shown' {
@@ -73,9 +73,10 @@ function modeOf(path: string): number | null {
   }
 }
 
-function mayRead(path: string): boolean {
+/** Whether this user may read a file, or enter a folder. */
+function mayUse(path: string, entry: Dirent): boolean {
   try {
-    accessSync(path, constants.R_OK);
+    accessSync(path, entry.isDirectory() ? constants.X_OK : constants.R_OK);
     return true;
   } catch {
     return false;

@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isAtOrBelow } from '../launch/mount_table.ts';
 import type { FileView } from './file_view.ts';
@@ -60,10 +61,41 @@ export function protectWritable(
     .filter((path) => writable.some((folder) => isAtOrBelow(path, folder)) && files.kindOf(dirname(path)) === 'folder')
     .map((path) => holdEntry(path, files));
   const parts = [protectProject(project, agent, files), ...below, ...others, ...atLogin];
-  return withoutAsked(
+  const all = withoutAsked(
     [...parts, tellOfRepository(project, writable, files)].reduce(joinParts),
     writable.filter((path) => path !== project),
   );
+  return holdParents(all, writable, files);
+}
+
+/**
+ * Mounts every folder between a writable one and what is protected in it on itself: it could be renamed together with that, and another
+ * one put in its place.
+ */
+function holdParents(parts: ProtectedProject, writable: readonly string[], files: FileView): ProtectedProject {
+  const between = new Set([...parts.readOnly, ...parts.writable].flatMap((path) => foldersAbove(path, writable)));
+  const links = [...between].filter((path) => files.kindOf(path) === 'link');
+  const held = [...between].filter((path) => files.kindOf(path) === 'folder' && !parts.readOnly.includes(path));
+  return {
+    ...parts,
+    // A folder before what is in it, which would be covered.
+    writable: [...new Set([...held, ...parts.writable])].toSorted((a, b) => a.length - b.length),
+    warnings: [
+      ...parts.warnings,
+      ...links.map((path) => `${path} is a link: the sandbox cannot protect what is in it`),
+    ],
+  };
+}
+
+/** The folders above a path, below the innermost writable one that it is in. */
+function foldersAbove(path: string, writable: readonly string[]): readonly string[] {
+  const root = writable
+    .filter((folder) => path !== folder && isAtOrBelow(path, folder))
+    .reduce((longest, folder) => (folder.length > longest.length ? folder : longest), '');
+  if (root === '') return [];
+  const above: string[] = [];
+  for (let folder = dirname(path); folder !== root; folder = dirname(folder)) above.push(folder);
+  return above;
 }
 
 function withoutAsked(parts: ProtectedProject, asked: readonly string[]): ProtectedProject {
@@ -171,20 +203,45 @@ function protectGit(project: string, files: FileView): ProtectedProject {
   return joinParts(protectGitFolder(git, files), protectNamed(project, git, files));
 }
 
-/** In git's settings: a folder of hooks, and further files of settings (git-config(1)). */
-const NAMES_FILE = /^[ \t]*(hooksPath|path)[ \t]*=[ \t]*"?([^"\n]+?)"?[ \t]*$/gim;
+/** In git's settings: a folder of hooks, and further files of settings (git-config(1)); also behind the name of their section. */
+const NAMES_FILE = /^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hooksPath|path)[ \t]*=[ \t]*(?:"([^"\n]+)"|([^"#;\n]+))/gim;
+/** Settings that include others; more are not followed. */
+const MOST_INCLUDES = 20;
 
-/** What a repository's settings name in the project, such as hooks that are under version control. */
+/**
+ * What a repository's settings name in the project, such as hooks that are under version control, and what the settings name that they
+ * include. Settings that are not there cannot be held, so they are told.
+ */
 function protectNamed(project: string, git: string, files: FileView): ProtectedProject {
-  const settings = files.textOf(join(git, 'config')) ?? '';
-  const parts = Array.from(settings.matchAll(NAMES_FILE), ([, key = '', named = '']): ProtectedProject => {
-    const isHooks = key.toLowerCase() === 'hookspath';
-    const path = resolve(isHooks ? project : git, named);
-    if (!isAtOrBelow(path, project) || path === project) return NOTHING;
-    const isNew = isHooks && files.kindOf(path) === null && files.kindOf(dirname(path)) === 'folder';
-    return isNew ? placeholderAt(path) : protectEntry(path, files);
-  });
+  const settings = [join(git, 'config')];
+  const parts: ProtectedProject[] = [];
+  for (const file of settings) {
+    for (const { isHooks, path } of namedIn(file, project, files)) {
+      const kind = files.kindOf(path);
+      if (isHooks) parts.push(kind === null ? holdIfPossible(path, files) : protectEntry(path, files));
+      else if (kind === null) parts.push({ ...NOTHING, warnings: [`${file} includes ${path}, which could be made`] });
+      else parts.push(protectEntry(path, files));
+      if (!isHooks && settings.length < MOST_INCLUDES && !settings.includes(path)) settings.push(path);
+    }
+  }
   return parts.reduce(joinParts, NOTHING);
+}
+
+function holdIfPossible(path: string, files: FileView): ProtectedProject {
+  return files.kindOf(dirname(path)) === 'folder' ? placeholderAt(path) : NOTHING;
+}
+
+/** Of a file of settings: the folders of hooks and the files that it names in the project. */
+function namedIn(
+  file: string,
+  project: string,
+  files: FileView,
+): readonly { readonly isHooks: boolean; readonly path: string }[] {
+  return Array.from((files.textOf(file) ?? '').matchAll(NAMES_FILE), ([, key = '', quoted, bare = '']) => {
+    const isHooks = key.toLowerCase() === 'hookspath';
+    const named = (quoted ?? bare).trim().replace(/^~(?=\/)/, homedir());
+    return { isHooks, path: resolve(isHooks ? project : dirname(file), named) };
+  }).filter(({ path }) => path !== project && isAtOrBelow(path, project));
 }
 
 function protectGitFolder(git: string, files: FileView): ProtectedProject {

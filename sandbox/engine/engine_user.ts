@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
+import { findProgram, programFacts } from '../bubblewrap/find_program.ts';
 import { namespaceRightsAt } from './namespace_rights.ts';
 
 /** Whose rights the users of an engine's containers have outside. */
@@ -37,8 +38,9 @@ function readSubordinates(): string {
 
 /** Whether a folder's access control list lets a user write; false if that cannot be looked up. */
 export function mayWriteByList(folder: string, uid: number): boolean {
-  const { stdout } = spawnSync('getfacl', ['--omit-header', '--absolute-names', '--numeric', '--', folder], {
-    encoding: 'utf8',
-  });
+  const program = findProgram('getfacl', programFacts(''));
+  if (program === null) return false;
+  const args = ['--omit-header', '--absolute-names', '--numeric', '--', folder];
+  const { stdout } = spawnSync(program, args, { encoding: 'utf8', cwd: '/', env: {}, timeout: 10_000 });
   return new RegExp(`^user:${uid}:.w`, 'm').test(stdout ?? '');
 }

@@ -77,6 +77,14 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Sandboxes: what is visible',
+    holds: 'a folder above what is read-only cannot be renamed away with it',
+    file: PROJECT,
+    text: 'return holdParents(all, writable, files);',
+    replacement: 'return all;',
+    tests: [OF_PLAN],
+  },
+  {
+    row: 'Sandboxes: what is visible',
     holds: 'an agent cannot write the settings of another agent in the project',
     file: PROJECT,
     text: 'const held = [...PROTECTED_EVEN_IF_ABSENT, ...ofOtherAgents(AGENT_SETTINGS, agent)];',
@@ -279,7 +287,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: start',
     holds: 'bubblewrap is never one that the project could have planted',
     file: FIND,
-    text: '!isAtOrBelow(realPath(file), project) && !isAtOrBelow(file, project)',
+    text: '!isPlanted(realPath(file)) && !isPlanted(file)',
     replacement: "file !== ''",
     tests: ['sandbox/bubblewrap/find_bubblewrap.test.ts'],
   },

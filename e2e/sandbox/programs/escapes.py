@@ -220,6 +220,13 @@ def appends(path):
     return True
 
 
+def moves_away():
+    os.rename(f"{PROJECT}/app", f"{PROJECT}/app-moved")
+    os.rename(f"{PROJECT}/app-moved", f"{PROJECT}/app")
+    return True
+
+
+attempt("moving a repository away")(moves_away)
 attempt("the settings of git")(lambda: appends(f"{PROJECT}/.git/config"))
 attempt("the shell's settings of the folder")(lambda: appends(f"{PROJECT}/.envrc"))
 
