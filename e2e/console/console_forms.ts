@@ -119,7 +119,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     ({ bindingId }) => `/bindings/${bindingId}/delete`,
     'api.github.com',
     'Delete it',
-    'The host binding is deleted',
+    'The binding is deleted',
   ),
   '/mcp-rules': {
     at: () => '/mcp-rules',

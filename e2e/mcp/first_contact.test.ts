@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { z } from 'zod';
 import { findBubblewrap, machineFacts, probeBubblewrap } from '../../sandbox/bubblewrap/find_bubblewrap.ts';
 import { INSTALL_COMMAND, installAgents } from '../agents/installed_agents.ts';
-import { countOf } from '../support/full_counts.ts';
+import { countOf, IS_FULL } from '../support/full_counts.ts';
 import { HANGS_MS } from '../support/hangs.ts';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
@@ -92,6 +92,9 @@ function documentedCommand(): string {
   return line;
 }
 
+/** What Claude Code says of a gateway whose tools it has. */
+const CONNECTED = /svc: .* Connected\n/;
+
 describe('the example of the documents, from an empty cache', () => {
   beforeAll(async () => {
     registry = await startTestRegistry(releasesInstalled(ROOT, DOCS_PACKAGE));
@@ -125,8 +128,12 @@ describe('the example of the documents, from an empty cache', () => {
       cwd: person,
     };
     await runOk('claude', ['mcp', 'add', 'svc', '--', SVC, 'mcp', 'gateway'], claude);
-    const listed = await runOk('claude', ['mcp', 'list'], claude);
-    expect(listed.stdout).toMatch(/svc: .* Connected\n/);
+    let listed = '';
+    // It waits five seconds for tools, which a machine with much other work may need for the start of two programs.
+    for (let tries = IS_FULL ? 1 : 10; tries > 0 && !CONNECTED.test(listed); tries -= 1) {
+      listed = (await runOk('claude', ['mcp', 'list'], claude)).stdout;
+    }
+    expect(listed).toMatch(CONNECTED);
     expect(registry.requests).toHaveLength(requests);
   });
 });
@@ -368,7 +375,14 @@ describe('a server from a package', () => {
     expect([added.code, added.stderr]).toEqual([0, expect.stringContaining('faced lists one tool in a sandbox')]);
     expect(await cli('mcp', 'tools', 'faced')).toMatch(/ {2}read: allow\n {4}[0-9a-f]{12} Reads a note\.\n/);
     const over = await client(earlierClient, '--server', 'faced');
-    expect(await tools(over)).toEqual([]);
+    // Until it has started it has the list of the look, which was consented to.
+    const seen: unknown[] = [];
+    await waitFor('what it lists to wait', async () => {
+      const listed = await over.listTools();
+      seen.push(...listed.map(({ description }) => description));
+      return listed.length === 0;
+    });
+    expect(seen).not.toContain('Reads, and sends a copy.');
     const waiting = await cli('mcp', 'tools', 'faced');
     expect(waiting).toContain('read has changed\n  description\n    - Reads a note.\n    + Reads, and sends a copy.\n');
     expect(waiting).toContain('send is new\n');
