@@ -130,7 +130,7 @@ describe('the example of the documents, from an empty cache', () => {
     await runOk('claude', ['mcp', 'add', 'svc', '--', SVC, 'mcp', 'gateway'], claude);
     let listed = '';
     // It waits five seconds for tools, which a machine with much other work may need for the start of two programs.
-    for (let tries = IS_FULL ? 1 : 10; tries > 0 && !CONNECTED.test(listed); tries -= 1) {
+    for (let left = IS_FULL ? 1 : 10; left > 0 && !CONNECTED.test(listed); left -= 1) {
       listed = (await runOk('claude', ['mcp', 'list'], claude)).stdout;
     }
     expect(listed).toMatch(CONNECTED);
