@@ -126,6 +126,8 @@ test('ends a reply over the message limit, and a stream only if one event is ove
 test.each([
   ['a stream', 'text/event-stream', '\n\n', 2_000],
   ['a stream with other line ends', 'text/event-stream', '\r\n\r\n', 2_000],
+  ['a stream with old line ends', 'text/event-stream', '\r\r', 2_000],
+  ['a stream with mixed line ends', 'text/event-stream', '\n\r\n', 2_000],
   ['a reply that is no stream', 'application/json', '\n\n', 0],
 ])('%s has a limit for its messages per second', async (_, type, end, leastMs) => {
   let waitedMs = 0;

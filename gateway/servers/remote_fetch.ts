@@ -13,6 +13,7 @@ import { checkedLookup } from '../../machine/connection/checked_lookup.ts';
 import { ProxyAgent } from '../../machine/connection/proxy_agent.ts';
 import { isIpLiteral, isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import { pause } from '../../machine/pause.ts';
+import { EventScanner, NO_EVENTS } from './event_scanner.ts';
 
 export interface RemoteFetchOptions {
   /** The only origin that anything is sent to. */
@@ -94,8 +95,6 @@ function limitedResponse(reply: IncomingMessage, options: RemoteFetchOptions): R
   return responseOf(reply, () => Readable.from(limitReply(reply, isStream, options)));
 }
 
-const LINE_FEED = 10;
-
 /** Shorter pauses are added up: a timer would make each of them longer. */
 const LEAST_PAUSE_MS = 5;
 
@@ -108,45 +107,25 @@ async function* limitReply(
   const { wait = pause } = options;
   let ofMessage = 0;
   let owedMs = 0;
-  let atLineEnd = false;
+  const events = new EventScanner();
   for await (const chunk of reply as AsyncIterable<Uint8Array>) {
     // For a stream: the bytes after the last complete event; events within one chunk are small.
-    const lastEnd = isStream ? endOfEvent(chunk, atLineEnd) : -1;
+    const { count, lastEnd } = isStream ? events.scan(chunk) : NO_EVENTS;
     ofMessage = lastEnd < 0 ? ofMessage + chunk.length : chunk.length - lastEnd;
     if (ofMessage > options.maxMessageBytes) {
       const message = `it sent a message of more than ${options.maxMessageBytes} bytes`;
       options.onFault(message);
       throw new TypeError(message);
     }
-    atLineEnd = chunk.at(-1) === LINE_FEED;
     yield chunk;
     const forBytes = (chunk.length * 1000) / options.maxBytesPerSecond;
-    const forMessages = isStream ? (countEvents(chunk) * 1000) / options.maxMessagesPerSecond : 0;
+    // At least one, because a server may send each event in parts.
+    const forMessages = isStream ? (Math.max(1, count) * 1000) / options.maxMessagesPerSecond : 0;
     owedMs += Math.max(forBytes, forMessages);
     if (owedMs < LEAST_PAUSE_MS) continue;
     await wait(owedMs);
     owedMs = 0;
   }
-}
-
-/** The events that end in a chunk; at least one, because a server may send each event in parts. */
-function countEvents(chunk: Uint8Array): number {
-  const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
-  let count = 0;
-  for (const end of ['\n\n', '\r\n\r\n']) {
-    for (let at = bytes.indexOf(end); at >= 0; at = bytes.indexOf(end, at + end.length)) count += 1;
-  }
-  return Math.max(1, count);
-}
-
-/** The end of the last complete event in the chunk, or -1. */
-function endOfEvent(chunk: Uint8Array, atLineEnd: boolean): number {
-  for (let index = chunk.length - 1; index >= 0; index -= 1) {
-    if (chunk[index] !== LINE_FEED) continue;
-    const before = chunk[index - 1] === 13 ? index - 2 : index - 1;
-    if (before < 0 ? atLineEnd : chunk[before] === LINE_FEED) return index + 1;
-  }
-  return -1;
 }
 
 function isRefusedLiteral(hostname: string): boolean {
