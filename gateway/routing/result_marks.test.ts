@@ -21,6 +21,11 @@ test.each<readonly [string, object]>([
   ['a resource that is read', { contents: [{ uri: 'file:///a', text: ORDER }] }],
   ['a message of a prompt', { messages: [{ role: 'user', content: { type: 'text', text: ORDER } }] }],
   ['a link', { content: [{ type: 'resource_link', uri: 'x://1', name: 'a', description: ORDER }] }],
+  ['own data like an image', { content: [], structuredContent: { type: 'image', data: ORDER } }],
+  ['own data like a file', { content: [], structuredContent: { file: { uri: 'file:///a', blob: ORDER } } }],
+  ['own data like metadata', { content: [], structuredContent: { _meta: { note: ORDER } } }],
+  ['data of a block that is no image', { content: [{ type: 'text', text: 'a', data: ORDER }] }],
+  ['a content within a content', { content: [{ type: 'text', text: 'a', content: [{ type: 'image', data: ORDER }] }] }],
 ])('a result with an order in %s is marked', (_, result) => {
   expect(withResultMarks(result)).toEqual({ ...result, _meta: MARKED });
 });
@@ -32,16 +37,31 @@ test('the end of a long result is searched, and it says how much of it is not', 
   expect(plain).not.toHaveProperty(['_meta', 'svc/marks']);
 });
 
-test('files, images and sounds are not searched as texts, and a deep or cyclic-looking result ends', () => {
-  const data = 'QUJD'.repeat(100);
+test('files, images, sounds and metadata of the protocol are not searched as texts', () => {
+  // A text that would be marked, so that only its place keeps it out.
+  const data = ORDER;
+  const _meta = { note: ORDER };
   const encoded = {
-    content: [{ type: 'image', data, mimeType: 'image/png' }],
-    contents: [{ uri: 'file:///a', blob: data }],
+    _meta,
+    content: [
+      { type: 'image', data, mimeType: 'image/png', _meta },
+      { type: 'resource', resource: { uri: 'file:///a', blob: data, _meta } },
+    ],
+    contents: [{ uri: 'file:///a', blob: data, _meta }],
+    messages: [{ role: 'user', content: { type: 'audio', data, mimeType: 'audio/wav' } }],
   };
   expect(withResultMarks(encoded)).toBe(encoded);
+});
+
+test('a list of very many items is searched', () => {
+  const rows: unknown[] = Array.from({ length: 300_000 }, () => 1);
+  expect(withResultMarks({ structuredContent: [...rows, ORDER] })).toHaveProperty('_meta', MARKED);
+});
+
+test('no depth hides a text', () => {
   let deep: object = { text: ORDER };
   for (let level = 0; level < 10_000; level += 1) deep = { deep };
-  expect(withResultMarks(deep)).toBe(deep);
+  expect(withResultMarks(deep)).toHaveProperty('_meta', MARKED);
 });
 
 test.each<readonly [string, unknown, object]>([

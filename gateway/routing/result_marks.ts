@@ -11,7 +11,6 @@ const UNSEARCHED_META = 'svc/unsearched';
 /** How much text of a result is searched: its beginning and its end, because a long text in front hides nothing that way. */
 const MAX_HEAD = 192 * 1024;
 const MAX_TAIL = 64 * 1024 - 2;
-const MAX_DEPTH = 64;
 
 const metaHolder = z.looseObject({ _meta: z.looseObject({}).optional().catch(undefined) });
 
@@ -20,7 +19,7 @@ const metaHolder = z.looseObject({ _meta: z.looseObject({}).optional().catch(und
  * not changed.
  */
 export function withResultMarks<T extends object>(result: T): T {
-  const found = searchTexts(result);
+  const found = searchTexts(result, RESULT);
   if (found.marks.length === 0 && found.unsearched === 0) return result;
   const { _meta: meta } = metaHolder.parse(result);
   const marks = found.marks.length === 0 ? {} : { [MARKS_META]: found.marks };
@@ -32,41 +31,78 @@ export function withResultMarks<T extends object>(result: T): T {
 export function withErrorMarks(error: unknown): unknown {
   if (!ProtocolError.isInstance(error)) return error;
   const { code, message, data } = error;
-  const { marks } = searchTexts({ message, data });
+  const { marks } = searchTexts({ message, data }, ELSEWHERE);
   if (marks.length === 0) return error;
   const isRecord = typeof data === 'object' && data !== null && !Array.isArray(data);
   const own = isRecord ? data : data === undefined ? {} : { data };
   return ProtocolError.fromError(code, message, { ...own, [MARKS_META]: marks });
 }
 
-function searchTexts(value: object): { readonly marks: readonly TextMark[]; readonly unsearched: number } {
-  const texts: string[] = [];
-  collectTexts(value, texts, 0);
-  const whole = texts.join('\n\n');
+function searchTexts(
+  value: object,
+  place: Place,
+): { readonly marks: readonly TextMark[]; readonly unsearched: number } {
+  const whole = collectTexts(value, place).join('\n\n');
   const unsearched = Math.max(0, whole.length - MAX_HEAD - MAX_TAIL);
   const searched = unsearched === 0 ? whole : `${whole.slice(0, MAX_HEAD)}\n\n${whole.slice(-MAX_TAIL)}`;
   return { marks: markText(searched).filter((mark) => mark !== 'long_text'), unsearched };
 }
 
-/** Every text in a result and every name of a member, but for `_meta` and what is encoded: images, sounds and files. */
-function collectTexts(value: unknown, texts: string[], depth: number): void {
-  if (typeof value === 'string') return void texts.push(value);
-  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return;
-  if (Array.isArray(value)) return value.forEach((item) => collectTexts(item, texts, depth + 1));
-  const members = new Map<string, unknown>(Object.entries(value));
-  for (const [name, member] of members) {
-    if (name === '_meta' || isEncoded(name, members)) continue;
-    if (!PROTOCOL_NAMES.has(name)) texts.push(name);
-    collectTexts(member, texts, depth + 1);
-  }
+/** What the protocol knows of an object: the places of its members, and those of its members that no model reads as a text. */
+interface Place {
+  readonly members: ReadonlyMap<string, Place>;
+  readonly isSkipped: (name: string, members: ReadonlyMap<string, unknown>) => boolean;
 }
 
-function isEncoded(name: string, members: ReadonlyMap<string, unknown>): boolean {
-  if (name === 'blob') return members.has('uri');
-  return name === 'data' && ENCODED.has(members.get('type'));
-}
-
+/** A server's own data, at any depth: all of it is searched, whatever its names. */
+const ELSEWHERE: Place = { members: new Map(), isSkipped: () => false };
+const RESOURCE: Place = {
+  members: new Map(),
+  isSkipped: (name, members) => name === '_meta' || (name === 'blob' && members.has('uri')),
+};
 const ENCODED: ReadonlySet<unknown> = new Set(['image', 'audio']);
+const BLOCK: Place = {
+  members: new Map([['resource', RESOURCE]]),
+  isSkipped: (name, members) => name === '_meta' || (name === 'data' && ENCODED.has(members.get('type'))),
+};
+const MESSAGE: Place = { members: new Map([['content', BLOCK]]), isSkipped: () => false };
+const RESULT: Place = {
+  members: new Map([
+    ['content', BLOCK],
+    ['contents', RESOURCE],
+    ['messages', MESSAGE],
+  ]),
+  isSkipped: (name) => name === '_meta',
+};
+
+/**
+ * Every text of a result, and every name of a member, in their order; but not `_meta` and what is encoded (images, sounds and
+ * files) where the protocol has them. Without recursion, so that no depth hides a text.
+ */
+function collectTexts(whole: object, place: Place): readonly string[] {
+  const texts: string[] = [];
+  const pending: (readonly [unknown, Place])[] = [[whole, place]];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [value, at] = next;
+    if (typeof value === 'string') texts.push(value);
+    if (typeof value !== 'object' || value === null) continue;
+    const parts = Array.isArray(value) ? value.map((item: unknown) => [item, at] as const) : partsOf(value, at);
+    // The last one that is put there is taken first.
+    for (const part of parts.toReversed()) pending.push(part);
+  }
+  return texts;
+}
+
+/** The names and the members of an object. */
+function partsOf(value: object, { members: places, isSkipped }: Place): readonly (readonly [unknown, Place])[] {
+  const members = new Map<string, unknown>(Object.entries(value));
+  return [...members].flatMap(([name, member]) => {
+    if (isSkipped(name, members)) return [];
+    const part = [member, places.get(name) ?? ELSEWHERE] as const;
+    return PROTOCOL_NAMES.has(name) ? [part] : [[name, ELSEWHERE] as const, part];
+  });
+}
+
 /** The protocol's own, which say nothing. */
 const PROTOCOL_NAMES: ReadonlySet<string> = new Set([
   'content',
