@@ -1,11 +1,12 @@
-import { SdkHttpError } from '@modelcontextprotocol/client';
+import { ProtocolError, SdkHttpError } from '@modelcontextprotocol/client';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { Downstream } from '../fronts/downstream.ts';
 import { isUnauthorised, unreachableFailure } from './launcher.ts';
 import type { SupervisedServer } from './supervised_server.ts';
 
 /**
- * Ends the connection of a remote server that refuses the credentials (401), cannot be reached any more, or does not know the
- * session (404, or 400 for every request). True if nothing was done and a new session may help.
+ * Ends the connection of a remote server that refuses the credentials (401), cannot be reached any more, not by a ping either, or
+ * does not know the session (404, or 400 for every request). True if nothing was done and a new session may help.
  */
 export async function dropStale(
   supervised: Pick<SupervisedServer, 'current' | 'drop' | 'lose' | 'server'>,
@@ -20,7 +21,9 @@ export async function dropStale(
   const unreachable =
     supervised.server.mode === 'remote' ? unreachableFailure(supervised.server, error, downstream.mask) : null;
   if (unreachable !== null) {
-    await supervised.lose(downstream, unreachable);
+    // One request may be refused alone, such as for its rate (503); the connection is everybody's.
+    const isLost = supervised.current === downstream && !(await isAnswering(supervised.server, downstream));
+    if (isLost) await supervised.lose(downstream, unreachable);
     return false;
   }
   if (!(await isLostSession(downstream, error))) return false;
@@ -43,6 +46,20 @@ async function isLostSession(downstream: Downstream, error: unknown): Promise<bo
     return false;
   } catch (refusal) {
     return LOST.has(statusOf(refusal) ?? 0);
+  }
+}
+
+/** Whether the server answers a request without content; a refusal is an answer, unless the session is lost. */
+async function isAnswering(server: McpServer, { client, mask }: Downstream): Promise<boolean> {
+  const options = { timeout: PING_MS };
+  try {
+    // The later generation has no ping.
+    await (client.getProtocolEra() === 'modern' ? client.discover(options) : client.ping(options));
+    return true;
+  } catch (refusal) {
+    if (ProtocolError.isInstance(refusal)) return true;
+    const status = statusOf(refusal);
+    return status !== null && !LOST.has(status) && unreachableFailure(server, refusal, mask) === null;
   }
 }
 
