@@ -14,7 +14,7 @@ export interface GatewayLimits {
   readonly startMs: number;
   /** How long a local server may take to answer which revision it speaks; after that, an earlier one is assumed. */
   readonly probeMs: number;
-  /** The same of a remote server, whose network or machine may be busy: an earlier revision would be used until the next start. */
+  /** The same of a remote server, whose network or machine may be busy: an earlier revision would be used for an hour. */
   readonly remoteProbeMs: number;
   /** How long a server may take for a list, a prompt, a resource or a completion. */
   readonly requestMs: number;

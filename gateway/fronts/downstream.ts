@@ -38,6 +38,8 @@ export interface DownstreamEvents {
 export interface Downstream {
   readonly client: Client;
   readonly mask: SecretMask;
+  /** The server did not say in time which revision it speaks: an earlier one is assumed. */
+  readonly isEraGuessed?: boolean;
   /** Of the values that it was started with. */
   readonly ends: Pick<ValueEnds, 'hasEnded' | 'isRenewalDue' | 'renew'>;
   /** Resolves with the reason when the connection ends. */

@@ -20,15 +20,23 @@ const keptIn = () => new KeptRevisions(home, () => now);
 
 test('an earlier revision is known in the next run, for a week and for the same configuration', async () => {
   expect(keptIn().isLegacy(server)).toBe(false);
-  await keptIn().keepLegacy(server);
+  await keptIn().keepLegacy(server, false);
   expect([keptIn().isLegacy(server), keptIn().isLegacy(localServer({ command: ['other'] }))]).toEqual([true, false]);
   now += 7 * DAY_MS;
   expect(keptIn().isLegacy(server)).toBe(false);
 });
 
+test('an earlier revision that is only assumed is known for an hour', async () => {
+  await keptIn().keepLegacy(server, true);
+  now += DAY_MS / 24 - 1;
+  expect(keptIn().isLegacy(server)).toBe(true);
+  now += 1;
+  expect(keptIn().isLegacy(server)).toBe(false);
+});
+
 test('a clock that was set back, and a damaged file, only mean that the server is asked', async () => {
   now += 8 * DAY_MS;
-  await keptIn().keepLegacy(server);
+  await keptIn().keepLegacy(server, false);
   now = 1_000;
   expect(keptIn().isLegacy(server)).toBe(false);
   writeFileSync(join(home, 'servers', server.id, 'revision.json'), '{"version":1', { mode: 0o600 });

@@ -16,6 +16,8 @@ const keptRevision = z.strictObject({
 
 /** A server may learn a newer revision without a change of its configuration. */
 const KEPT_MS = 7 * 24 * 3_600_000;
+/** Of a server that was silent, which may only have started slowly. */
+const GUESS_KEPT_MS = 3_600_000;
 
 /**
  * The servers that speak an earlier revision, in `$SVC_HOME/mcp/servers/<id>/revision.json`: asking one that does not answer takes
@@ -40,9 +42,13 @@ export class KeptRevisions {
     return launch === launchHash(server, '') && left > 0 && left <= KEPT_MS;
   }
 
-  /** Keeps that it was asked, and speaks an earlier revision. A failure only means that it is asked again. */
-  async keepLegacy(server: McpServer): Promise<void> {
-    const kept = { version: 1, launch: launchHash(server, ''), until: this.#now() + KEPT_MS };
+  /**
+   * Keeps that it was asked, and speaks an earlier revision; `isGuess` if it did not answer, so that this is only assumed. A failure
+   * only means that it is asked again.
+   */
+  async keepLegacy(server: McpServer, isGuess: boolean): Promise<void> {
+    const until = this.#now() + (isGuess ? GUESS_KEPT_MS : KEPT_MS);
+    const kept = { version: 1, launch: launchHash(server, ''), until };
     await writePrivateFile(this.#path(server), `${JSON.stringify(kept)}\n`).catch(() => undefined);
   }
 

@@ -20,19 +20,23 @@ const INITIALIZED = {
   capabilities: { tools: {}, logging: {} },
   serverInfo: { name: 'echo', version: '1' },
 };
-const message = z.object({ id: z.number().optional(), method: z.string() });
+const message = z.object({ id: z.union([z.number(), z.string()]).optional(), method: z.string() });
 
 let remote: Server;
 let url: string;
 let now: number;
+/** Whether the server leaves the question for its revision without an answer. */
+let isSilent: boolean;
 
 /** A server of the earlier generation that logs and returns the token that it was called with. */
 beforeEach(async () => {
   now = 0;
+  isSilent = false;
   remote = createServer((request, response) => {
     void text(request).then((body) => {
       const { id, method } = body === '' ? { id: undefined, method: '' } : message.parse(JSON.parse(body));
       if (id === undefined) return response.writeHead(request.method === 'GET' ? 405 : 202).end();
+      if (isSilent && method === 'server/discover') return undefined;
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const say = (one: object) => response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...one })}\n\n`);
       const data = request.headers.authorization;
@@ -129,3 +133,32 @@ test('sends nothing with a value that has ended', async () => {
   expect(asked).toBe(0);
   await launched.value.close();
 });
+
+test.each([true, false])(
+  'whether the earlier revision is only assumed is known of a server: silent %s',
+  async (silent) => {
+    isSilent = silent;
+    const launcher = new Launcher({
+      ports: {
+        clock: { now: () => now },
+        release: () => Promise.resolve(ok({ values: new Map(), endsAt: null, bearer: null })),
+      },
+      local: z.custom<LocalLaunch>().parse({}),
+      // A server that answers has much time, and a silent one is not waited for.
+      limits: { ...DEFAULT_GATEWAY_LIMITS, remoteProbeMs: silent ? 50 : 60_000 },
+      version: '0',
+      isLocal: true,
+      extraRoots: [],
+    });
+    const launched = await launcher.launch({
+      server: remoteServer({ url }),
+      events: z.custom<DownstreamEvents>().parse({ log: () => undefined }),
+      stderr: new StderrRing(),
+      isLegacy: false,
+      signal: new AbortController().signal,
+    });
+    if (!launched.ok) throw new Error(launched.error.message);
+    expect([launched.value.client.getProtocolEra(), launched.value.isEraGuessed]).toEqual(['legacy', silent]);
+    await launched.value.close();
+  },
+);

@@ -42,6 +42,8 @@ interface LaunchRequest {
   readonly stderr: StderrRing;
   /** Whether the server is known to speak an earlier revision. */
   readonly isLegacy: boolean;
+  /** Whether that is assumed because it did not answer when it was asked. */
+  readonly isEraGuessed?: boolean;
   /** The server runs in a container whose only way out is the proxy. */
   readonly isSealed?: boolean;
   /** The id of the image that its own `docker run` may start. */
@@ -49,6 +51,11 @@ interface LaunchRequest {
   /** The slot that it takes; by default none. */
   readonly slot?: StartSlot | null;
   readonly signal: AbortSignal;
+}
+
+interface Connection {
+  readonly client: Downstream['client'];
+  readonly isEraGuessed: boolean;
 }
 
 type Launched = Result<Downstream, Failure<ServerFailureReason>>;
@@ -164,20 +171,20 @@ export class Launcher {
       // A server that does not answer when asked for its revision may speak an earlier one; the next start shows it.
       const isSilent = SdkError.isInstance(connected.error) && connected.error.code === SdkErrorCode.RequestTimeout;
       if (isSilent && !request.isLegacy && !request.signal.aborted) {
-        return this.#remote({ ...request, isLegacy: true }, filled);
+        return this.#remote({ ...request, isLegacy: true, isEraGuessed: true }, filled);
       }
       return err(remoteFailure(request.server, connected.error, mask.now));
     }
-    Object.assign(connected.value, {
+    const { client } = connected.value;
+    Object.assign(client, {
       onclose: () => ended.resolve({ reason: 'exited', message: 'the connection has ended' }),
     });
-    const client = connected.value;
     const release = (): void => {
       opened.value.release();
       // No more messages will come: pending requests are rejected.
       void client.close().catch(() => undefined);
     };
-    return ok(this.#downstream(client, filled, ended.promise, release));
+    return ok(this.#downstream(connected.value, filled, ended.promise, release));
   }
 
   /** Masks a renewed token from now on. */
@@ -193,15 +200,27 @@ export class Launcher {
     request: LaunchRequest,
     mask: CurrentMask,
     transport: Transport,
-  ): Promise<Result<Downstream['client'], unknown>> {
+  ): Promise<Result<Connection, unknown>> {
     const { limits, version } = this.#options;
-    const { events, isLegacy, signal } = request;
+    const { events, isLegacy, isEraGuessed = false, signal } = request;
     const late = AbortSignal.timeout(limits.startMs);
     const both = AbortSignal.any([signal, late]);
     try {
       const masked = maskEvents(events, mask);
       const probeMs = request.server.mode === 'remote' ? limits.remoteProbeMs : limits.probeMs;
-      return ok(await connectClient({ transport, isLegacy, probeMs, events: masked, version, limits, signal: both }));
+      const askedAt = MONOTONIC();
+      const client = await connectClient({
+        transport,
+        isLegacy,
+        probeMs,
+        events: masked,
+        version,
+        limits,
+        signal: both,
+      });
+      // The SDK does not tell an answer from silence; an answer came before the time for it was over.
+      const wasSilent = !isLegacy && client.getProtocolEra() === 'legacy' && MONOTONIC() - askedAt >= probeMs;
+      return ok({ client, isEraGuessed: isEraGuessed || wasSilent });
     } catch (error) {
       await transport.close().catch(() => undefined);
       return err(late.aborted ? new StartTimeout(limits.startMs) : error);
@@ -209,13 +228,14 @@ export class Launcher {
   }
 
   #downstream(
-    client: Downstream['client'],
+    { client, isEraGuessed }: Connection,
     { mask, ends }: Pick<ReadyLaunch, 'mask' | 'ends'>,
     closed: Promise<Failure<ServerFailureReason>>,
     release: () => void,
   ): Downstream {
     return {
       client,
+      isEraGuessed,
       ends,
       get mask() {
         return mask.now;

@@ -26,7 +26,7 @@ function world(known: Partial<GatewayServer> = {}) {
   const connections: boolean[] = [];
   const launches: { readonly isLegacy: boolean }[] = [];
   const outcomes: Result<Downstream, Failure<ServerFailureReason>>[] = [];
-  const state = { accepting: true, busy: false, keptLegacy: false, held: Promise.resolve() };
+  const state = { accepting: true, busy: false, keptLegacy: false, keptGuess: false, held: Promise.resolve() };
   const server: GatewayServer = { server: localServer(), consent: 'given', missing: [], ...known };
   const supervised = new SupervisedServer(server, {
     noteOf,
@@ -42,8 +42,9 @@ function world(known: Partial<GatewayServer> = {}) {
     slots: { local: new StartSlots(2), remote: new StartSlots(2) },
     revisions: {
       isLegacy: () => state.keptLegacy,
-      keepLegacy: () => {
+      keepLegacy: (_server, isGuess) => {
         state.keptLegacy = true;
+        state.keptGuess = isGuess;
         return Promise.resolve();
       },
     },
@@ -125,6 +126,18 @@ test('a server that spoke an earlier revision in the last run is not asked, unle
   await next.supervised.connect();
   for (let turn = 0; turn < 10; turn += 1) await settle();
   expect(next.launches).toEqual([{ isLegacy: true }, { isLegacy: false }]);
+});
+
+test('a revision that is only assumed, after a slow start, is kept as such, and the server is asked after its end', async () => {
+  const { supervised, launches, outcomes, state } = world();
+  const slow = connection();
+  outcomes.push(ok({ ...slow.downstream, isEraGuessed: true }), ok(connection().downstream));
+  await supervised.connect();
+  expect([state.keptLegacy, state.keptGuess]).toEqual([true, true]);
+  slow.end(EXITED);
+  for (let turn = 0; turn < 10; turn += 1) await settle();
+  expect(launches).toEqual([{ isLegacy: false }, { isLegacy: false }]);
+  expect([state.keptLegacy, state.keptGuess]).toEqual([true, false]);
 });
 
 test('nothing is started, and no client told, before the process of the last start has ended', async () => {

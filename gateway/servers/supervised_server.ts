@@ -258,9 +258,16 @@ export class SupervisedServer {
       await closeConnected(connected);
       return err(REPLACED);
     }
-    this.#isLegacy = connected.ok && connected.value.client.getProtocolEra() === 'legacy';
-    if (this.#isLegacy && !isLegacy) void revisions.keepLegacy(server);
+    this.#noteRevision(connected, isLegacy);
     return connected;
+  }
+
+  /** A slow start looks like an earlier revision: what was assumed holds for a short time only, and what was not asked stays as it is. */
+  #noteRevision(connected: Connected, wasTold: boolean): void {
+    const isLegacy = connected.ok && connected.value.client.getProtocolEra() === 'legacy';
+    const isGuess = connected.ok && connected.value.isEraGuessed === true;
+    this.#isLegacy = isLegacy && !isGuess && (this.#isLegacy || !wasTold);
+    if (isLegacy && !wasTold) void this.#options.revisions.keepLegacy(this.server, isGuess);
   }
 
   #hasConnected(life: AbortController, downstream: Downstream): void {
