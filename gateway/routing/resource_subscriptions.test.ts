@@ -27,6 +27,59 @@ function world(subscribe: () => Promise<unknown> = () => Promise.resolve({})) {
   return { subscriptions, add, told, left };
 }
 
+/** Subscriptions to a server of the later generation; each `listen` has the next of the outcomes, or opens a stream. */
+function modernWorld() {
+  const outcomes: Promise<unknown>[] = [];
+  const facts = { listened: 0, closed: 0 };
+  const streamOf = () => {
+    const end = Promise.withResolvers<string>();
+    return { closed: end.promise, close: () => Promise.resolve(void (end.resolve('local'), (facts.closed += 1))) };
+  };
+  const client = {
+    getServerCapabilities: () => ({ resources: { subscribe: true } }),
+    getProtocolEra: () => 'modern',
+    listen: () => {
+      facts.listened += 1;
+      return outcomes.shift() ?? Promise.resolve(streamOf());
+    },
+    unsubscribeResource: () => Promise.reject(new Error('not in this generation')),
+  };
+  const current = { client, mask: new SecretMask([]), closed: new Promise(() => undefined) };
+  const supervised = { server: localServer(), current };
+  type Options = ConstructorParameters<typeof ResourceSubscriptions>;
+  const fleet = z.custom<Options[0]>().parse({ find: () => supervised });
+  const subscriptions = new ResourceSubscriptions(fleet, TIMES, () => undefined);
+  const add = (key: string, uri: string) =>
+    subscriptions.add(key, uri, z.custom<ResourceAtServer>().parse({ supervised, uri }));
+  return { subscriptions, add, outcomes, facts, streamOf };
+}
+
+test('a stream that the server refuses after it has reconnected is asked for again', async () => {
+  const { subscriptions, add, outcomes, facts } = modernWorld();
+  await add('a', 'x://1');
+  outcomes.push(Promise.reject(new Error('not yet')));
+  await subscriptions.renew(SERVER_ID);
+  await settle();
+  expect(facts).toEqual({ listened: 3, closed: 0 });
+  await subscriptions.remove('a', 'x://1');
+  expect(facts).toEqual({ listened: 3, closed: 1 });
+});
+
+test('a client that leaves while the stream is opened again leaves nothing behind', async () => {
+  const { subscriptions, add, outcomes, facts, streamOf } = modernWorld();
+  await add('a', 'x://1');
+  const opening = Promise.withResolvers<unknown>();
+  outcomes.push(opening.promise);
+  const renewing = subscriptions.renew(SERVER_ID);
+  await settle();
+  await subscriptions.remove('a', 'x://1');
+  expect(facts).toEqual({ listened: 2, closed: 1 });
+  opening.resolve(streamOf());
+  await renewing;
+  await settle();
+  expect(facts).toEqual({ listened: 2, closed: 2 });
+});
+
 test("masks secrets in a server's refusal", async () => {
   const { add } = world(() => Promise.reject(new Error('no: S3CR3T-t0ken')));
   await expect(add('a', 'x://1')).rejects.toThrow(/no: \*+/);

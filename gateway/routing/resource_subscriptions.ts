@@ -58,17 +58,22 @@ export class ResourceSubscriptions {
 
   async #ask(key: string, mine: Subscribed, current: Downstream): Promise<void> {
     try {
-      await this.#subscribe(current, mine);
+      await this.#subscribe(current, mine, 'once');
     } catch (error) {
       if (this.#subscribed.get(key) === mine) this.#subscribed.delete(key);
       throw maskError(error, current.mask);
     }
-    // Meanwhile, its last client may have left, and another one may have come.
+    await this.#endUnwanted(key, mine, current);
+  }
+
+  /** While the server was asked, the last client may have left, and another one may have come. */
+  async #endUnwanted(key: string, mine: Subscribed, current: Downstream): Promise<void> {
     const isWanted = mine.clients.size > 0 || (mine.stream === null && this.#subscribed.has(key));
     if (!isWanted) await this.#unsubscribe(mine, current);
   }
 
-  async #subscribe(downstream: Downstream, one: Subscribed): Promise<void> {
+  /** Rejects if the server refuses; a stream that is asked for `again` is opened later then. */
+  async #subscribe(downstream: Downstream, one: Subscribed, how: 'once' | 'again'): Promise<void> {
     const { client } = downstream;
     if (client.getServerCapabilities()?.resources?.subscribe !== true) return;
     if (client.getProtocolEra() !== 'modern') return void (await client.subscribeResource({ uri: one.uri }));
@@ -78,7 +83,10 @@ export class ResourceSubscriptions {
       filter: { resourceSubscriptions: [one.uri] },
       onReturn: () => this.notifyUpdated(one.serverId, one.uri),
     });
-    await stream.open();
+    await stream.open().catch((error: unknown) => {
+      if (how === 'once') throw error;
+      void stream.keep(null);
+    });
     one.stream = stream;
   }
 
@@ -114,8 +122,13 @@ export class ResourceSubscriptions {
   async renew(serverId: string): Promise<void> {
     const current = this.#fleet.find(serverId)?.current ?? null;
     if (current === null) return;
-    const ofServer = Array.from(this.#subscribed.values()).filter((one) => one.serverId === serverId);
-    await Promise.allSettled(ofServer.map((one) => this.#subscribe(current, one)));
+    const ofServer = [...this.#subscribed].filter(([, one]) => one.serverId === serverId);
+    await Promise.allSettled(ofServer.map(([key, one]) => this.#renewOne(key, one, current)));
+  }
+
+  async #renewOne(key: string, one: Subscribed, current: Downstream): Promise<void> {
+    await this.#subscribe(current, one, 'again');
+    await this.#endUnwanted(key, one, current);
   }
 
   /** Several changes of one resource are reported once. */
