@@ -137,6 +137,20 @@ describe('a list of tools', () => {
     expect(bench.reviews.noteOf(bench.server.server)).toContain('one tool waits');
   });
 
+  test('of a new connection is reported at the end of a pause, and that of the ended one is not', async () => {
+    const bench = new Bench();
+    bench.isDown = true;
+    const ended: { current: object | null } & Bench['server'] = { ...bench.server, current: {} };
+    await bench.reviews.offer(ended, [toolNamed('a')], NO_DEADLINE);
+    ended.current = null;
+    expect(await bench.offer(toolNamed('a'), toolNamed('b'))).toEqual([]);
+    bench.isDown = false;
+    bench.pauses[0]?.end();
+    await settle();
+    expect([bench.asked, bench.reports]).toEqual([2, [['a', 'b']]]);
+    expect(await bench.offer(toolNamed('a'), toolNamed('b'))).toEqual(['a', 'b']);
+  });
+
   test('offers nothing new while the control plane cannot be asked, and asks again by itself, with growing pauses', async () => {
     const bench = new Bench();
     bench.isDown = true;

@@ -30,6 +30,20 @@ interface ReviewedServer {
   readonly current: object | null;
 }
 
+/** A list, and the connection that it came over. */
+interface ListToReport<T> {
+  readonly supervised: ReviewedServer;
+  readonly current: object | null;
+  readonly tools: readonly T[];
+}
+
+interface FailedReports<T> {
+  readonly count: number;
+  readonly isPausing: boolean;
+  /** What is reported at the end of the pause. */
+  readonly newest: ListToReport<T>;
+}
+
 /** A tool that waits is reported again after this time: somebody may have removed it, and its server may list it in turns. */
 const REPORT_AGAIN_MS = 60_000;
 /** At most so many reports about one server in this time. */
@@ -54,7 +68,7 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
   readonly #waiting = new Map<string, number>();
   readonly #marked = new WeakMap<T, T>();
   /** The servers whose last reports had no answer: they are reported again by themselves, not by each list. */
-  readonly #failed = new Map<string, { readonly count: number; readonly isPausing: boolean }>();
+  readonly #failed = new Map<string, FailedReports<T>>();
 
   constructor(options: ToolReviewsOptions) {
     this.#options = options;
@@ -124,6 +138,11 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
     const { id } = supervised.server;
     for (let running = this.#reporting.get(id); running !== undefined; running = this.#reporting.get(id)) await running;
     const news = this.#newsOf(supervised, tools);
+    const failed = this.#failed.get(id);
+    // It may come over a new connection, whose tools nobody else would report.
+    if (news.length > 0 && failed?.isPausing === true) {
+      this.#failed.set(id, { ...failed, newest: { supervised, current: supervised.current, tools } });
+    }
     if (news.length === 0 || !this.#mayReport(id)) return;
     const reporting = this.#send(supervised, news).finally(() => {
       if (this.#reporting.get(id) === reporting) this.#reporting.delete(id);
@@ -145,16 +164,18 @@ export class ToolReviews<T extends Tool | Prompt = Tool> {
     for (const tool of tools) this.#reportedAt.set(this.#keyOf(supervised, tool), now);
   }
 
-  /** Lists and calls do not wait again for a control plane that did not answer: the same tools are reported after a pause. */
+  /** Lists and calls do not wait again for a control plane that did not answer: the newest list is reported after a pause. */
   #pauseReports(supervised: ReviewedServer, tools: readonly T[]): void {
     const { id } = supervised.server;
-    const { current } = supervised;
+    const own = { supervised, current: supervised.current, tools };
     const count = (this.#failed.get(id)?.count ?? 0) + 1;
-    this.#failed.set(id, { count, isPausing: true });
+    this.#failed.set(id, { count, isPausing: true, newest: own });
     const reportAgain = async (): Promise<void> => {
       await this.#options.pause(backoffMs(count, FAILED_REPORTS), NEVER_ABORTED);
-      this.#failed.set(id, { count, isPausing: false });
-      if (current !== null && supervised.current === current) await this.#report(supervised, tools);
+      const { newest } = this.#failed.get(id) ?? { newest: own };
+      this.#failed.set(id, { count, isPausing: false, newest });
+      const isThere = newest.current !== null && newest.supervised.current === newest.current;
+      if (isThere) await this.#report(newest.supervised, newest.tools);
     };
     void reportAgain();
   }
