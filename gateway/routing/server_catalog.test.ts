@@ -62,12 +62,13 @@ function world(kept: readonly Tool[] | null, limits: GatewayLimits = AT_ONCE) {
     const listings = await catalog.listAll('tools', HOST_CALLER, new AbortController().signal);
     return listings.flatMap(({ items }) => items.map(({ name }) => name));
   };
-  const known = async (): Promise<readonly string[] | null> => {
-    const listings = await catalog.listKnown('tools', HOST_CALLER, new AbortController().signal);
+  const known = async (kind: 'tools' | 'prompts' = 'tools'): Promise<readonly string[] | null> => {
+    const listings = await catalog.listKnown(kind, HOST_CALLER, new AbortController().signal);
     return listings?.flatMap(({ items }) => items.map(({ name }) => name)) ?? null;
   };
   const starting = () => catalog.startingNames(HOST_CALLER, []);
-  return { names, known, starting, started, listed, asked, late: late.promise };
+  const end = (): void => void (supervised.current = null);
+  return { names, known, starting, started, listed, asked, end, late: late.promise };
 }
 
 test('a server that is still starting has the list of its last run', async () => {
@@ -111,7 +112,7 @@ test('a server that takes long to start, without a list of its last run, is left
   expect(starting()).toEqual(['demo']);
   started.resolve();
   listed.resolve({ tools: [NEW] });
-  await vi.waitFor(async () => expect(await names()).toEqual(['new']));
+  await vi.waitFor(async () => expect(await names()).toEqual(['new']), { timeout: 60_000 });
   expect(starting()).toEqual([]);
 });
 
@@ -120,7 +121,7 @@ test('what is known is the list of a server that runs, and of the last run of on
   expect(await known()).toEqual(['old']);
   started.resolve();
   listed.resolve({ tools: [NEW] });
-  await vi.waitFor(async () => expect(await names()).toEqual(['new']));
+  await vi.waitFor(async () => expect(await names()).toEqual(['new']), { timeout: 60_000 });
   expect(await known()).toEqual(['new']);
 });
 
@@ -129,9 +130,20 @@ test('a server of which nothing is known is asked, but not waited for each time'
   expect(await known()).toBeNull();
   expect(await names()).toEqual([]);
   expect(await known()).toEqual([]);
+  expect(await known('prompts')).toBeNull();
   started.resolve();
-  await vi.waitFor(async () => expect(await known()).toBeNull());
+  await vi.waitFor(async () => expect(await known()).toBeNull(), { timeout: 60_000 });
   listed.resolve({ tools: [NEW] });
+});
+
+test('a server that has listed is waited for again when it has ended', async () => {
+  const { names, known, started, listed, end } = world(null, { ...AT_ONCE, listMs: 1 });
+  expect(await names()).toEqual([]);
+  started.resolve();
+  listed.resolve({ tools: [NEW] });
+  await vi.waitFor(async () => expect(await names()).toEqual(['new']), { timeout: 60_000 });
+  end();
+  expect(await known()).toBeNull();
 });
 
 test('a list comes before the first clients give up, which wait 5 s', () => {

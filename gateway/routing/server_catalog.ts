@@ -32,8 +32,8 @@ interface ServerCatalogOptions {
 export class ServerCatalog {
   readonly #options: ServerCatalogOptions;
   readonly #lists = new WeakMap<Downstream, ServerLists>();
-  /** Servers that did not list in time when they were asked last. */
-  readonly #leftOut = new WeakSet<SupervisedServer>();
+  /** The kinds that a server did not list in time when it was asked last. */
+  readonly #leftOut = new WeakMap<SupervisedServer, Set<Listable>>();
 
   constructor(options: ServerCatalogOptions) {
     this.#options = options;
@@ -50,7 +50,7 @@ export class ServerCatalog {
     await waitUnlessAborted(fleet.listed, deadline);
     const listings = fleet.serversOf(caller).map(async (supervised) => {
       const listing = await this.#listSoon(kind, supervised, deadline);
-      if (listing === null) this.#leftOut.add(supervised);
+      if (listing === null) this.#leftOutOf(supervised).add(kind);
       return listing;
     });
     return (await Promise.all(listings)).filter((listing) => listing !== null);
@@ -72,7 +72,7 @@ export class ServerCatalog {
       const { current, server, credentials } = supervised;
       const items = current === null ? kept.read(kind, server, credentials) : this.#listsOf(current).find(kind);
       if (items !== null) listings.push({ supervised, name: fleet.prefixOf(server.id), items });
-      else if (current !== null || !this.#leftOut.has(supervised)) return null;
+      else if (current !== null || !this.#leftOutOf(supervised).has(kind)) return null;
     }
     return listings;
   }
@@ -175,6 +175,7 @@ export class ServerCatalog {
         ? await this.#waitOrNotify(kind, supervised, list, AbortSignal.timeout(SLOW_PATIENCE_MS))
         : await list;
       if (items === null) return null;
+      this.#leftOutOf(supervised).delete(kind);
       void this.#options.kept.write(kind, supervised.server, supervised.credentials, items);
       return { supervised, name, items };
     } catch (error) {
@@ -183,6 +184,14 @@ export class ServerCatalog {
       // A server that fails to list has no items for now; it is asked again next time.
       return null;
     }
+  }
+
+  #leftOutOf(supervised: SupervisedServer): Set<Listable> {
+    const existing = this.#leftOut.get(supervised);
+    if (existing !== undefined) return existing;
+    const kinds = new Set<Listable>();
+    this.#leftOut.set(supervised, kinds);
+    return kinds;
   }
 
   #listsOf(downstream: Downstream): ServerLists {
