@@ -119,7 +119,7 @@ test('a caller with an open stream is not ended to make room for another, which 
   expect(state).toBe('both are open');
   await expect(connect('fourth')).rejects.toThrow(/too many clients|503/);
   await third.close();
-  await vi.waitFor(() => connect('fourth'));
+  await vi.waitFor(() => connect('fourth'), { timeout: 60_000 });
   await Promise.all(Array.from(clients.values(), (client) => client.close()));
   await front.close();
 });
