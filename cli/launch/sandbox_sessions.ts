@@ -12,6 +12,8 @@ import { policyVersion, useSecretsField } from './session_access.ts';
 const BASE = '/v1/sandbox-proxy';
 /** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
 const SESSION_TIMEOUT_MS = 40_000;
+/** The sidecar may have to wait for a provider that mints the value: longer than it does, so that its reply is seen. */
+export const UNSEAL_TIMEOUT_MS = 100_000;
 
 /** Reply of `POST /v1/sandbox-proxy/sessions` with a sandbox. */
 const sessionReply = z.object({
@@ -46,7 +48,8 @@ export function sandboxSessions(call: Call): SandboxSessions {
     },
     unseal: async (sessionId, credential) => {
       const body = { session_id: sessionId, ...credential };
-      return (await sidecar.call('POST', `${BASE}/unsealed`, unsealedReply, { body, timeoutMs })).value;
+      const request = { body, timeoutMs: UNSEAL_TIMEOUT_MS };
+      return (await sidecar.call('POST', `${BASE}/unsealed`, unsealedReply, request)).value;
     },
     recordDisabled: async (reason, mode, image) => {
       const body = { reason, mode, ...(image !== null && { image }) };

@@ -81,7 +81,7 @@ interface Answer {
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** The control plane may have to ask a provider for an access token or a minted value, and gives up on it before this time. */
-const PROVIDER_TIMEOUT_MS = 90_000;
+export const PROVIDER_TIMEOUT_MS = 90_000;
 
 /** The channel of an enrolled sidecar. Reports the outcome of every call to `link`. */
 export function createControlChannel(options: ControlChannelOptions): ControlChannel {
