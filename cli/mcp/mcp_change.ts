@@ -27,7 +27,7 @@ import {
 } from './mcp_fields.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
-import { requireOutsideForTools } from './mcp_outside.ts';
+import { requireOutsideForTools, requireOutsideIfDecided } from './mcp_outside.ts';
 import { noteTokensLeft, serversAfterChange } from './mcp_machine.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { dropUndefined } from '../command_options.ts';
@@ -133,6 +133,8 @@ async function changeFields(
 
 /** `svc mcp enable SERVER` and `svc mcp disable SERVER`. */
 export async function switchMcpServer(call: Call<OwnerOption>, enabled: boolean): Promise<undefined> {
+  // That it is off is a decision about its tools.
+  if (enabled) requireOutsideForTools(call);
   const client = controlClient(call.context, call.options);
   const before = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
   const record = await replace(client, before, { enabled });
@@ -143,7 +145,9 @@ export async function switchMcpServer(call: Call<OwnerOption>, enabled: boolean)
 /** `svc mcp remove SERVER`. */
 export async function removeMcpServer(call: Call<OwnerOption & RemovalOptions>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
-  const { id, name, credentials, authorization } = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
+  const before = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
+  await requireOutsideIfDecided(call, client, before);
+  const { id, name, credentials, authorization } = before;
   if (!(await confirmRemoval(call, client, { path: `/v1/mcp-servers/${id}` }))) return;
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}`);
   const left = await serversAfterChange(call);

@@ -400,10 +400,21 @@ describe('svc mcp tools', () => {
     ['remove the rules', ['tools', 'files', '--reset']],
     ['allow every tool', ['update', 'files', '--allow-tool', '*']],
     ['restore earlier rules', ['rollback', 'files', '--to', '1']],
+    ['remove a server with rules', ['remove', 'files', '--yes']],
+    ['enable a server', ['enable', 'files']],
   ])('an agent in a session cannot %s', async (_, words) => {
     const done = await run(words, { answer, env: { SVC_SESSION_ID: 'ses_1' } });
     expect([done.code, writes(done.calls)]).toEqual([1, []]);
     expect(done.stderr).toContain('this runs inside a session, which may not decide about tools');
+  });
+
+  test('an agent in a session removes a server only if nobody has decided about its tools', async () => {
+    const free = { ...server, tools: { allow: null, deny: [], approval: [] } };
+    const env = { SVC_SESSION_ID: 'ses_1' };
+    const looked = await run(['remove', 'files', '--yes'], { answer: control([free], [changed]), env });
+    expect([looked.code, writes(looked.calls)]).toEqual([1, []]);
+    const fresh = await run(['remove', 'files', '--yes'], { answer: control([free]), env });
+    expect([fresh.code, writes(fresh.calls).at(-1)?.method]).toEqual([0, 'DELETE']);
   });
 
   test('an agent in a session sees the tools', async () => {

@@ -5,7 +5,7 @@ import { withChoice } from '../../shared/mcp/tool_policy.ts';
 import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
 import { showHidden, toPrintable, toShownLine } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
-import { type McpToolRecord, mcpToolsReply, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
+import { type McpToolRecord, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -15,7 +15,7 @@ import { replace } from './mcp_change.ts';
 import type { OwnerOption } from '../command_options.ts';
 import { findMcpServer } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
-import { requireOutsideForTools } from './mcp_outside.ts';
+import { fetchTools, requireOutsideForTools } from './mcp_outside.ts';
 
 export interface McpToolsOptions extends OwnerOption {
   readonly allow?: string[];
@@ -54,16 +54,6 @@ export async function mcpTools(call: Call<McpToolsOptions>): Promise<number | un
   if (!call.print.json) for (const tool of waiting) call.print.raw(`\n${waitingView(tool)}`);
   if (waiting.length > 0) call.print.note(`If that is as it should be: svc mcp tools ${record.name} --accept`);
   return undefined;
-}
-
-/** The tools that gateways have seen; null from an earlier control plane, which keeps none. */
-async function fetchTools(client: HttpClient, { id }: McpServerRecord): Promise<readonly McpToolRecord[] | null> {
-  try {
-    return (await client.call('GET', `/v1/mcp-servers/${id}/tools`, mcpToolsReply)).items;
-  } catch (error) {
-    if (error instanceof CliError && error.apiCode === 'not_found') return null;
-    throw error;
-  }
 }
 
 /** `--set TOOL=allow|ask|deny`, one after the other. */
