@@ -5,7 +5,7 @@ import { packageNameDangers } from './unchecked_packages.ts';
 import { moduleNameDangers, optionValueDangers, scriptNameDangers } from './unchecked_scripts.ts';
 
 /** The allowed ways to start a server with an interpreter. */
-interface Interpreter {
+export interface Interpreter {
   /** Options before the script that do not affect which code runs. All others are refused. */
   readonly plain: RegExp;
   /** Those of them whose value is the next word. */
@@ -91,6 +91,16 @@ const REFUSED_SUBCOMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
 /** True if the node option does not affect which code runs. */
 export function isNodeOption(word: string): boolean {
   return NODE_OPTION.test(word);
+}
+
+/** How the interpreter is started, by {@link baseName}; null if it is none of these. */
+export function interpreterNamed(program: string): Interpreter | null {
+  return INTERPRETERS.get(program) ?? null;
+}
+
+/** True if the Python module runs code from an argument, or installs code. */
+export function isModuleThatRunsCode(module: string): boolean {
+  return MODULES_THAT_RUN_CODE.test(module);
 }
 
 /** True if the program, by {@link baseName}, runs code from a script or an argument. */
