@@ -413,8 +413,8 @@ describe('svc mcp tools', () => {
     const env = { SVC_SESSION_ID: 'ses_1' };
     const looked = await run(['remove', 'files', '--yes'], { answer: control([free], [changed]), env });
     expect([looked.code, writes(looked.calls)]).toEqual([1, []]);
-    const fresh = await run(['remove', 'files', '--yes'], { answer: control([free]), env });
-    expect([fresh.code, writes(fresh.calls).at(-1)?.method]).toEqual([0, 'DELETE']);
+    const removed = await run(['remove', 'files', '--yes'], { answer: control([free]), env });
+    expect([removed.code, writes(removed.calls).at(-1)?.method]).toEqual([0, 'DELETE']);
   });
 
   test('an agent in a session sees the tools', async () => {

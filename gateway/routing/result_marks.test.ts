@@ -40,14 +40,14 @@ test('the end of a long result is searched, and it says how much of it is not', 
 test('files, images, sounds and metadata of the protocol are not searched as texts', () => {
   // A text that would be marked, so that only its place keeps it out.
   const data = ORDER;
-  const _meta = { note: ORDER };
+  const meta = { note: ORDER };
   const encoded = {
-    _meta,
+    _meta: meta,
     content: [
-      { type: 'image', data, mimeType: 'image/png', _meta },
-      { type: 'resource', resource: { uri: 'file:///a', blob: data, _meta } },
+      { type: 'image', data, mimeType: 'image/png', _meta: meta },
+      { type: 'resource', resource: { uri: 'file:///a', blob: data, _meta: meta } },
     ],
-    contents: [{ uri: 'file:///a', blob: data, _meta }],
+    contents: [{ uri: 'file:///a', blob: data, _meta: meta }],
     messages: [{ role: 'user', content: { type: 'audio', data, mimeType: 'audio/wav' } }],
   };
   expect(withResultMarks(encoded)).toBe(encoded);

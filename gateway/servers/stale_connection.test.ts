@@ -10,8 +10,8 @@ const answers = (status: number) =>
   new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, `it answers ${status}`, { status, statusText: 'x' });
 const resets = () => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 
-/** What is asked and lost when a request fails with `error`, and the request without content with `refusal`. */
-async function outcomeOf(error: Error, refusal: Error | null, era = 'legacy'): Promise<readonly string[]> {
+/** What is asked and lost when a request fails with `failure`, and the request without content with `refusal`. */
+async function outcomeOf(failure: Error, refusal: Error | null, era = 'legacy'): Promise<readonly string[]> {
   const seen: string[] = [];
   const ask = (what: string) => () => {
     seen.push(what);
@@ -25,7 +25,7 @@ async function outcomeOf(error: Error, refusal: Error | null, era = 'legacy'): P
     drop: () => Promise.resolve(void seen.push('drop')),
     lose: () => Promise.resolve(void seen.push('lose')),
   };
-  if (await dropStale(supervised, downstream, error)) seen.push('again');
+  if (await dropStale(supervised, downstream, failure)) seen.push('again');
   return seen;
 }
 
