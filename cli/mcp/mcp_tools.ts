@@ -5,7 +5,7 @@ import { withChoice } from '../../shared/mcp/tool_policy.ts';
 import { TOOL_CHOICES } from '../../shared/model/mcp_tool.ts';
 import { showHidden, toPrintable, toShownLine } from '../../shared/model/shown_text.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
-import { type McpToolRecord, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
+import { type McpToolRecord, mcpToolsReply, nameOfRecord } from '../../shared/wire/mcp/mcp_tools.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
