@@ -33,7 +33,7 @@ const answers =
     if (url.pathname === '/v1/me') return { status: 200, body: me(role) };
     if (url.pathname === '/v1/mcp-rules') return { status: 200, body: { revision: 1 } };
     if (url.pathname === '/v1/enterprise') return { status: 200, body: { id: 'ent_1', name: 'E' } };
-    if (/^\/v1\/(?:audit-sinks|secret-sources)$|\/revisions$/.test(url.pathname)) {
+    if (/^\/v1\/audit-sinks$|\/revisions$/.test(url.pathname)) {
       return { status: 200, body: { items: [{ id: url.pathname }] } };
     }
     if (url.pathname.startsWith('/v1/connectors/'))
@@ -87,9 +87,7 @@ test('svc export writes one line per item with its kind and all fields, from eve
     'audit_sink_dead_letter',
     ...twice('service_account', 'service_account_secret', 'service_account_host_binding'),
     ...twice('connector'),
-    ...['secret'].flatMap((kind) => twice(kind)),
-    'secret_source',
-    ...['host_binding', 'tunnel_host', 'client_certificate'].flatMap((kind) => twice(kind)),
+    ...['secret', 'secret_source', 'host_binding', 'tunnel_host', 'client_certificate'].flatMap((kind) => twice(kind)),
     ...[1, 2].flatMap(() => ['mcp_server', 'mcp_server_revision']),
     ...twice('mcp_client'),
     ...twice('group', 'group_member'),

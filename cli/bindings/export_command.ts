@@ -84,7 +84,7 @@ async function* itemsOf(
   let cursor: string | undefined;
   do {
     const found: z.infer<typeof records> = await client.call('GET', path, records, {
-      query: isWhole === true ? query : { ...query, limit: MAX_PAGE, cursor },
+      query: { ...query, ...(isWhole !== true && { limit: MAX_PAGE }), cursor },
     });
     yield* found.items;
     cursor = found.next_cursor ?? undefined;

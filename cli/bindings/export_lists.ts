@@ -4,7 +4,7 @@ export interface ExportedList {
   readonly kind: string;
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** It has no pages, so it takes no limit. */
+  /** It takes no limit, or did not take one in an earlier version of the control plane. */
   readonly isWhole?: true;
   /** Only admins may read it. */
   readonly forAdmins?: true;
