@@ -105,6 +105,10 @@ describe('an outgoing call', () => {
     });
   });
 
+  test('takes a time with fractions of a millisecond', async () => {
+    expect(await get(`https://${HOST}/`, { timeoutMs: 10_000.25 })).toMatchObject({ ok: true });
+  });
+
   test('refuses a certificate for another name or from an unknown authority', async () => {
     expect(await get('https://other.example.test/')).toMatchObject({ error: { reason: 'upstream_tls_failed' } });
     expect(await get(`https://${HOST}/`, { roots: [] })).toMatchObject({ error: { reason: 'upstream_tls_failed' } });

@@ -95,7 +95,7 @@ async function sendStream(given: NodeOutboundOptions, request: OutboundStream): 
   const options = { ...given, privateHosts: privateHostAt(given.privateHosts ?? [], request) };
   const problem = streamProblem(request, options.isLocal);
   if (problem !== null) return err(problem);
-  const deadline = AbortSignal.timeout(options.timeoutMs ?? timeoutMs);
+  const deadline = abortIn(options.timeoutMs ?? timeoutMs);
   try {
     options.prepareTrust?.();
     const through = await dialAround(options, { hostname: host, protocol: 'https:' }, deadline, port);
@@ -106,9 +106,14 @@ async function sendStream(given: NodeOutboundOptions, request: OutboundStream): 
   }
 }
 
+/** Node takes no fractions of a millisecond, and throws. */
+function abortIn(milliseconds: number): AbortSignal {
+  return AbortSignal.timeout(Math.max(0, Math.floor(milliseconds)));
+}
+
 async function send(options: NodeOutboundOptions, url: URL, request: OutboundRequest): Promise<Called> {
   const { maxReplyBytes, timeoutMs } = request.limits ?? CALL_LIMITS;
-  const deadline = AbortSignal.timeout(options.timeoutMs ?? timeoutMs);
+  const deadline = abortIn(options.timeoutMs ?? timeoutMs);
   const host = url.hostname;
   let outgoing: ClientRequest | null = null;
   try {

@@ -14,7 +14,8 @@ export function withinTime(
   return {
     call(request) {
       const limits = request.limits ?? CALL_LIMITS;
-      const timeoutMs = Math.min(limits.timeoutMs, leftUntil(end, clocks));
+      // One of the clocks has fractions of a millisecond, which no timer takes.
+      const timeoutMs = Math.floor(Math.min(limits.timeoutMs, leftUntil(end, clocks)));
       if (timeoutMs >= 1) return outbound.call({ ...request, limits: { ...limits, timeoutMs } });
       const message = `${new URL(request.url).host} was not called: the calls before took ${totalMs / 1000} s, which is all that they may together`;
       return Promise.resolve(err({ reason: 'upstream_unreachable', message }));
