@@ -120,7 +120,22 @@ describe('the provider of an enterprise', () => {
     ]);
   });
 
-  test.each(['oidc', 'saml'])('is removed by %s remove', async (kind) => {
-    expect(await written([kind, 'remove'])).toEqual({ ...SAME, oidc: null });
+  const ofKind = { oidc: SETTINGS, saml: { ...SETTINGS, oidc: null, saml: SAML } };
+
+  test.each([
+    ['oidc', 'saml'],
+    ['saml', 'oidc'],
+  ] as const)('is removed by %s remove with --yes, and not by %s remove', async (kind, other) => {
+    expect(await written([kind, 'remove', '--yes'], ofKind[kind])).toEqual({ ...SAME, oidc: null });
+    const refusal = [1, expect.stringContaining('nothing was changed')];
+    expect(await written([other, 'remove', '--yes'], ofKind[kind])).toEqual(refusal);
+    expect(await written([kind, 'remove'], ofKind[kind])).toEqual([2, expect.stringContaining('--yes is missing')]);
+  });
+
+  test('is removed when a person at a terminal says so', async () => {
+    const remove = (typed: string) =>
+      runCli(home, ['enterprise', 'oidc', 'remove'], { answer: answers(SETTINGS), typed: [typed], terminal: true });
+    const methodsOf = async (typed: string) => (await remove(typed)).calls.map(({ method }) => method);
+    expect([await methodsOf('n'), await methodsOf('y')]).toEqual([['GET'], ['GET', 'PUT']]);
   });
 });

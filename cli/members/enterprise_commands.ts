@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { DOMAIN_JOINING, enterpriseSettings, type EnterpriseSettings } from '../../shared/wire/enterprise.ts';
 import { controlClient } from '../clients.ts';
 import { type Call, collectValue, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { askOrStop, isYes } from '../terminal/ask.ts';
 import { readSecret } from '../terminal/read_secret.ts';
 import { unreadableFile } from '../terminal/unreadable_file.ts';
 
@@ -26,6 +28,10 @@ interface DomainOptions {
 interface OidcOptions extends DomainOptions {
   readonly stdin?: boolean;
   readonly file?: string;
+}
+
+interface RemoveOptions {
+  readonly yes?: boolean;
 }
 
 interface SamlOptions extends DomainOptions {
@@ -65,7 +71,7 @@ function addOidcCommands(line: CommandLine, enterprise: Command): void {
     .option('--stdin', "read the client's secret from stdin")
     .option('--file <file>', "read the client's secret from a file");
   handle<OidcOptions>(line, set, setOidc);
-  handle(line, oidc.command('remove').description('remove the provider (owners)'), removeProvider);
+  handle<RemoveOptions>(line, removal(oidc), (call) => removeProvider(call, 'oidc'));
 }
 
 function addSamlCommands(line: CommandLine, enterprise: Command): void {
@@ -77,7 +83,11 @@ function addSamlCommands(line: CommandLine, enterprise: Command): void {
     .option('--metadata-file <file>', 'file with its metadata')
     .option('--domain <domain>', DOMAINS, collectValue);
   handle<SamlOptions>(line, set, setSaml);
-  handle(line, saml.command('remove').description('remove the provider (owners)'), removeProvider);
+  handle<RemoveOptions>(line, removal(saml), (call) => removeProvider(call, 'saml'));
+}
+
+function removal(provider: Command): Command {
+  return provider.command('remove').description('remove the provider (owners)').option('--yes', 'do not ask');
 }
 
 async function readSettings({ context, options }: Call): Promise<EnterpriseSettings> {
@@ -182,8 +192,26 @@ function readMetadata(file: string): string {
   }
 }
 
-async function removeProvider(call: Call): Promise<undefined> {
-  await replace(call, await readSettings(call), { oidc: null, saml: null });
+const PROVIDER_NAMES = { oidc: 'OpenID provider', saml: 'SAML provider' } as const;
+
+async function removeProvider(call: Call<RemoveOptions>, kind: 'oidc' | 'saml'): Promise<undefined> {
+  const { context, options, print } = call;
+  const before = await readSettings(call);
+  const { oidc, saml } = before;
+  const name = kind === 'oidc' ? oidc?.issuer : saml?.entity_id;
+  if (name === undefined) {
+    throw new CliError(EXIT.failed, `the enterprise has no ${PROVIDER_NAMES[kind]}: nothing was changed`, [
+      '`svc enterprise show` shows its provider.',
+    ]);
+  }
+  if (options.yes !== true) {
+    print.note(`Nobody signs in by ${toPrintable(name)} any more, and the enterprise gives up its domains.`);
+    if (!context.interactive) throw new CliError(EXIT.usage, '--yes is missing: there is no terminal to ask at');
+    if (!isYes(await askOrStop(context, `Remove the ${PROVIDER_NAMES[kind]}? [y/N] `))) {
+      throw new CliError(EXIT.failed, 'nothing was changed');
+    }
+  }
+  await replace(call, before, { [kind]: null });
 }
 
 /** Writes the settings with some changed. A provider that is not named stays: its secret and metadata are not sent. */
