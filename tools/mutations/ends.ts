@@ -153,7 +153,7 @@ export const END_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a value that was stored later than it is now is not released',
     file: 'worker/kernel/leased_renewal.ts',
-    text: 'return clock.now() < Date.parse(span.storedAt) - marginMs(span);',
+    text: 'return clock.now() < Date.parse(span.storedAt) - mostAheadMs(span);',
     replacement: 'return clock.now() < 0;',
     tests: [WORKER_TEST],
   },

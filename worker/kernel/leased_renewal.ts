@@ -15,8 +15,10 @@ const AHEAD_MS = 60_000;
 const MARGIN_MS = 10_000;
 /** Longer than a refresh or {@link MINT_MS} takes. After that another worker may take over the lease. */
 export const LEASE_MS = 45_000;
-/** The clocks of two workers may differ, so a lease of another one may end somewhat later than any that is taken here. */
-const LONGEST_LEASE_MS = 2 * LEASE_MS;
+/** The clocks of two workers may differ by as much. */
+export const MOST_SKEW_MS = 60_000;
+/** A lease of another worker may end later than any that is taken here, because its clock may be ahead. */
+const LONGEST_LEASE_MS = LEASE_MS + MOST_SKEW_MS;
 /** What all calls of one mint together may take. */
 export const MINT_MS = 35_000;
 /** Pause after a failure of the provider, however many requests wait. */
@@ -77,9 +79,13 @@ async function answerOf<T>(context: ServiceContext, renewal: Renewal<T>): Promis
   return isBackingOff(context, row) ? err(renewal.notInTime()) : 'wait';
 }
 
+interface Leasing extends Pick<ServiceContext, 'clock'> {
+  readonly database: Pick<ServiceContext['database'], 'write'>;
+}
+
 /** True if this call now holds the lease: nobody held it, and the row was not changed since it was read. */
 export async function lease(
-  context: ServiceContext,
+  context: Leasing,
   row: Leasable,
   take: (lease: Lease) => readonly Statement[],
 ): Promise<boolean> {
@@ -102,13 +108,15 @@ function isBackingOff(context: ServiceContext, row: Leasable): boolean {
 export interface Lifespan {
   readonly storedAt: string;
   readonly expiresAt: string | null;
+  /** No provider gives another one, but only a person. By default one does. */
+  readonly isLast?: boolean;
 }
 
 type Ends = Pick<ServiceContext, 'clock' | 'seenEnds'>;
 
 /**
  * Whether a value may still be sent. `key` names its row. A value of the future is from before the clock was set back, so how much is
- * left of it is unknown. By less than the margin it may be, because the clocks of two workers differ.
+ * left of it is unknown. By a little it may be, because the clocks of two workers differ.
  */
 export function isUsable(ends: Ends, key: string, span: Lifespan): boolean {
   const { expiresAt } = span;
@@ -125,7 +133,12 @@ export function currentEnd(ends: Ends, key: string, span: Lifespan): string | nu
 
 /** Whether the clock is behind the time at which a value was stored. */
 export function isOfFuture({ clock }: Pick<Ends, 'clock'>, span: Lifespan): boolean {
-  return clock.now() < Date.parse(span.storedAt) - marginMs(span);
+  return clock.now() < Date.parse(span.storedAt) - mostAheadMs(span);
+}
+
+/** A value that can be renewed is rather renewed than sent after its end. */
+function mostAheadMs(span: Lifespan): number {
+  return span.isLast === true ? MOST_SKEW_MS : marginMs(span);
 }
 
 /** Whether it is time to renew a value. */

@@ -76,8 +76,8 @@ function usableToken(context: ServiceContext, { bundle, credential, secret }: He
   return { token: bundle.accessToken, expiresAt: currentEnd(context, credential.connectorId, span), secret };
 }
 
-function lifespanOf({ expiresAt, updatedAt }: ConnectorCredentialRow): Lifespan {
-  return { storedAt: updatedAt, expiresAt };
+function lifespanOf({ expiresAt, updatedAt, renewable }: ConnectorCredentialRow): Lifespan {
+  return { storedAt: updatedAt, expiresAt, isLast: !renewable };
 }
 
 async function refresh(context: ServiceContext, held: HeldCredential): Promise<Token | 'wait'> {

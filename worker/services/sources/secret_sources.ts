@@ -24,6 +24,7 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { type Changed, commitPolicy, controlChain } from '../../kernel/policy_change.ts';
+import { MOST_SKEW_MS } from '../../kernel/leased_renewal.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listRequiredCredentials } from '../mcp/mcp_server_records.ts';
 import { additionsOf, type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
@@ -273,9 +274,6 @@ function testEvent(caller: Caller, row: SourcedSecret, minted: Result<Minted, Mi
     : mintEvent('control.secret.mint_failed', row, { 'svc.proxy.reason': minted.error.message });
   return { ...draft, actor: caller.userId };
 }
-
-/** The clocks of two workers may differ by as much. */
-const MOST_SKEW_MS = 60_000;
 
 /**
  * Forgets minted values at their end; nobody receives one after it, and this takes them out of the database too. So it does with one
