@@ -189,6 +189,39 @@ describe.each(SOURCES)('a value of %s', (_what, given, call) => {
   });
 });
 
+/** Changes the source as it is stored. */
+const setStored = (change: string) =>
+  control.context.database.client.execute({ sql: `UPDATE secret_sources SET ${change}`, args: [] });
+
+test.each([
+  ['is of before that was stored', 'sealed_revocation = NULL'],
+  ['was minted later by a worker of an earlier version', "minted_at = '2020-01-01T00:00:00.000Z'"],
+])('a lease without what revokes it is not said to be revoked when it %s', async (_what, change) => {
+  await hold(VAULT);
+  await setStored(change);
+  await put(CLIENT);
+  expect(await events()).toEqual([
+    ['control.secret.value_not_revoked', 'vault://ci/token', expect.stringContaining('was not stored with it')],
+  ]);
+  expect(revocations()).toEqual([]);
+});
+
+test.each([
+  ['value', "sealed_value = 'damaged'"],
+  ['revocation', "sealed_revocation = 'damaged'"],
+  ['key', "sealed_material = 'damaged'"],
+])(
+  'a secret with a damaged %s can be replaced and deleted, and what is not revoked is recorded',
+  async (_what, change) => {
+    await hold(VAULT);
+    await setStored(change);
+    expect((await put(CLIENT)).status).toBe(200);
+    expect(await events()).toEqual([
+      ['control.secret.value_not_revoked', 'vault://ci/token', expect.stringContaining('is damaged')],
+    ]);
+  },
+);
+
 test.each([
   ['a provider that revokes nothing', CLIENT, 'ends'],
   ['a secret manager', KV, 'kept'],

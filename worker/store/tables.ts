@@ -89,7 +89,7 @@ export const secretSources = sqliteTable('secret_sources', {
   sealedMaterial: text('sealed_material').notNull(),
   /** The minted value, until its end. */
   sealedValue: text('sealed_value'),
-  /** What revokes that value at its provider, if it needs more than the value. */
+  /** What revokes that value at its provider, if it needs more than the value; with the time of its mint. */
   sealedRevocation: text('sealed_revocation'),
   mintedFor: text('minted_for'),
   mintedAt: text('minted_at'),

@@ -1,12 +1,21 @@
-import { ok } from '../../../shared/model/result.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listHoldingSources, type SourcedSecret } from '../../store/sources/secret_sources.ts';
-import { fromSealedText } from './sealed_value.ts';
-import type { Minted } from './source_port.ts';
+import { fromSealedRevocation, fromSealedText } from './sealed_value.ts';
+import type { Minted, MintFailure } from './source_port.ts';
 import { configured } from './source_table.ts';
-import { mintEvent, openSealed, openSourceKey, revocationPlace, sourceOf, valuePlace } from './sourced_secret.ts';
+import {
+  isDamaged,
+  mintEvent,
+  openSealed,
+  openSourceKey,
+  revocationPlace,
+  sourceOf,
+  valuePlace,
+} from './sourced_secret.ts';
 
 type Revocable = Pick<Minted, 'value' | 'revokeBy'>;
 
@@ -17,18 +26,32 @@ type Revoked = 'revoked' | 'ends' | 'not_revoked';
 export async function revokeMinted(
   context: ServiceContext,
   read: SourcedSecret,
-  minted: Revocable,
+  minted: Revocable | Promise<Revocable>,
   actor: string | null,
 ): Promise<Revoked> {
   const { revoke } = configured(sourceOf(read.source));
   if (revoke === null) return 'ends';
-  const revoked = await revoke({ key: await openSourceKey(context, read), outbound: context.outbound, minted });
+  const opened = await opening(minted, openSourceKey(context, read));
+  const revoked = opened.ok ? await revoke({ ...opened.value, outbound: context.outbound }) : opened;
   const event: AuditDraft = revoked.ok
     ? mintEvent('control.secret.value_revoked', read, {})
     : mintEvent('control.secret.value_not_revoked', read, { 'svc.proxy.reason': revoked.error.message });
   const events = [{ ...event, actor }];
   await commit(context, controlChain(read.secret), async () => ok({ statements: [], events, value: null }));
   return revoked.ok ? 'revoked' : 'not_revoked';
+}
+
+type Opened = Result<{ readonly minted: Revocable; readonly key: Secret }, MintFailure>;
+
+/** A row that the vault cannot open is damaged: its value is not revoked, and that is recorded too. */
+async function opening(minted: Revocable | Promise<Revocable>, key: Promise<Secret>): Promise<Opened> {
+  try {
+    const [openedValue, openedKey] = await Promise.all([minted, key]);
+    return ok({ minted: openedValue, key: openedKey });
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    return err({ reason: 'failed', message: 'what is stored of it is damaged, so it ends by itself' });
+  }
 }
 
 /** The same for a value that was minted for nobody. Not awaited: a provider that does not answer delays no request. */
@@ -47,19 +70,24 @@ export async function revocationOfHeld(
 ): Promise<() => void> {
   const holding = await listHoldingSources(context.database, ownerId, paths);
   const revocable = holding.filter(({ source }) => configured(sourceOf(source)).revoke !== null);
-  const revocations = await Promise.all(
-    revocable.map(async (read) => ({ read, minted: await openHeld(context, read) })),
-  );
   return () => {
-    for (const { read, minted } of revocations) if (minted !== null) revokeDiscarded(context, read, minted);
+    for (const read of revocable) revokeHeld(context, read);
   };
 }
 
-/** Null: none is held, or it has ended. */
-async function openHeld(context: ServiceContext, read: SourcedSecret): Promise<Revocable | null> {
-  const { sealedValue, sealedRevocation, expiresAt } = read.source;
-  if (sealedValue === null || Date.parse(expiresAt ?? '') <= context.clock.now()) return null;
+/** Nothing if none is held, or it has ended. Opened only now: a damaged row stops no deletion. */
+function revokeHeld(context: ServiceContext, read: SourcedSecret): void {
+  const { sealedValue, expiresAt } = read.source;
+  if (sealedValue === null || Date.parse(expiresAt ?? '') <= context.clock.now()) return;
+  context.defer('the revocation of a held value', () =>
+    revokeMinted(context, read, openHeld(context, read, sealedValue), null),
+  );
+}
+
+async function openHeld(context: ServiceContext, read: SourcedSecret, sealedValue: string): Promise<Revocable> {
+  const { sealedRevocation, mintedAt } = read.source;
   const held = fromSealedText(read.source, await openSealed(context, valuePlace(read), sealedValue));
-  if (sealedRevocation === null) return held;
-  return { ...held, revokeBy: await openSealed(context, revocationPlace(read), sealedRevocation) };
+  if (sealedRevocation === null || mintedAt === null) return held;
+  const revokeBy = fromSealedRevocation(await openSealed(context, revocationPlace(read), sealedRevocation), mintedAt);
+  return { ...held, ...(revokeBy && { revokeBy }) };
 }

@@ -30,7 +30,7 @@ import {
 import type { SecretRow } from '../../store/secrets.ts';
 import { openRow } from '../vault/secrets.ts';
 import { revokeDiscarded } from './given_up_values.ts';
-import { fromSealedText, toSealedText } from './sealed_value.ts';
+import { fromSealedText, toSealedRevocation, toSealedText } from './sealed_value.ts';
 import type { Minted, MintFailure, SignedAs } from './source_port.ts';
 import { BORROWED_WHY, configured } from './source_table.ts';
 import {
@@ -162,7 +162,9 @@ async function store(context: ServiceContext, read: SourcedSecret, minted: Minte
     set: async () => ({
       sealedValue: await context.vault.seal(valuePlace(read), toSealedText(minted)),
       sealedRevocation:
-        minted.revokeBy === undefined ? null : await context.vault.seal(revocationPlace(read), minted.revokeBy),
+        minted.revokeBy === undefined
+          ? null
+          : await context.vault.seal(revocationPlace(read), toSealedRevocation(minted.revokeBy, now)),
       mintedFor,
       mintedAt: now,
       expiresAt,

@@ -25,3 +25,18 @@ export function fromSealedText({ kind }: { readonly kind: string }, text: Secret
   const signedAs = { accessKeyId: parts.access_key_id, sessionToken: new Secret(parts.session_token) };
   return { value: new Secret(parts.secret_access_key), signedAs };
 }
+
+/**
+ * What the vault seals of what revokes a value, with the time of its mint: a worker of an earlier version stores a newer value and
+ * leaves this as it is.
+ */
+export function toSealedRevocation(revokeBy: Secret, mintedAt: string): Secret {
+  return new Secret(`${mintedAt} ${revokeBy.reveal()}`);
+}
+
+/** What revokes the value that was minted then; null if it is for another one. */
+export function fromSealedRevocation(text: Secret, mintedAt: string): Secret | null {
+  const prefix = `${mintedAt} `;
+  const revealed = text.reveal();
+  return revealed.startsWith(prefix) ? new Secret(revealed.slice(prefix.length)) : null;
+}

@@ -36,11 +36,18 @@ export function openSourceKey(
   return openSealed(context, keyPlace(secret), source.sealedMaterial);
 }
 
+const DAMAGED = 'vault_entry_damaged';
+
 /** Throws if the vault cannot open it. */
 export async function openSealed(context: ServiceContext, place: SealPlace, sealed: string): Promise<Secret> {
   const secret = await context.vault.open(place, sealed);
   if (secret !== null) return secret;
-  throw Object.assign(new Error(`the vault cannot open ${place.path}`), { code: 'vault_entry_damaged' });
+  throw Object.assign(new Error(`the vault cannot open ${place.path}`), { code: DAMAGED });
+}
+
+/** Whether an error is that of {@link openSealed}. */
+export function isDamaged(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === DAMAGED;
 }
 
 /** The longest description in the audit log. */

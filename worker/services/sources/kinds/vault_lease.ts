@@ -1,4 +1,4 @@
-import { ok, type Result } from '../../../../shared/model/result.ts';
+import { err, ok, type Result } from '../../../../shared/model/result.ts';
 import type { Minted, MintFailure, Minting, MintingSource } from '../source_port.ts';
 import {
   type Access,
@@ -38,7 +38,10 @@ export const VAULT_LEASE: MintingSource<'vault_lease'> = {
     return minted;
   },
   revoke({ source, key, outbound, minted: { revokeBy } }) {
-    if (revokeBy === undefined) return Promise.resolve(ok(undefined));
+    if (revokeBy === undefined) {
+      const message = 'what would revoke it at Vault was not stored with it, so it ends by itself';
+      return Promise.resolve(err({ reason: 'failed', message }));
+    }
     if (source.authentication !== 'token') return revokeLogin(source, revokeBy, outbound);
     return revokeLease(source, { token: key, leaseId: revokeBy, outbound });
   },
