@@ -370,15 +370,18 @@ describe('sign-in with SAML', () => {
   });
 
   test('reads as many responses of one client as it may start sign-ins', async () => {
-    const { relayState, of } = await begin(newBrowser());
-    const posted = { enterpriseId: enterprise.id, relayState, redirectURL: of.acsUrl.replace(/acs$/, 'callback') };
-    const respond = (clientAddress: string) =>
-      receiveResponse(control.context, { ...posted, samlResponse: '', clientAddress });
-    expect(await respond('203.0.113.7')).toMatchObject({ error: { code: 'sign_in_failed' } });
+    const begun = [await begin(newBrowser()), await begin(newBrowser()), await begin(newBrowser())];
+    const [respondFirst, respondSecond, respondThird] = begun.map(({ relayState, of }) => (clientAddress: string) => {
+      const redirectURL = of.acsUrl.replace(/acs$/, 'callback');
+      const posted = { enterpriseId: enterprise.id, relayState, redirectURL, samlResponse: '' };
+      return receiveResponse(control.context, { ...posted, clientAddress });
+    });
+    expect(await respondFirst?.('203.0.113.7')).toMatchObject({ error: { code: 'sign_in_failed' } });
     await control.context.database.client.execute(
       `UPDATE throttles SET count = ${CLIENT_RESPONSES.most} WHERE count = 1`,
     );
-    expect(await respond('203.0.113.7')).toMatchObject({ error: { code: 'too_many_attempts' } });
+    expect(await respondSecond?.('203.0.113.7')).toMatchObject({ error: { code: 'too_many_attempts' } });
+    expect(await respondThird?.('203.0.113.8')).toMatchObject({ error: { code: 'sign_in_failed' } });
   });
 
   test('refuses a response that answers no sign-in, and one without fields', async () => {
