@@ -26,7 +26,9 @@ import {
   insertIdentity,
   isSlugTaken,
   guardJoinable,
+  guardNamed,
   listAccountsByVerifiedEmail,
+  listAccountsNamedBy,
   listAccountsOfIdentity,
   touchIdentity,
 } from '../store/identities.ts';
@@ -60,11 +62,12 @@ export interface SignedIn {
 
 /**
  * Where an identity belongs: to an account of the person it signed in as before, to one of the person with its verified
- * address, to the one that a directory created for the address (decision 0108), as a new member to the enterprise with its domain, or to a new enterprise. The person may have left all
- * enterprises: then a new one, because only an invitation takes the person back.
+ * address, to the one that a directory created for the address or that the enterprise's earlier provider named with it (decision 0108),
+ * as a new member to the enterprise with its domain, or to a new enterprise. The person may have left all enterprises: then a new one,
+ * because only an invitation takes the person back.
  */
 type Destination =
-  | { readonly kind: 'known' | 'joins' | 'provisioned'; readonly account: Account }
+  | { readonly kind: 'known' | 'joins' | 'provisioned' | 'named'; readonly account: Account }
   | { readonly kind: 'member'; readonly enterprise: EnterpriseRow }
   | { readonly kind: 'left'; readonly account: Account; readonly isKnown: boolean; readonly enterpriseId: string }
   | { readonly kind: 'new'; readonly enterpriseId: string };
@@ -104,6 +107,8 @@ async function findDestination(context: ServiceContext, identity: Identity, how:
   const own = voucherOfProvider(how.provider);
   const waiting = own === null ? null : await findProvisioned(context, identity, own);
   if (waiting !== null) return { kind: 'provisioned', account: waiting };
+  const named = own === null ? null : await findNamed(context, identity, own);
+  if (named !== null) return { kind: 'named', account: named };
   const ofAddress = identity.emailVerified ? await listAccountsByVerifiedEmail(context.database, identity.email) : [];
   const owner = chooseAccount(ofAddress.filter(isPresent), identity, how);
   if (owner !== null) return { kind: 'joins', account: owner };
@@ -122,6 +127,22 @@ async function findProvisioned(
   enterpriseId: string,
 ): Promise<Account | null> {
   return emailVerified ? findWaitingAccount(database, enterpriseId, email.toLowerCase()) : null;
+}
+
+/**
+ * The account of the enterprise that its own provider named with this address, while the address is of a domain that the enterprise has
+ * proven: with another provider, whose identities are all new, everybody stays who they are.
+ */
+async function findNamed(
+  { database }: ServiceContext,
+  { email, emailVerified }: Identity,
+  enterpriseId: string,
+): Promise<Account | null> {
+  const domain = emailVerified ? parseEmail(email)?.domain : undefined;
+  const holder = domain === undefined ? null : await findEnterpriseOfDomain(database, domain);
+  if (holder?.id !== enterpriseId) return null;
+  const accounts = await listAccountsNamedBy(database, enterpriseId, email.toLowerCase());
+  return accounts.find(isPresent) ?? null;
 }
 
 function isPresent({ user }: Account): boolean {
@@ -186,10 +207,21 @@ async function decide(
   if (problem !== null) return err(problem);
   const { account } = destination;
   if (destination.kind === 'known') return ok(await signInKnown(context, identity, how, account));
-  const { id } = account.user;
-  const address = identity.email.toLowerCase();
-  const isJoinable = destination.kind === 'joins' ? guardJoinable(id, identity.email) : guardWaiting(id, address);
+  const isJoinable = guardJoining(destination.kind, account, identity.email);
   return ok(await join(context, identity, how, { account, isJoinable }));
+}
+
+/** The condition that an identity with this address still belongs to an account. */
+function guardJoining(
+  kind: 'joins' | 'provisioned' | 'named',
+  { user: { id, enterpriseId } }: Account,
+  email: string,
+): readonly Statement[] {
+  if (kind === 'joins') return guardJoinable(id, email);
+  const address = email.toLowerCase();
+  if (kind === 'provisioned') return guardWaiting(id, address);
+  const { domain = '' } = parseEmail(email) ?? {};
+  return [...domainStillOf(domain, enterpriseId), ...guardNamed(id, enterpriseId, address)];
 }
 
 function signInKnown(

@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { addUser, type InProcess } from '../../e2e/runtimes/in_process.ts';
 import { startHosted } from '../../e2e/runtimes/hosted_users.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { sha256Base64Url } from '../kernel/encoding.ts';
 import { findAccount } from '../store/accounts.ts';
 import { endOtherSignIns } from '../store/admitted_sign_ins.ts';
+import { deleteEnterpriseOidc, setDomains } from '../store/enterprise_settings.ts';
 import { listIdentityPage, removeIdentity } from './identities.ts';
 import { linkIdentity, offerLink } from './linking.ts';
 import { passwordIdentity } from './password_identity.ts';
@@ -146,4 +147,55 @@ test("another enterprise's rule of domains is not met by an address that this on
   await database.write(endOtherSignIns(database, { ...rules, domains: ['team.test'] }, '2026'));
   const { rows } = await run('SELECT token_hash FROM browser_sessions');
   expect(rows.map((row) => row['token_hash'])).not.toContain(own.signIn);
+});
+
+describe('a provider that is set after another one was removed', () => {
+  const ELSEWHERE = { ...AT_COMPANY, issuer: 'https://new.acme.test', subject: 'p-1' };
+
+  /** As the removal of the provider leaves it: its domains are given up, with the addresses of the people it named. */
+  async function removeProvider(): Promise<void> {
+    const { database } = control.context;
+    await database.write([
+      deleteEnterpriseOidc(database, company),
+      ...setDomains(database, company, { all: [], proven: [], provenAt: '2026' }),
+    ]);
+  }
+  const prove = (domain: string, of: string) =>
+    run(`INSERT INTO enterprise_domains VALUES ('${domain}', '${of}', '2026')`);
+
+  test('signs in the same people by the addresses of a proven domain', async () => {
+    const before = await signIn(AT_COMPANY, company);
+    await removeProvider();
+    await prove('acme.test', company);
+    expect((await signIn(ELSEWHERE, company)).userId).toBe(before.userId);
+    expect((await signIn(ELSEWHERE, company)).userId).toBe(before.userId);
+  });
+
+  test.each([
+    ['an address that is not verified', { emailVerified: false }, 'acme.test'],
+    ['another address', { email: 'kim@acme.test' }, 'acme.test'],
+    ['a domain that is not proven again', {}, 'other.test'],
+  ])('takes nobody over by %s', async (_what, change, domain) => {
+    const before = await signIn(AT_COMPANY, company);
+    await removeProvider();
+    await prove(domain, company);
+    const signedIn = await signIn({ ...ELSEWHERE, ...change }, company).catch(() => null);
+    expect(signedIn?.userId).not.toBe(before.userId);
+  });
+
+  test('takes nobody over by an address that only another way to sign in named', async () => {
+    const before = await signIn(AT_COMPANY, company);
+    await link(before, { ...MALLORY, email: 'kim@acme.test' }, 'codehost');
+    await removeProvider();
+    await prove('acme.test', company);
+    expect((await signIn({ ...ELSEWHERE, email: 'kim@acme.test' }, company)).userId).not.toBe(before.userId);
+  });
+
+  test('of another enterprise, which proves the domain, signs in to nobody here', async () => {
+    const before = await signIn(AT_COMPANY, company);
+    await removeProvider();
+    const { enterpriseId: other } = await addUser(control.context, null);
+    await prove('acme.test', other);
+    expect((await signIn(ELSEWHERE, other)).userId).not.toBe(before.userId);
+  });
 });

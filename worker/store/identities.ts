@@ -43,6 +43,30 @@ export async function listAccountsByVerifiedEmail(database: Database, address: s
   return selectAccounts(database).where(eq(people.verifiedEmail, address)).orderBy(desc(users.id));
 }
 
+/**
+ * The accounts in an enterprise of the people whom its own provider named with a verified address, whichever provider that was then;
+ * the newest first. `address` is lower-case.
+ */
+export async function listAccountsNamedBy(database: Database, voucher: string, address: string): Promise<Account[]> {
+  return selectAccounts(database)
+    .where(and(eq(users.enterpriseId, voucher), sql`EXISTS (${namedBy(voucher, address)})`))
+    .orderBy(desc(users.id));
+}
+
+/** The identities of a user that its enterprise's own provider named with a verified address. */
+function namedBy(voucher: string, address: string): SQL {
+  return sql`SELECT 1 FROM identities WHERE person_id = users.person_id AND provider = ${voucher} AND vouched_by = ${voucher}
+    AND email = ${address} AND email_verified = 1`;
+}
+
+/** True if the user exists, is not suspended and its enterprise's own provider named it with this address. */
+export function guardNamed(userId: string, voucher: string, address: string): Statement[] {
+  return guard(
+    sql`EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND enterprise_id = ${voucher} AND suspended_at IS NULL
+      AND EXISTS (${namedBy(voucher, address)}))`,
+  );
+}
+
 export async function isSlugTaken(database: Database, slug: string): Promise<boolean> {
   const rows = await database.read.select({ id: enterprises.id }).from(enterprises).where(eq(enterprises.slug, slug));
   return rows.length > 0;
