@@ -19,8 +19,8 @@ export type SinkKindName = (typeof SINK_KINDS)[number];
 export const SINK_STOPS = ['failing', 'gone', 'dead_letters'] as const;
 export type SinkStop = (typeof SINK_STOPS)[number];
 
-/** The only event of a sink of the kind `slack`. */
-const APPROVAL_REQUESTED = 'connector.approval.requested';
+/** The only events of a sink of the kind `slack`: somebody begins to wait for an approval, or waits for it again. */
+export const ALERT_TYPES = ['connector.approval.requested', 'connector.approval.waits_again'] as const;
 
 /** How many sinks an enterprise may have. */
 export const MAX_SINKS = 10;
@@ -80,7 +80,12 @@ export const auditSinkInput = z
     z.strictObject({
       kind: z.literal('slack'),
       ...common,
-      types: z.array(z.literal(APPROVAL_REQUESTED)).length(1).default([APPROVAL_REQUESTED]),
+      /** Both of them are sent, also if one is named. */
+      types: z
+        .array(z.enum(ALERT_TYPES))
+        .min(1)
+        .max(ALERT_TYPES.length)
+        .default([...ALERT_TYPES]),
       from: z.literal('now').default('now'),
     }),
     z.strictObject({

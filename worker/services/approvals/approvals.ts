@@ -77,10 +77,13 @@ export async function askApproval(
     const full = await fullList(context, asker, request);
     if (full !== null) return err(full);
     const events = [approvalEvent('connector.approval.requested', row, asker.sidecarId ?? asker.userId)];
-    const afterwards = () =>
-      context.defer('telling people of an approval', () => sendAlerts(context, asker.enterpriseId));
+    const afterwards = () => tellPeople(context, asker);
     return ok({ statements: insertApproval(context.database, row), events, afterwards, value: row });
   });
+}
+
+function tellPeople(context: ServiceContext, { enterpriseId }: Asker): void {
+  context.defer('telling people of an approval', () => sendAlerts(context, enterpriseId));
 }
 
 function toUse(asker: Asker, { requestId }: { readonly requestId: string }) {
@@ -129,7 +132,8 @@ function use(context: ServiceContext, asker: Asker, row: ApprovalRow, requestId:
     if (heldUntil === null) return { statements: [], events: [], value: row };
     const wasGivenUp = row.heldUntil === null || row.heldUntil <= nowText(context);
     const events = wasGivenUp ? [approvalEvent('connector.approval.waits_again', row, asker.sidecarId)] : [];
-    return { statements: changeApproval(context.database, row, { heldUntil }), events, value: row };
+    const tell = wasGivenUp && { afterwards: () => tellPeople(context, asker) };
+    return { statements: changeApproval(context.database, row, { heldUntil }), events, ...tell, value: row };
   }
   if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
   const change = { state: 'used' as const, usedBy: requestId, usedAt: nowText(context) };

@@ -19,6 +19,7 @@ import { freshId, nowText, type ServiceContext } from '../../kernel/service_cont
 import { ok } from '../../../shared/model/result.ts';
 import { toStoredEvent } from '../audit/audit_log.ts';
 import type { Delivery } from './sink_kind.ts';
+import { typesOf } from './sink_types.ts';
 import { openTarget, type SinkTarget } from './sink_target.ts';
 import { sendBatch } from './send_batch.ts';
 
@@ -129,8 +130,9 @@ async function sendNext(context: ServiceContext, held: Held, limits: DeliveryLim
   return settle(context, held, rows, delivery);
 }
 
-function filterOf({ enterpriseId, types }: AuditSinkRow): AuditFilter {
-  return { enterpriseId, ...(types !== null && { types: types.split(',') }) };
+function filterOf(row: AuditSinkRow): AuditFilter {
+  const types = typesOf(row);
+  return { enterpriseId: row.enterpriseId, ...(types !== null && { types }) };
 }
 
 /** The first rows that fit together; at least one. */

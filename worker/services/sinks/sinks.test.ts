@@ -368,14 +368,14 @@ describe('a Slack sink', () => {
     subjectVersion: '1',
     action: 'create-item',
   };
-  const ask = async (context = control.context) => {
+  const ask = async (context = control.context, sidecarId: string | null = null) => {
     const { rows } = await control.context.database.client.execute(
       'SELECT id AS "userId", enterprise_id AS "enterpriseId" FROM users',
     );
     const asker = z.object({ userId: z.string(), enterpriseId: z.string() }).parse({ ...rows[0] });
     const request = { requestId: 'r', fingerprint: 'f', summary: PLANTED, sessionId: null };
     const asked = { ...request, subject: { ...subject, subjectOwnerId: asker.userId } };
-    expect(await askApproval(context, { ...asker, sidecarId: null }, asked)).toMatchObject({ ok: true });
+    expect(await askApproval(context, { ...asker, sidecarId }, asked)).toMatchObject({ ok: true });
     await control.settle();
   };
 
@@ -390,6 +390,25 @@ describe('a Slack sink', () => {
     ]);
     await turn();
     expect(receiver.posts).toHaveLength(1);
+  });
+
+  test.each([
+    ['that is added now', null],
+    ['that an earlier version added for new requests alone', 'connector.approval.requested'],
+  ])('%s is told at once of a request that was given up and waits again, once', async (_which, stored) => {
+    await add({ kind: 'slack' });
+    if (stored !== null) await control.context.database.client.execute(`UPDATE audit_sinks SET types = '${stored}'`);
+    await ask(control.context, 'sdc_1');
+    control.clock.ms += 90_000;
+    await ask(control.context, 'sdc_1');
+    await ask(control.context, 'sdc_1');
+    expect(receiver.posts.map((post) => bodyOf(post))).toEqual([
+      expect.stringContaining('Approval requested: acme'),
+      expect.stringContaining('Approval requested again: acme'),
+    ]);
+    expect(await list()).toMatchObject([
+      { types: ['connector.approval.requested', 'connector.approval.waits_again'], behind: false },
+    ]);
   });
 
   test('does not delay or fail the request when it cannot be reached, and is told later', async () => {

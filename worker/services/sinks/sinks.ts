@@ -37,6 +37,7 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { toFilter } from '../audit/audit_log.ts';
 import { SINK_KIND_TABLE } from './sink_kinds.ts';
+import { typesOf } from './sink_types.ts';
 import { openTarget, sealTarget, type SinkTarget } from './sink_target.ts';
 import { newSigningSecret } from './webhook_sink.ts';
 
@@ -255,7 +256,7 @@ async function toRecord(
     kind: row.kind,
     name: row.name,
     host: row.host,
-    types: row.types?.split(',') ?? null,
+    types: typesOf(row),
     created_at: row.createdAt,
     delivered_at: row.deliveredAt,
     failures: row.failures,

@@ -16,10 +16,14 @@ export const slackSink: HttpSinkKind = {
 
 /** The link is only an address: whoever follows it decides as who they are signed in as. */
 function messageOf({ events, approvalsUrl }: Pick<Batch, 'events' | 'approvalsUrl'>): string {
-  const lines = events.slice(0, MOST_LINES).map((event) => `Approval requested: ${subjectOf(event)}`);
+  const lines = events.slice(0, MOST_LINES).map((event) => `${headOf(event)}: ${subjectOf(event)}`);
   const more = events.length > MOST_LINES ? [`and ${events.length - MOST_LINES} more`] : [];
   const where = approvalsUrl === null ? 'Decide with svc approvals, or in the console.' : `Decide at ${approvalsUrl}`;
   return [...lines, ...more, where].join('\n');
+}
+
+function headOf({ type }: StoredAuditEvent): string {
+  return type === 'connector.approval.waits_again' ? 'Approval requested again' : 'Approval requested';
 }
 
 function subjectOf({ data }: StoredAuditEvent): string {
