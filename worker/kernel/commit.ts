@@ -59,7 +59,8 @@ const MAX_ATTEMPTS = 60;
 
 /**
  * Decides, then writes the change and its audit events in one transaction. If another write conflicts, `decide` runs
- * again on the new state. If `decide` refuses, or the change adds more than may be kept, nothing is written.
+ * again on the new state. It runs twice for a change with events elsewhere: the heads of those chains are read before the decision
+ * that counts. If `decide` refuses, or the change adds more than may be kept, nothing is written.
  */
 export async function commit<T>(
   context: ServiceContext,
@@ -91,10 +92,17 @@ async function decideAndWrite<T>(
   chain: Chain,
   decide: () => Promise<Result<Change<T>, ApiError>>,
 ): Promise<Result<Committed<T>, ApiError>> {
+  let others: readonly string[] = [];
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
     const head = await findHead(context.database, chain.writer);
+    const otherHeads = await readHeads(context.database, others);
     const change = await decide();
     if (!change.ok) return change;
+    const named = (change.value.elsewhere ?? []).map((each) => each.chain.writer);
+    if (named.some((writer) => !otherHeads.has(writer))) {
+      others = named;
+      continue;
+    }
     const { value } = change.value;
     const end = await readEnd(context, chain, head, change.value);
     const audit = await auditStatements(context, chain, end, change.value);
@@ -108,7 +116,7 @@ async function decideAndWrite<T>(
       ...guardQuotas(context, chain.enterpriseId, adds),
       ...change.value.statements,
       ...audit.statements,
-      ...(await auditElsewhere(context, change.value)),
+      ...(await auditElsewhere(context, change.value, otherHeads)),
     ];
     if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
     const written = await context.database.write(statements);
@@ -186,14 +194,22 @@ async function auditStatements(
   return { statements: [...begun.statements, ...appended, ...counted], after };
 }
 
-/** The events in other chains. A conflict, as in the change's own chain, if one of them was continued meanwhile. */
+async function readHeads(database: Database, writers: readonly string[]): Promise<Heads> {
+  return new Map(await Promise.all(writers.map(async (writer) => [writer, await findHead(database, writer)] as const)));
+}
+
+/** The heads of other chains, by writer, as they were before the decision. */
+type Heads = ReadonlyMap<string, AuditHeadRow | null>;
+
+/** The events in other chains. A conflict, as in the change's own chain, if one of them was continued since the decision began. */
 async function auditElsewhere(
   context: ServiceContext,
   { elsewhere = [] }: Pick<Change<unknown>, 'elsewhere'>,
+  heads: Heads,
 ): Promise<Statement[]> {
   const audits = elsewhere.map(async ({ chain, events }) => {
     const change = { statements: [], events, value: null };
-    const end = await readEnd(context, chain, await findHead(context.database, chain.writer), change);
+    const end = await readEnd(context, chain, heads.get(chain.writer) ?? null, change);
     return (await auditStatements(context, chain, end, change)).statements;
   });
   return (await Promise.all(audits)).flat();
