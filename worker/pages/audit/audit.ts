@@ -190,10 +190,13 @@ const ANYBODY: Choice = { value: '', title: 'Anybody' };
 const METHODS = ['', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const MORE_FILTERS = ['method', 'status', 'path', 'connector'] as const;
 
-function filterForm({ form, people, nowMs }: AuditView): Html {
+function filterForm({ form, people, nowMs, nameOf }: AuditView): Html {
   const typed = form.values['type'] ?? '';
   const known = TYPES.some(({ value }) => value === typed);
   const choices = known ? TYPES : [...TYPES, { value: typed, title: typed }];
+  const person = form.values['person'] ?? '';
+  const isListed = person === '' || people.some(({ value }) => value === person);
+  const persons = isListed ? people : [...people, { value: person, title: nameOf(person) || person }];
   const isMore = MORE_FILTERS.some((name) => (form.values[name] ?? '') !== '');
   const methods = METHODS.map((value) => ({ value, title: value === '' ? 'Any' : value }));
   return html`<form method="get" action="/audit" class="panel" role="search" aria-label="Events">
@@ -202,7 +205,7 @@ function filterForm({ form, people, nowMs }: AuditView): Html {
       ${selectField(form, { name: 'type', label: 'What', choices })}
       ${textField(form, { name: 'host', label: 'Host, or a part of it', placeholder: 'github', isMono: true })}
       ${textField(form, { name: 'q', label: 'Text', placeholder: 'anywhere in the event' })}
-      ${people.length === 0 ? '' : selectField(form, { name: 'person', label: 'Person', choices: [ANYBODY, ...people] })}
+      ${persons.length === 0 ? '' : selectField(form, { name: 'person', label: 'Person', choices: [ANYBODY, ...persons] })}
       ${textField(form, { name: 'session', label: 'Session', isMono: true })}
       ${timeField(form, { name: 'since', label: 'From (UTC)' })}
       ${timeField(form, { name: 'until', label: 'Until (UTC)' })}

@@ -1,5 +1,5 @@
 import { ok } from '../../../shared/model/result.ts';
-import { auditEventsQuery } from '../../../shared/wire/audit_events.ts';
+import { auditEventsQuery, type StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import { fieldProblems } from '../../../shared/wire/errors.ts';
 import { z } from 'zod';
 import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
@@ -56,23 +56,31 @@ export const getAudit = forReader(async (c, caller) => {
   const form = { values, problems: [], refusal: null };
   const nowMs = context.clock.now();
   const readsAll = readsEachEvent(parsed.data);
-  const nameOf = await describeNames(context, caller, events.value.items.flatMap(idsIn), events.value.items);
+  const { items } = events.value;
+  const nameOf = await describeNames(context, caller, [...items.flatMap(idsIn), values['person'] ?? ''], items);
   const found = { events: events.value, counts: counts.ok ? counts.value : null, cursor, readsAll };
-  const view = { form, ...found, ...(await describeChoices(c, caller)), done: c.req.query('done'), nowMs, nameOf };
+  const view = {
+    form,
+    ...found,
+    ...(await describeChoices(c, caller, items)),
+    done: c.req.query('done'),
+    nowMs,
+    nameOf,
+  };
   return consolePage(c, caller, auditPage(view));
 });
 
 /** The person's views, and the people whose events can be chosen; on one's own machine there is nobody else. */
-async function describeChoices(c: AppContext, caller: Caller) {
+async function describeChoices(c: AppContext, caller: Caller, events: readonly StoredAuditEvent[]) {
   const context = c.get('context');
   const views = await listViews(context, caller);
-  const people = context.local === null ? await listPeople(context, caller) : [];
+  const people = context.local === null ? await listPeople(context, caller, events) : [];
   return { views, people: people.map(({ id, name }) => ({ value: id, title: name })) };
 }
 
 async function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
   const none = { events: null, counts: null, cursor: undefined, readsAll: false, nameOf: () => null };
-  const choices = await describeChoices(c, caller);
+  const choices = await describeChoices(c, caller, []);
   const view = { form, ...none, ...choices, done: undefined, nowMs: c.get('context').clock.now() };
   return consolePage(c, caller, auditPage(view), 400);
 }

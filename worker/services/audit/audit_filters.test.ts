@@ -4,6 +4,7 @@ import { type InProcess, openBrowserSession, parseReply, startInProcess } from '
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import { meReply } from '../../../shared/wire/account.ts';
 import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { newId } from '../../../shared/wire/ids.ts';
 
 let control: InProcess;
@@ -118,6 +119,27 @@ test('the page of an enterprise has a choice of its people, and that of one’s 
   expect(page).toContain('vault://user/of-owner');
   const other = await (await hosted.inBrowser(`/audit?person=${member.caller.userId}`, { headers })).text();
   expect(other).not.toContain('vault://user/of-owner');
+});
+
+test('the choice has all people for admins, those who acted for others, and the person of the query in any case', async () => {
+  const hosted = await startHosted();
+  onTestFinished(() => hosted.stop());
+  const { owner, member } = await ownerWithMember(hosted);
+  const read = async (caller: Caller, query = '') =>
+    (await hosted.inBrowser(`/audit${query}`, { headers: { cookie: await signInBrowser(hosted, caller) } })).text();
+  await owner.call('POST', '/v1/secrets', { path: 'user/of-owner', value: 'value-of-a-test' });
+  const [ofOwner, ofMember] = [owner, member].map(({ caller }) => `<option value="${caller.userId}"`);
+  const listedFor = async (caller: Caller, query?: string) => {
+    const page = await read(caller, query);
+    return [ofOwner, ofMember].map((option) => page.includes(option ?? '-'));
+  };
+  expect(await listedFor(owner.caller)).toEqual([true, true]);
+  expect(await listedFor(member.caller)).toEqual([true, false]);
+  expect(await listedFor(member.caller, `?person=${member.caller.userId}`)).toEqual([false, true]);
+  const left = { sql: "UPDATE users SET left_at = '2026' WHERE id = ?", args: [member.caller.userId] };
+  await hosted.context.database.client.execute(left);
+  expect(await listedFor(owner.caller)).toEqual([true, false]);
+  expect(await read(owner.caller, `?person=${member.caller.userId}`)).toContain(`${ofMember ?? '-'} selected`);
 });
 
 describe('the page', () => {

@@ -22,12 +22,31 @@ export function idsIn({ session_id: session, sidecar_id: sidecar, actor, data }:
 
 const MOST_PEOPLE = 500;
 
-/** The people of the enterprise, by name: all of its members see them in the audit log. */
-export async function listPeople({ database }: ServiceContext, { enterpriseId }: Caller): Promise<NamedRow[]> {
+/** The people whose events can be chosen, by name: for admins those of the enterprise, for others those who acted in `events`. */
+export async function listPeople(
+  context: ServiceContext,
+  caller: Caller,
+  events: readonly Pick<StoredAuditEvent, 'actor'>[],
+): Promise<NamedRow[]> {
+  const people = mayActAs(caller, 'admin')
+    ? await listMemberNames(context, caller)
+    : await listActors(context, caller, events);
+  return people.toSorted((a, b) => a.name.localeCompare(b.name, 'en'));
+}
+
+async function listMemberNames({ database }: ServiceContext, { enterpriseId }: Caller): Promise<NamedRow[]> {
   const members = await listMembers(database, { enterpriseId, after: null, limit: MOST_PEOPLE });
-  return members
-    .map(({ id, displayName, email }) => ({ id, name: displayName === '' ? (email ?? id) : displayName }))
-    .toSorted((a, b) => a.name.localeCompare(b.name, 'en'));
+  return members.map(({ id, displayName, email }) => ({ id, name: displayName || email || id }));
+}
+
+async function listActors(
+  { database }: ServiceContext,
+  caller: Caller,
+  events: readonly Pick<StoredAuditEvent, 'actor'>[],
+): Promise<NamedRow[]> {
+  const ids = new Set(events.flatMap(({ actor }) => (actor?.startsWith('usr_') ? [actor] : [])));
+  const rows = await listNames(database, { enterpriseId: caller.enterpriseId, ownerIds: [] }, [...ids]);
+  return rows.map(({ id, name }) => ({ id, name: name || id }));
 }
 
 /** What ran in a session, as an event says it. */
