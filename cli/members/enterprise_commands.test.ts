@@ -91,6 +91,13 @@ describe('svc enterprise set', () => {
   });
 });
 
+/** The calls of a removal that a person answers at a terminal. */
+async function callsOfRemoval(typed: string): Promise<readonly string[]> {
+  const asked = { answer: answers(SETTINGS), typed: [typed], terminal: true };
+  const { calls } = await runCli(home, ['enterprise', 'oidc', 'remove'], asked);
+  return calls.map(({ method }) => method);
+}
+
 describe('the provider of an enterprise', () => {
   test('is an OpenID provider, whose secret is read from stdin and in no argument', async () => {
     const args = ['oidc', 'set', 'https://new.test', 'client', '--domain', 'a.test', '--domain', 'b.test', '--stdin'];
@@ -133,9 +140,6 @@ describe('the provider of an enterprise', () => {
   });
 
   test('is removed when a person at a terminal says so', async () => {
-    const remove = (typed: string) =>
-      runCli(home, ['enterprise', 'oidc', 'remove'], { answer: answers(SETTINGS), typed: [typed], terminal: true });
-    const methodsOf = async (typed: string) => (await remove(typed)).calls.map(({ method }) => method);
-    expect([await methodsOf('n'), await methodsOf('y')]).toEqual([['GET'], ['GET', 'PUT']]);
+    expect([await callsOfRemoval('n'), await callsOfRemoval('y')]).toEqual([['GET'], ['GET', 'PUT']]);
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { ok } from '../../shared/model/result.ts';
 import { isOfFuture, isRenewalDue, isUsable, LEASE_MS, lease, MOST_SKEW_MS } from './leased_renewal.ts';
 import { SeenEnds } from './seen_ends.ts';
 
@@ -26,10 +27,10 @@ describe('a value that a worker stored whose clock is ahead', () => {
   });
 });
 
-describe('a lease', () => {
-  const isTaken = (leaseUntil: number) =>
-    lease({ clock, database: { write: async () => ({ ok: true }) } }, { lease: 'held', leaseUntil }, () => []);
+const isTaken = (leaseUntil: number) =>
+  lease({ clock, database: { write: async () => ok([]) } }, { lease: 'held', leaseUntil }, () => []);
 
+describe('a lease', () => {
   test('of a worker whose clock is ahead is respected, and one that no clock explains is not', async () => {
     expect(await isTaken(NOW + LEASE_MS + MOST_SKEW_MS)).toBe(false);
     expect(await isTaken(NOW + LEASE_MS + MOST_SKEW_MS + 1)).toBe(true);

@@ -149,19 +149,19 @@ test("another enterprise's rule of domains is not met by an address that this on
   expect(rows.map((row) => row['token_hash'])).not.toContain(own.signIn);
 });
 
+/** As the removal of the provider leaves it: its domains are given up, with the addresses of the people it named. */
+async function removeProvider(): Promise<void> {
+  const { database } = control.context;
+  await database.write([
+    deleteEnterpriseOidc(database, company),
+    ...setDomains(database, company, { all: [], proven: [], provenAt: '2026' }),
+  ]);
+}
+const prove = (domain: string, of: string) =>
+  run(`INSERT INTO enterprise_domains VALUES ('${domain}', '${of}', '2026')`);
+
 describe('a provider that is set after another one was removed', () => {
   const ELSEWHERE = { ...AT_COMPANY, issuer: 'https://new.acme.test', subject: 'p-1' };
-
-  /** As the removal of the provider leaves it: its domains are given up, with the addresses of the people it named. */
-  async function removeProvider(): Promise<void> {
-    const { database } = control.context;
-    await database.write([
-      deleteEnterpriseOidc(database, company),
-      ...setDomains(database, company, { all: [], proven: [], provenAt: '2026' }),
-    ]);
-  }
-  const prove = (domain: string, of: string) =>
-    run(`INSERT INTO enterprise_domains VALUES ('${domain}', '${of}', '2026')`);
 
   test('signs in the same people by the addresses of a proven domain', async () => {
     const before = await signIn(AT_COMPANY, company);
