@@ -239,8 +239,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     row: 'Minted secrets',
     holds: 'a value that is held is revoked when its source is deleted or changed',
     file: 'worker/services/sources/given_up_values.ts',
-    text: 'if (minted !== null) revokeDiscarded(context, read, minted);',
-    replacement: 'if (minted !== null && read.source.kind === null) revokeDiscarded(context, read, minted);',
+    text: 'for (const read of revocable) revokeHeld(context, read);',
+    replacement: 'for (const read of revocable) if (read.source.kind === null) revokeHeld(context, read);',
     tests: ['worker/revoked_values.test.ts'],
   },
   {
