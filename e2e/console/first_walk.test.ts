@@ -4,6 +4,7 @@ import { type RegistryServer, startRegistryServer } from '../marketplace/registr
 import { chromiumProblem, startChromium } from '../support/chromium.ts';
 import { HANGS_MS } from '../support/hangs.ts';
 import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
+import { SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { startWorld, type World } from '../support/world.ts';
 import { WEATHER, WEATHER_VERSIONS } from './marketplace_entries.ts';
@@ -111,8 +112,10 @@ it('an MCP server is installed from the marketplace, its credential sealed, and 
   await page.getByRole('button', { name: 'Store' }).click();
   await page.waitForURL('**/connect?**');
   const text = await main().innerText();
-  for (const line of ['svc mcp consent weather', 'svc mcp export --client claude-code --write'])
-    expect(text).toContain(line);
+  // As svc is called on this machine, and with the state directory of this one.
+  const own = `${SVC} --home ${world.svc.home}`;
+  for (const line of ['mcp consent weather', 'mcp export --client claude-code --write'])
+    expect(text).toContain(`${own} ${line}`);
   expect(await world.svc.ok(['mcp', 'show', 'weather', '--json'])).toContain(WEATHER);
 });
 
