@@ -190,7 +190,7 @@ describe('installed servers in the console', () => {
     await page.getByRole('button', { name: 'Show what it stops' }).click();
     const stopped = page.getByRole('row').filter({ hasText: 'ruled' });
     expect(await stopped.innerText()).toContain('npm:@acme/weather is not on the list of servers that may run');
-    await page.getByRole('button', { name: 'Save for every member' }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
     expect(await mainText(page)).toContain('The rules hold from now on');
     expect((await serverNamed('ruled')).rule_problem).toContain('npm:@acme/weather');
     await page.goto('/mcp-servers');
