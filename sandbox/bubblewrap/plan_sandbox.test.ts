@@ -359,15 +359,16 @@ describe('in the project', () => {
 
   it('folders of hooks and files that the settings of git name are read-only', () => {
     const config =
-      '[core] hooksPath = tools/hooks ; ours\n[include]\n\tpath = "../shared.gitconfig"\n[include]\n\tpath = ~/x\n';
+      '[core] hooksPath = tools/hooks ; ours\n[include]\n\tpath = "../shared.gitconfig"\n[include]\n\tpath = ~/shop/own.gitconfig\n';
     const named = {
       ...folders('.git', 'tools', 'tools/hooks', 'more', 'more/hooks'),
       [`${PROJECT}/.git/config`]: `file:${config}`,
       [`${PROJECT}/shared.gitconfig`]: 'file:[core]\n  hookspath=more/hooks # others\n[include]\npath = gone',
       [`${PROJECT}/tools/hooks/pre-commit`]: 'file',
+      [`${PROJECT}/own.gitconfig`]: 'file',
     };
     const { args } = plan({}, named);
-    for (const name of ['tools/hooks', 'more/hooks', 'shared.gitconfig'])
+    for (const name of ['tools/hooks', 'more/hooks', 'shared.gitconfig', 'own.gitconfig'])
       expect(modeOf(args, `${PROJECT}/${name}`)).toBe('--ro-bind');
     for (const name of ['tools', 'more']) expect(modeOf(args, `${PROJECT}/${name}`)).toBe('--bind');
     expect(plan({}, named).warnings.join()).toContain(`includes ${PROJECT}/gone, which could be made`);

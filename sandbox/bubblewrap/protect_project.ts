@@ -1,4 +1,3 @@
-import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isAtOrBelow } from '../launch/mount_table.ts';
 import type { FileView } from './file_view.ts';
@@ -46,21 +45,18 @@ export interface WritableProject {
  * editor or starts another agent there: in the project, in the repositories below it, and in every repository and project that is
  * writable besides. What a person named as writable is. A link cannot be a mount point, so what is behind one is told.
  */
-export function protectWritable(
-  { project, writable, agent, home }: WritableProject,
-  files: FileView,
-): ProtectedProject {
+export function protectWritable({ project, writable, ...person }: WritableProject, files: FileView): ProtectedProject {
   const others = writable
     .filter((path) => path !== project)
     .map((path) => {
       if (isRepository(path, files)) return protectGitFolder(path, files);
-      return files.kindOf(join(path, '.git')) === null ? NOTHING : protectProject(path, agent, files);
+      return files.kindOf(join(path, '.git')) === null ? NOTHING : protectProject(path, person, files);
     });
-  const below = repositoriesBelow(project, files).map((path) => protectNested(path, agent, files));
-  const atLogin = foldersRunAtLogin(home)
+  const below = repositoriesBelow(project, files).map((path) => protectNested(path, person, files));
+  const atLogin = foldersRunAtLogin(person.home)
     .filter((path) => writable.some((folder) => isAtOrBelow(path, folder)) && files.kindOf(dirname(path)) === 'folder')
     .map((path) => holdEntry(path, files));
-  const parts = [protectProject(project, agent, files), ...below, ...others, ...atLogin];
+  const parts = [protectProject(project, person, files), ...below, ...others, ...atLogin];
   const all = withoutAsked(
     [...parts, tellOfRepository(project, writable, files)].reduce(joinParts),
     writable.filter((path) => path !== project),
@@ -104,22 +100,24 @@ function withoutAsked(parts: ProtectedProject, asked: readonly string[]): Protec
   return { ...parts, readOnly, placeholders: parts.placeholders.filter(isKept) };
 }
 
-function protectProject(project: string, agent: string | null, files: FileView): ProtectedProject {
-  const held = [...PROTECTED_EVEN_IF_ABSENT, ...ofOtherAgents(AGENT_SETTINGS, agent)];
-  return [protectNested(project, agent, files), ...held.map((name) => holdEntry(join(project, name), files))].reduce(
+type Person = Pick<WritableProject, 'agent' | 'home'>;
+
+function protectProject(project: string, person: Person, files: FileView): ProtectedProject {
+  const held = [...PROTECTED_EVEN_IF_ABSENT, ...ofOtherAgents(AGENT_SETTINGS, person.agent)];
+  return [protectNested(project, person, files), ...held.map((name) => holdEntry(join(project, name), files))].reduce(
     joinParts,
   );
 }
 
 /** What is in a project is protected, and nothing is made in it but git's hooks: it may be one of many. */
-function protectNested(project: string, agent: string | null, files: FileView): ProtectedProject {
+function protectNested(project: string, { agent, home }: Person, files: FileView): ProtectedProject {
   const names = [
     ...PROTECTED_IN_PROJECT,
     ...ofOtherAgents(AGENT_SETTINGS, agent),
     ...ofOtherAgents(AGENT_SETTINGS_IF_THERE, agent),
   ];
   const entries = names.map((name) => protectEntry(join(project, name), files));
-  return [protectGit(project, files), ...entries].reduce(joinParts);
+  return [protectGit(project, home, files), ...entries].reduce(joinParts);
 }
 
 function ofOtherAgents(table: Readonly<Record<string, readonly string[]>>, agent: string | null): readonly string[] {
@@ -193,14 +191,14 @@ function placeholderAt(path: string): ProtectedProject {
   return { ...NOTHING, readOnly: [path], placeholders: [path] };
 }
 
-function protectGit(project: string, files: FileView): ProtectedProject {
+function protectGit(project: string, home: string, files: FileView): ProtectedProject {
   const git = join(project, '.git');
   const kind = files.kindOf(git);
   // Of a worktree or a submodule: the repository itself is elsewhere.
   if (kind === 'file') return { ...NOTHING, readOnly: [git] };
   if (kind === 'link') return { ...NOTHING, warnings: [`${git} is a link: the sandbox cannot protect it`] };
   if (kind !== 'folder') return NOTHING;
-  return joinParts(protectGitFolder(git, files), protectNamed(project, git, files));
+  return joinParts(protectGitFolder(git, files), protectNamed(git, { project, home }, files));
 }
 
 /** In git's settings: a folder of hooks, and further files of settings (git-config(1)); also behind the name of their section. */
@@ -208,15 +206,17 @@ const NAMES_FILE = /^[ \t]*(?:\[[^\]\n]*\][ \t]*)?(hooksPath|path)[ \t]*=[ \t]*(
 /** Settings that include others; more are not followed. */
 const MOST_INCLUDES = 20;
 
+type Places = Pick<WritableProject, 'project' | 'home'>;
+
 /**
  * What a repository's settings name in the project, such as hooks that are under version control, and what the settings name that they
  * include. Settings that are not there cannot be held, so they are told.
  */
-function protectNamed(project: string, git: string, files: FileView): ProtectedProject {
+function protectNamed(git: string, places: Places, files: FileView): ProtectedProject {
   const settings = [join(git, 'config')];
   const parts: ProtectedProject[] = [];
   for (const file of settings) {
-    for (const { isHooks, path } of namedIn(file, project, files)) {
+    for (const { isHooks, path } of namedIn(file, places, files)) {
       const kind = files.kindOf(path);
       if (isHooks) parts.push(kind === null ? holdIfPossible(path, files) : protectEntry(path, files));
       else if (kind === null) parts.push({ ...NOTHING, warnings: [`${file} includes ${path}, which could be made`] });
@@ -234,12 +234,12 @@ function holdIfPossible(path: string, files: FileView): ProtectedProject {
 /** Of a file of settings: the folders of hooks and the files that it names in the project. */
 function namedIn(
   file: string,
-  project: string,
+  { project, home }: Places,
   files: FileView,
 ): readonly { readonly isHooks: boolean; readonly path: string }[] {
   return Array.from((files.textOf(file) ?? '').matchAll(NAMES_FILE), ([, key = '', quoted, bare = '']) => {
     const isHooks = key.toLowerCase() === 'hookspath';
-    const named = (quoted ?? bare).trim().replace(/^~(?=\/)/, homedir());
+    const named = (quoted ?? bare).trim().replace(/^~(?=\/)/, home);
     return { isHooks, path: resolve(isHooks ? project : dirname(file), named) };
   }).filter(({ path }) => path !== project && isAtOrBelow(path, project));
 }

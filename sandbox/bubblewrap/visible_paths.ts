@@ -203,6 +203,14 @@ export function homeSecrets(home: string, agent: string | null): readonly string
   return [...HOME_SECRETS, ...logins].map((name) => `${home}/${name}`);
 }
 
+const IN_CONFIG = '.config/';
+
+/** The secrets of `~/.config`, in the folder that is used instead. */
+export function configSecrets(folder: string): readonly string[] {
+  const names = HOME_SECRETS.filter((name) => name.startsWith(IN_CONFIG));
+  return names.map((name) => `${folder}/${name.slice(IN_CONFIG.length)}`);
+}
+
 export function foldersRunAtLogin(home: string): readonly string[] {
   return RUNS_AT_LOGIN.map((name) => `${home}/${name}`);
 }
