@@ -10,6 +10,7 @@ import { CREDENTIALS_TYP, credentialsPayload, sealedCredential } from '../shared
 import { errorBody } from '../shared/wire/errors.ts';
 import { sourcePlan, sourcesPage } from '../shared/wire/secret_sources.ts';
 import type { OutboundReply, OutboundRequest } from './kernel/outbound.ts';
+import { json } from './kernel/testing/json_reply.ts';
 
 // Google's IAM Credentials API (generateAccessToken, v1) and token endpoints are stubs, written from their references.
 
@@ -25,11 +26,6 @@ let iamAnswer: () => OutboundReply;
 let control: InProcess;
 let sidecar: TestSidecar;
 
-const json = (status: number, body: unknown): OutboundReply => ({
-  status,
-  contentType: 'application/json',
-  body: new TextEncoder().encode(JSON.stringify(body)),
-});
 const textOf = ({ body }: OutboundRequest): string => new TextDecoder().decode(body ?? undefined);
 const formOf = (request: OutboundRequest): Record<string, string> =>
   Object.fromEntries(new URLSearchParams(textOf(request)));

@@ -10,6 +10,7 @@ import { CREDENTIALS_TYP, credentialsPayload, sealedCredential } from '../shared
 import { errorBody } from '../shared/wire/errors.ts';
 import { sourcePlan, sourcesPage } from '../shared/wire/secret_sources.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
+import { json } from './kernel/testing/json_reply.ts';
 
 // Each manager is a stub, written from the reference of its HTTP API with its errors. None is the service itself.
 
@@ -24,12 +25,6 @@ const ITEM = 'abcdefghijklmnopqrstuvwxy1';
 const VAULT_ID = 'abcdefghijklmnopqrstuvwxy2';
 const ARN = 'arn:aws:secretsmanager:eu-central-1:123456789012:secret:ci/database-AbC123';
 const SECRET_KEY = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
-
-const json = (status: number, body: unknown): OutboundReply => ({
-  status,
-  contentType: 'application/json',
-  body: new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body)),
-});
 
 /** One manager: a source, its key, the calls that read the value, and the answer of the last one. */
 interface Manager {

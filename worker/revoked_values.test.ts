@@ -9,6 +9,7 @@ import { hostBindingsPage } from '../shared/wire/host_bindings.ts';
 import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { sourceTestReply } from '../shared/wire/secret_sources.ts';
 import type { OutboundReply, OutboundRequest } from './kernel/outbound.ts';
+import { json } from './kernel/testing/json_reply.ts';
 
 // What is minted and used by nobody is revoked at its provider. GitHub and Vault are stubs, written from their references.
 
@@ -47,12 +48,6 @@ let revocationStatus: number;
 let onMint: () => Promise<void>;
 let control: InProcess;
 let sidecar: TestSidecar;
-
-const json = (status: number, body: unknown): OutboundReply => ({
-  status,
-  contentType: 'application/json',
-  body: new TextEncoder().encode(JSON.stringify(body)),
-});
 
 async function answer({ method, url }: OutboundRequest): Promise<OutboundReply> {
   if (method === 'DELETE' || /[/]revoke(?:-self)?$/.test(url)) return json(revocationStatus, {});

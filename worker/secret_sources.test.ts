@@ -22,6 +22,7 @@ import { hostBindingRecord } from '../shared/wire/host_binding.ts';
 import { sourcePlan, sourceRecord, sourcesPage, sourceTestReply } from '../shared/wire/secret_sources.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
+import { json } from './kernel/testing/json_reply.ts';
 import { currentValue } from './services/sources/minted_value.ts';
 import { removeEndedValues } from './services/sources/secret_sources.ts';
 import { findReferredSecret } from './store/secrets.ts';
@@ -38,11 +39,6 @@ let answer: (request: OutboundRequest, count: number) => OutboundReply | Promise
 let control: InProcess;
 let sidecar: TestSidecar;
 
-const json = (status: number, body: unknown): OutboundReply => ({
-  status,
-  contentType: 'application/json',
-  body: new TextEncoder().encode(JSON.stringify(body)),
-});
 /** A stub: it answers as RFC 6749 section 5.1 says. */
 const token = (count: number) =>
   json(200, { access_token: `minted-${count}-secret`, token_type: 'Bearer', expires_in: LIFE_SECONDS });

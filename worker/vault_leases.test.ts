@@ -11,6 +11,7 @@ import { errorBody } from '../shared/wire/errors.ts';
 import { sourcePlan, sourcesPage } from '../shared/wire/secret_sources.ts';
 import { LEASE_MS } from './kernel/leased_renewal.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
+import { json } from './kernel/testing/json_reply.ts';
 
 // Vault is a stub, written from the reference of its HTTP API (leases, tokens, the auth method jwt), which OpenBao shares.
 
@@ -36,11 +37,6 @@ let instead: (request: OutboundRequest) => OutboundReply | null;
 let control: InProcess;
 let sidecar: TestSidecar;
 
-const json = (status: number, body: unknown): OutboundReply => ({
-  status,
-  contentType: 'application/json',
-  body: new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body)),
-});
 const refused = (status: number) => json(status, { errors: ['a text of Vault'] });
 const bodyOf = ({ body }: OutboundRequest): unknown => parseJson(new TextDecoder().decode(body ?? undefined));
 

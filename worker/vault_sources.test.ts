@@ -17,6 +17,7 @@ import { vaultKv } from '../shared/wire/sources/vault.ts';
 import { narrowSource } from '../shared/wire/sources/narrowing.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
+import { json } from './kernel/testing/json_reply.ts';
 import { VAULT_KV } from './services/sources/kinds/vault_kv.ts';
 import { currentValue } from './services/sources/minted_value.ts';
 import { findReferredSecret } from './store/secrets.ts';
@@ -40,11 +41,6 @@ let metadata: Record<string, unknown>;
 let control: InProcess;
 let sidecar: TestSidecar;
 
-const json = (status: number, body: unknown): OutboundReply => ({
-  status,
-  contentType: 'application/json',
-  body: new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body)),
-});
 const errors = (status: number, ...texts: string[]) => json(status, { errors: texts });
 const kv = () =>
   json(secret === null ? 404 : 200, { lease_id: '', lease_duration: 0, data: { data: secret, metadata }, auth: null });

@@ -6,6 +6,7 @@ import { SOURCE_KINDS } from '../../../shared/model/source_kind.ts';
 import { signInLinkReply } from '../../../shared/wire/account.ts';
 import { requiredSourceFields, SOURCE_FIELDS, sourcesPage } from '../../../shared/wire/secret_sources.ts';
 import type { OutboundReply } from '../../kernel/outbound.ts';
+import { json } from '../../kernel/testing/json_reply.ts';
 import { SOURCE_FIELD_WORDS } from '../../pages/bindings/source_words.ts';
 
 const PEM = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' });
@@ -17,12 +18,6 @@ let control: InProcess;
 let cookie = '';
 let calls = 0;
 let reply: OutboundReply;
-
-const json = (status: number, body: object): OutboundReply => ({
-  status,
-  contentType: 'application/json',
-  body: new TextEncoder().encode(JSON.stringify(body)),
-});
 
 beforeEach(async () => {
   calls = 0;
