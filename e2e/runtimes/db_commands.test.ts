@@ -120,6 +120,7 @@ describe('svc db, and svc export', () => {
     expect(kinds).toEqual([
       'user',
       'enterprise',
+      'mcp_rules',
       'member',
       'secret',
       'audit_event',
