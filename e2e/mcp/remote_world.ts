@@ -18,7 +18,7 @@ export interface RemoteWorld {
   stop(): Promise<void>;
 }
 
-export async function startRemoteWorld(): Promise<RemoteWorld> {
+export async function startRemoteWorld(publicUrl = PUBLIC_URL): Promise<RemoteWorld> {
   const hosts = new Map<string, Host>();
   const calls: OutboundRequest[] = [];
   const outbound: Outbound = {
@@ -41,7 +41,7 @@ export async function startRemoteWorld(): Promise<RemoteWorld> {
       });
     },
   };
-  const control = await startInProcess({ localKey: null, publicUrl: PUBLIC_URL, outbound });
+  const control = await startInProcess({ localKey: null, publicUrl, outbound });
   return { control, hosts, calls, stop: () => control.stop() };
 }
 
@@ -120,11 +120,12 @@ export async function decideInBrowser(
   cookie: string,
   url: string,
   decision: 'connect' | 'deny' = 'connect',
+  origin = PUBLIC_URL,
 ): Promise<Response> {
   return control.send(url, {
     method: 'POST',
     redirect: 'manual',
-    headers: { cookie, origin: PUBLIC_URL, 'sec-fetch-site': 'same-origin' },
+    headers: { cookie, origin, 'sec-fetch-site': 'same-origin' },
     body: new URLSearchParams({ decision }),
   });
 }
