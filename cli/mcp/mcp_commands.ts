@@ -15,6 +15,7 @@ import type { McpAuthorizeOptions } from './mcp_authorize.ts';
 import type { McpAddOptions, McpUpdateOptions } from './mcp_change.ts';
 import type { McpCredentialOptions } from './mcp_credential.ts';
 import type { McpMintOptions } from './mcp_mint.ts';
+import type { PolicyApplyOptions } from './mcp_policy.ts';
 import type { McpRollbackOptions } from './mcp_revisions.ts';
 import type { McpRulesOptions } from './mcp_rules.ts';
 import type { McpToolsOptions } from './mcp_tools.ts';
@@ -30,6 +31,7 @@ export function addMcpCommands(line: CommandLine): Command {
   addAuthorize(line, mcp);
   addTools(line, mcp);
   addRules(line, mcp);
+  addPolicy(line, mcp);
   addRollback(line, mcp);
   addClients(line, mcp);
   return mcp;
@@ -230,6 +232,21 @@ function addRules(line: CommandLine, mcp: Command): void {
     .option('--check', 'only show which servers the rules would stop')
     .option('--yes', 'save without asking');
   handle<McpRulesOptions>(line, rules, async (call) => (await import('./mcp_rules.ts')).mcpRules(call));
+}
+
+function addPolicy(line: CommandLine, mcp: Command): void {
+  const policy = mcp.command('policy').description('keep the rules and the allowed tools of all servers in a file');
+  const write = policy
+    .command('export')
+    .description('print the policy in force as YAML, as `svc mcp policy apply` reads it');
+  handle(line, write, async (call) => (await import('./mcp_policy.ts')).exportPolicy(call));
+  const apply = policy
+    .command('apply')
+    .description('make the rules and tools what a file says; shows the changes and asks')
+    .requiredOption('-f, --file <file>', 'the file; - is stdin')
+    .option('--dry-run', 'only show what would change')
+    .option('--yes', 'save without asking');
+  handle<PolicyApplyOptions>(line, apply, async (call) => (await import('./mcp_policy.ts')).applyPolicy(call));
 }
 
 function addRollback(line: CommandLine, mcp: Command): void {

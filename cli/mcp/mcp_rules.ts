@@ -91,7 +91,8 @@ async function confirm({ context, options, print }: Call<McpRulesOptions>): Prom
   if (!(await askYes(context, 'Save these rules for every member?'))) throw new CliError(EXIT.failed, 'not saved');
 }
 
-function stoppedText({ items }: McpRulesCheck): string {
+/** Which servers rules would stop, for a person. */
+export function stoppedText({ items }: McpRulesCheck): string {
   if (items.length === 0) return 'No server that exists would be stopped.\n';
   const lines = items.map(({ name, owner, email, problem }) => {
     const whose = owner === 'enterprise' ? 'of the enterprise' : `of ${email ?? 'a member'}`;
