@@ -1,5 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { deleteAccount, getAccountDeletion, getHealth, getMe, postSignInLink } from './routes/api/account.ts';
+import { deleteApprovalRule, getApprovalRules, postApprovalRule } from './routes/api/approval_rules.ts';
 import {
   deleteGrant,
   getApproval,
@@ -359,6 +360,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/approvals/{id}/decide', postDecision],
   ['post', '/v1/approvals/{id}/views', postView],
   ['get', '/v1/approvals/{id}/views/{view}', getView],
+  ['get', '/v1/approval-rules', getApprovalRules],
+  ['post', '/v1/approval-rules', postApprovalRule],
+  ['delete', '/v1/approval-rules/{id}', deleteApprovalRule],
   ['get', '/v1/approval-grants', getGrants],
   ['delete', '/v1/approval-grants/{id}', deleteGrant],
 

@@ -107,6 +107,7 @@ beforeAll(async () => {
   await create('/v1/mcp-servers', { ...server, owner: 'enterprise' });
   const approvalId = await askedApproval(connectorId);
   const grantId = await grantedFor(connectorId);
+  const ruleId = await create('/v1/approval-rules', { subject: 'mcp_server', name: PLANTED, role: 'owner' });
   const heldId = await heldBySidecar(connectorId, 'b'.repeat(64));
   viewId = await create(`/v1/approvals/${heldId}/views`, { key: KEY });
   const loginId = await create('/v1/pending-logins', {
@@ -210,6 +211,7 @@ beforeAll(async () => {
     '/v1/approvals/{id}/views/{view}': { id: heldId },
     '/v1/sidecar/approvals/{id}/views': { id: heldId, body: { view_id: `apv_${NOTHING}`, sealed: 'a..b.c.d' } },
     '/v1/approval-grants/{id}': { id: grantId },
+    '/v1/approval-rules/{id}': { id: ruleId },
     '/v1/pending-logins/{id}': { id: loginId },
     '/v1/pending-logins/{id}/store': { id: loginId, body: { path: 'user/x' } },
     '/v1/sidecar/pending-logins/{id}': { id: loginId, body: { sealed: 'x' } },
@@ -297,7 +299,7 @@ async function giveRole({ caller }: HostedUser, role: Role): Promise<void> {
 const REFUSED = /^(?:not_found|admin_required)$/;
 /** What belongs to the enterprise, not to one person in it. */
 const OF_ENTERPRISE =
-  /^\/v1\/(?:audit-sinks|enterprises|groups|invitations|join-requests|members|scim-tokens|service-accounts)\//;
+  /^\/v1\/(?:approval-rules|audit-sinks|enterprises|groups|invitations|join-requests|members|scim-tokens|service-accounts)\//;
 const READ_BY_MEMBERS = ['/v1/audit-events/chains/{id}', '/v1/groups/{id}', '/v1/groups/{id}/members'];
 const READ_BY_ADMINS = [
   ...READ_BY_MEMBERS,

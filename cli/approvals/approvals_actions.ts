@@ -7,6 +7,7 @@ import {
   type ApprovalState,
 } from '../../shared/wire/approvals.ts';
 import { grantInput, type GrantInput, MOST_GRANT_SECONDS } from '../../shared/wire/approval_grants.ts';
+import { needText } from '../../shared/wire/people/approval_rules.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { valueOrUsageError } from '../command_options.ts';
@@ -96,6 +97,8 @@ function fieldsText(record: ApprovalRecord): string {
     ['valid until', record.valid_until],
     ['used', record.used_at],
     ['grant', record.grant_id],
+    ...record.votes.map(({ user_id: user, voted_at: at }) => ['approved by', `${user}, ${at}`] as const),
+    ...record.needs.map((need) => ['needs', needText(need)] as const),
   ];
   const known = rows.filter((row): row is readonly [string, string] => row[1] !== null);
   return known.map(([name, value]) => `${`${name}:`.padEnd(17)}${toPrintable(value)}\n`).join('');
@@ -112,8 +115,13 @@ export interface ApproveOptions {
 export async function approveRequest(call: Call<ApproveOptions>): Promise<undefined> {
   requireOutside(call, homeOf(call.context, call.options), 'which may not approve what it asks for');
   const grant = grantOf(call.options);
-  await decideApproval(call, { decision: 'approve', ...(grant && { grant }) });
+  const { state, needs } = await sendDecision(call, { decision: 'approve', ...(grant && { grant }) });
   if (!call.print.person) return;
+  if (state === 'pending') {
+    for (const need of needs.filter(({ missing }) => missing > 0))
+      call.print.note(`It waits on: ${toPrintable(needText(need))}.`);
+    return;
+  }
   call.print.note(
     grant === null
       ? `The approval covers this one request and expires in ${APPROVAL_VALID_SECONDS / 60} minutes.`
@@ -134,14 +142,19 @@ function grantOf({ for: time, times }: ApproveOptions): GrantInput | null {
   );
 }
 
-/** `svc approvals deny ID`, and the call of `approve`. */
-export async function decideApproval(
+/** `svc approvals deny ID`. */
+export async function denyRequest(call: Call): Promise<undefined> {
+  await sendDecision(call, { decision: 'deny' });
+}
+
+async function sendDecision(
   { context, options, args, print }: Call,
   decided: { readonly decision: keyof typeof WORDS; readonly grant?: GrantInput },
-): Promise<undefined> {
+): Promise<ApprovalRecord> {
   const path = `/v1/approvals/${encodeURIComponent(args[0] ?? '')}/decide`;
   const record = await controlClient(context, options).call('POST', path, approvalRecord, { body: decided });
   print.data(record, () => `${WORDS[decided.decision]} ${record.id}: ${toPrintable(record.summary)}\n`);
+  return record;
 }
 
 /**

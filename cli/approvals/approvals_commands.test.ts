@@ -217,3 +217,125 @@ describe('svc approvals watch', () => {
     expect(states).toEqual(['pending', 'approved']);
   });
 });
+
+const RULE = {
+  id: 'apu_01m7yjbz4dz98vffmftfxp52e5',
+  subject: 'connector',
+  name: 'acme/*',
+  action: 'delete-item',
+  effects: ['delete'],
+  role: null,
+  group_id: 'grp_01m7yjbz4dz98vffmftfxp52e5',
+  group_name: 'Payments',
+  persons: 2,
+  excludes_requester: true,
+  approvers: 1,
+  created_at: '2026-01-01T11:59:00.000Z',
+};
+const NEED = {
+  rule_id: RULE.id,
+  role: null,
+  group_id: RULE.group_id,
+  group_name: 'Payments',
+  persons: 2,
+  given: 1,
+  missing: 1,
+  excludes_requester: true,
+};
+const NEEDS_ONE = '1 of 2 approved, needs 1 more person of the group Payments, not the one who asks';
+
+const voted = {
+  ...record,
+  needs: [NEED],
+  votes: [{ user_id: record.user_id, voted_at: RULE.created_at, grant: null }],
+};
+const answerVoted: Answer = () => ({ status: 200, body: voted });
+const answerToolRule: Answer = () => ({ status: 201, body: { ...RULE, subject: 'mcp_server', effects: null } });
+
+describe('what rules are about', () => {
+  test('is shown with what it needs', async () => {
+    const run = await runCli(home, ['approvals', 'show', ID], { answer: () => ({ status: 200, body: voted }) });
+    expect(run.stdout).toContain(
+      `approved by:     ${record.user_id}, ${RULE.created_at}\nneeds:           ${NEEDS_ONE}\n`,
+    );
+  });
+
+  test('waits on after one person has approved it, and says for whom', async () => {
+    const run = await runCli(home, ['approvals', 'approve', ID], { answer: answerVoted, terminal: true });
+    expect(run.stderr).toContain(`It waits on: ${NEEDS_ONE}.`);
+    expect(run.stderr).not.toContain('covers this one request');
+  });
+});
+
+describe('svc approvals rules', () => {
+  test('lists who approves what', async () => {
+    const run = await runCli(home, ['approvals', 'rules'], { answer: page([RULE]) });
+    expect(run.calls.map(({ url }) => url.pathname)).toEqual(['/v1/approval-rules']);
+    expect(run.stdout).toBe(
+      `${RULE.id}\tconnector acme/* delete-item (delete)\t2 different persons of the group Payments, not the one who asks\t1\n`,
+    );
+  });
+
+  test('adds one for a group by its name, and says when too few people are in it', async () => {
+    const group = { id: RULE.group_id, name: 'Payments', members: 1, created_at: RULE.created_at };
+    const answer: Answer = ({ method }) =>
+      method === 'GET' ? { status: 200, body: { items: [group], next_cursor: null } } : { status: 201, body: RULE };
+    const flags = ['--connector', 'acme/*', '--operation', 'delete-item', '--effect', 'delete', '--persons', '2'];
+    const run = await runCli(home, ['approvals', 'rules', 'add', ...flags, '--group', 'payments'], {
+      answer,
+      terminal: true,
+    });
+    expect(run.calls.at(-1)).toMatchObject({
+      method: 'POST',
+      body: {
+        subject: 'connector',
+        name: 'acme/*',
+        action: 'delete-item',
+        effects: ['delete'],
+        role: null,
+        group_id: RULE.group_id,
+        persons: 2,
+        excludes_requester: true,
+      },
+    });
+    expect(run.stderr).toContain('Only 1 can approve by it now');
+  });
+
+  test('adds one for the tools of a server', async () => {
+    const flags = ['--server', 'files', '--tool', 'delete_*', '--role', 'admin', '--count-requester'];
+    const run = await runCli(home, ['approvals', 'rules', 'add', ...flags], { answer: answerToolRule });
+    expect(run.calls).toMatchObject([
+      { body: { subject: 'mcp_server', name: 'files', action: 'delete_*', role: 'admin', excludes_requester: false } },
+    ]);
+  });
+
+  test.each([
+    [['--connector', 'acme/items'], '--role or a group has to be given, and not both'],
+    [['--role', 'admin', '--persons', '3'], '--persons'],
+    [['--role', 'admin', '--persons', '2', '--count-requester'], '--count-requester does not go with two persons'],
+    [['--role', 'admin', '--tool', 'x', '--effect', 'read'], '--server and --tool do not go with'],
+    [['--role', 'boss'], 'Allowed choices are owner, admin, member'],
+  ])('add %j is refused before anything is sent', async (flags, why) => {
+    const run = await runCli(home, ['approvals', 'rules', 'add', ...flags], { answer: page([]) });
+    expect([run.code, run.calls]).toEqual([2, []]);
+    expect(run.stderr).toContain(why);
+  });
+
+  test('removes one', async () => {
+    const run = await runCli(home, ['approvals', 'rules', 'rm', RULE.id], {
+      answer: () => ({ status: 204, body: null }),
+    });
+    expect(run.calls).toMatchObject([{ method: 'DELETE' }]);
+    expect(run.stdout).toBe(`removed ${RULE.id}: what was granted under it is over\n`);
+  });
+
+  test.each([[['add', '--role', 'member']], [['rm', RULE.id]]])(
+    '%j is nothing for an agent in a session',
+    async (args) => {
+      const env = { SVC_SESSION_ID: 'ses_1' };
+      const run = await runCli(home, ['approvals', 'rules', ...args], { answer: page([]), env });
+      expect([run.code, run.calls]).toEqual([1, []]);
+      expect(run.stderr).toContain('which may not change who approves what it asks for');
+    },
+  );
+});

@@ -92,7 +92,7 @@ test('svc export writes one line per item with its kind and all fields, from eve
     ...twice('mcp_client'),
     ...twice('group', 'group_member'),
     ...['share', 'received_share', 'identity', 'session', 'sidecar', 'token'].flatMap((kind) => twice(kind)),
-    ...['approval', 'approval_grant', 'audit_event'].flatMap((kind) => twice(kind)),
+    ...['approval', 'approval_rule', 'approval_grant', 'audit_event'].flatMap((kind) => twice(kind)),
     'audit_chain',
     'audit_verification',
   ]);

@@ -66,6 +66,7 @@ export const LISTS_AFTER: readonly ExportedList[] = [
   { kind: 'sidecar', path: '/v1/sidecars' },
   { kind: 'token', path: '/v1/tokens' },
   { kind: 'approval', path: '/v1/approvals' },
+  { kind: 'approval_rule', path: '/v1/approval-rules' },
   { kind: 'approval_grant', path: '/v1/approval-grants' },
   { kind: 'audit_event', path: '/v1/audit-events' },
 ];
@@ -81,4 +82,4 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 /** Lists that a control plane of an earlier version does not have, so nothing is in them. */
-export const MAY_BE_ABSENT: ReadonlySet<string> = new Set(['/v1/client-certificates']);
+export const MAY_BE_ABSENT: ReadonlySet<string> = new Set(['/v1/client-certificates', '/v1/approval-rules']);

@@ -17,6 +17,7 @@ const COMMANDS: readonly (readonly [call: string, command: string])[] = [
   ['GET /v1/marketplace/servers/(\\S+[^\\s.,;:])', 'svc mcp view $1'],
   ['POST /v1/tokens', 'svc token create'],
   ['GET /v1/approval-grants', 'svc approvals grants'],
+  ['GET /v1/approval-rules', 'svc approvals rules'],
   ['GET /v1/approvals', 'svc approvals list'],
   ['GET /v1/audit-sinks', 'svc audit sink list'],
   ['GET /v1/connectors', 'svc connector list'],
@@ -48,6 +49,7 @@ const OR_CALL = /("svc [^"]+"), or (?:GET|POST|PUT|PATCH|DELETE) \/v1\/[\w/-]*\w
 const LISTS: Readonly<Record<string, string>> = {
   apg: 'svc approvals grants',
   apr: 'svc approvals list',
+  apu: 'svc approvals rules',
   grp: 'svc group list',
   inv: 'svc members invitations',
   jrq: 'svc members requests',

@@ -40,6 +40,13 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
     press: /^Revoke acme\/items/,
     shows: 'The grant is revoked',
   },
+  '/approval-rules': {
+    at: () => '/approval-rules',
+    fill: () => ({ 'Connector or server': 'elsewhere/*', 'Operation or tool': 'delete-*' }),
+    press: 'Add the rule',
+    shows: 'The rule holds from now on',
+  },
+  '/approval-rules/{id}/remove': { at: null, press: 'Remove elsewhere/* delete-*', shows: 'The rule is removed' },
   '/audit/views': {
     at: () => '/audit?host=github',
     fill: () => ({ 'Save these filters as a view': 'of GitHub' }),

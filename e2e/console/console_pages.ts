@@ -26,6 +26,8 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
     page('all approvals', () => '/approvals?state=all'),
     page('grants', () => '/approvals?state=grants'),
   ],
+  '/approvals/{id}': [page('an approval that is not there', () => '/approvals/apr_nothing', 404)],
+  '/approval-rules': [page('rules about approvals', () => '/approval-rules')],
   '/audit': [
     page('audit', () => '/audit'),
     page('audit, a filter that is wrong', () => '/audit?since=yesterday', 400),

@@ -20,6 +20,7 @@ export const AUDIT_EVENT_TYPES = [
   'connector.proxy.rejected',
   'connector.approval.requested',
   'connector.approval.waits_again',
+  'connector.approval.partly_approved',
   'connector.approval.decided',
   'connector.approval.expired',
   'connector.approval.granted',
@@ -97,6 +98,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.share.deleted',
   'control.share.accepted',
   'control.share.declined',
+  'control.approval_rule.created',
+  'control.approval_rule.deleted',
   'control.audit.pruned',
   'control.audit.head_broken',
   'control.audit_sink.created',
@@ -219,6 +222,12 @@ export interface AuditEventData {
   readonly 'svc.connector.fields'?: Readonly<Record<string, string | number | boolean>>;
   readonly 'svc.approval.id'?: string;
   readonly 'svc.approval.decision'?: 'approve' | 'deny';
+  /** The rules that say who approves; how many more persons they need, or who has approved under them. */
+  readonly 'svc.approval.rules'?: readonly string[];
+  readonly 'svc.approval.missing'?: number;
+  readonly 'svc.approval.approvers'?: readonly string[];
+  /** A rule about who approves, as JSON. */
+  readonly 'svc.approval.rule'?: string;
   /** The grant that was given with an approval, or that let a request through. */
   readonly 'svc.approval.grant'?: string;
   /** When it ends, and how many requests it lets through, if that is limited. */

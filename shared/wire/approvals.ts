@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { approvalView } from './approval_views.ts';
 import { grantInput } from './approval_grants.ts';
+import { approvalNeed, approvalVote } from './people/approval_rules.ts';
 import { id, line, owner, page, pageQuery, time } from './primitives.ts';
 
 /** `approved` waits for its one request; `used` has let it through. `expired`: nobody decided in time, or the request was never repeated. */
@@ -57,6 +58,12 @@ export const approvalRecord = z
     grant_covers: z.enum(['operation', 'identical']).nullable().default(null),
     /** The grant that was given with the decision, or that let the request through. */
     grant_id: id('apg').nullable().default(null),
+    /** What the rules of the enterprise need for a request that waits; empty: its person approves, or who may do so for them. */
+    needs: z.array(approvalNeed).default([]),
+    /** Who has approved under the rules so far. */
+    votes: z.array(approvalVote).default([]),
+    /** Whether an approval of yours counts, or would. */
+    may_approve: z.boolean().default(false),
   })
   .meta({ id: 'Approval' });
 export type ApprovalRecord = z.infer<typeof approvalRecord>;

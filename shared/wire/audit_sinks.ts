@@ -19,8 +19,15 @@ export type SinkKindName = (typeof SINK_KINDS)[number];
 export const SINK_STOPS = ['failing', 'gone', 'dead_letters'] as const;
 export type SinkStop = (typeof SINK_STOPS)[number];
 
-/** The only events of a sink of the kind `slack`: somebody begins to wait for an approval, or waits for it again. */
-export const ALERT_TYPES = ['connector.approval.requested', 'connector.approval.waits_again'] as const;
+/**
+ * The only events of a sink that tells people: somebody begins to wait for an approval, waits for it again, or one person has
+ * approved where more are needed.
+ */
+export const ALERT_TYPES = [
+  'connector.approval.requested',
+  'connector.approval.waits_again',
+  'connector.approval.partly_approved',
+] as const;
 
 /** How many sinks an enterprise may have. */
 export const MAX_SINKS = 10;
@@ -80,7 +87,7 @@ export const auditSinkInput = z
     z.strictObject({
       kind: z.literal('slack'),
       ...common,
-      /** Both of them are sent, also if one is named. */
+      /** All of them are sent, also if one is named. */
       types: z
         .array(z.enum(ALERT_TYPES))
         .min(1)

@@ -53,6 +53,8 @@ export const ERROR_STATUS = {
   approval_required: 403,
   /** details: `{approval_id}`. */
   approval_denied: 403,
+  /** A rule of the enterprise says that others approve this request. details: `{needs}`. */
+  approver_required: 403,
   /** A grant is for one's own session only. */
   grant_not_allowed: 403,
   /** The connector has no credential. details: `{connector_id}`. */

@@ -21,6 +21,8 @@ const ID_PREFIXES = [
   'apg',
   /** A request that waits for an approval, to be shown to one page. */
   'apv',
+  /** A rule about who approves. */
+  'apu',
   /** A browser session. */
   'bse',
   /** A sign-in identity of a user. */

@@ -43,7 +43,7 @@ export const VIEW_MUTATIONS: readonly Mutation[] = [
     row: 'Requests shown for an approval',
     holds: 'nothing of a request is kept once it is decided',
     file: 'worker/services/approvals/approvals.ts',
-    text: '      ...deleteViews(context.database, [id]),\n',
+    text: '      ...deleteViews(context.database, [row.id]),\n',
     replacement: '',
     tests: OF_VIEWS,
   },

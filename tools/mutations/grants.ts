@@ -3,6 +3,8 @@ import type { Mutation } from '../mutation.ts';
 const STORE = 'worker/store/approval_grants.ts';
 const GRANTS = 'worker/services/approvals/grants.ts';
 const APPROVALS = 'worker/services/approvals/approvals.ts';
+const RULES = 'worker/approval_rules.test.ts';
+const PURE = 'shared/approvals/approval_rules.test.ts';
 const TESTS: Mutation['tests'] = ['worker/approval_grants.test.ts'];
 
 /** What a grant of further requests covers, and until when. */
@@ -83,7 +85,7 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     row: 'Grants of approvals',
     holds: 'only the person whose agent asks gives a grant',
     file: GRANTS,
-    text: 'if (row.userId !== caller.userId) {',
+    text: 'if (rules.length === 0 && row.userId !== caller.userId) {',
     replacement: "if (row.userId === '') {",
     tests: TESTS,
   },
@@ -126,5 +128,77 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     text: '        sql`NOT ${hasChanged()}`,\n',
     replacement: '',
     tests: TESTS,
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a person counts once',
+    file: 'shared/approvals/approval_rules.ts',
+    text: 'const given = new Set(persons).size;',
+    replacement: 'const given = persons.length;',
+    tests: [PURE],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'the person whose agent asks does not count',
+    file: 'shared/approvals/approval_rules.ts',
+    text: 'if (rule.excludesRequester && approver.personId === requesterPersonId) return false;',
+    replacement: '',
+    tests: [PURE],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'who left the group or was suspended does not count any more',
+    file: 'worker/services/approvals/approval_standings.ts',
+    text: 'const valid = votes.filter(({ userId }) => counting.some((each) => each.userId === userId));',
+    replacement: 'const valid = votes;',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a personal token does not approve what a rule is about',
+    file: 'worker/services/approvals/approval_votes.ts',
+    text: 'if (me === null || caller.scopes !== undefined) return',
+    replacement: 'if (me === null) return',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'what was approved under other rules is over',
+    file: APPROVALS,
+    text: "row.state !== 'approved' || row.rules === rules",
+    replacement: 'true',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'what was approved is used under the rules that hold',
+    file: APPROVALS,
+    text: 'if (isLate || isOver)',
+    replacement: 'if (isLate)',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a grant that was given under other rules is over',
+    file: STORE,
+    text: '        eq(approvalGrants.rules, rules),\n',
+    replacement: '',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a rule is about requests of its own enterprise',
+    file: 'worker/store/people/approval_rules.ts',
+    text: 'and(eq(approvalRules.enterpriseId, request.enterpriseId), isAbout(target))',
+    replacement: 'isAbout(target)',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'an approver’s sidecar uses only what is its user’s own',
+    file: 'worker/services/approvals/approval_rows.ts',
+    text: 'return { userId, enterpriseId, isAdmin: false, role: null };',
+    replacement: "return { userId, enterpriseId, isAdmin: false, role: 'member' };",
+    tests: [RULES],
   },
 ];

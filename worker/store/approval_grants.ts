@@ -1,6 +1,7 @@
 import { and, desc, eq, gt, isNull, lt, or, sql, type SQL } from 'drizzle-orm';
 import type { ApprovalViewer } from './approvals.ts';
 import { type Database, guard, type Statement } from './database.ts';
+import { isApproverOf } from './people/approval_rules.ts';
 import { approvalGrants, approvals } from './tables.ts';
 
 export type GrantRow = typeof approvalGrants.$inferSelect;
@@ -14,16 +15,16 @@ export interface ListedGrant {
 /** The request that a grant may cover. */
 export interface CoveredRequest extends Pick<
   GrantRow,
-  'userId' | 'subjectId' | 'action' | 'covers' | 'sidecarId' | 'sessionId'
+  'userId' | 'subjectId' | 'action' | 'covers' | 'sidecarId' | 'sessionId' | 'rules'
 > {}
 
 /**
  * The grant that lets this request through at `now`; null if there is none. It is one of the request's own user, sidecar and
- * session, for the same version of the same operation. A grant of a tool's calls ends with any change of its server's configuration,
+ * session, for the same version of the same operation, given under the rules about who approves that hold now. A grant of a tool's calls ends with any change of its server's configuration,
  * whose version is only what somebody wrote there.
  */
 export async function findGrantFor(database: Database, asked: CoveredRequest, now: string): Promise<GrantRow | null> {
-  const { userId, subjectId, action, covers, sidecarId, sessionId } = asked;
+  const { userId, subjectId, action, covers, sidecarId, sessionId, rules } = asked;
   const rows = await database.read
     .select()
     .from(approvalGrants)
@@ -33,6 +34,7 @@ export async function findGrantFor(database: Database, asked: CoveredRequest, no
         eq(approvalGrants.subjectId, subjectId),
         eq(approvalGrants.action, action),
         eq(approvalGrants.covers, covers),
+        eq(approvalGrants.rules, rules),
         sql`NOT ${hasChanged()}`,
         sql`${approvalGrants.sidecarId} IS ${sidecarId}`,
         sql`${approvalGrants.sessionId} IS ${sessionId}`,
@@ -77,10 +79,13 @@ function hasChanged(): SQL<boolean> {
   );
 }
 
-/** Its user, and the admins if the connector or MCP server is the enterprise's: who may see its approvals. */
-function visibleTo({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefined {
-  const own = eq(approvalGrants.userId, userId);
-  return isAdmin ? or(own, eq(approvalGrants.subjectOwnerId, enterpriseId)) : own;
+/** Whoever may see its approvals. */
+function visibleTo({ userId, enterpriseId, isAdmin, role }: ApprovalViewer): SQL | undefined {
+  return or(
+    eq(approvalGrants.userId, userId),
+    isAdmin ? eq(approvalGrants.subjectOwnerId, enterpriseId) : undefined,
+    role === null ? undefined : isApproverOf('approval_grants', { userId, enterpriseId, role }),
+  );
 }
 
 export function insertGrant(database: Database, row: GrantRow): Statement[] {

@@ -1,15 +1,22 @@
 import { and, count, desc, eq, gt, inArray, isNotNull, lt, lte, or, sql, type SQL } from 'drizzle-orm';
+import type { Role } from '../../shared/model/role.ts';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
 import { type Database, guard, type Statement } from './database.ts';
+import { isApproverOf } from './people/approval_rules.ts';
 import { approvals, sidecars, users } from './tables.ts';
 
 export type ApprovalRow = typeof approvals.$inferSelect;
 
-/** Who may see an approval: its user, and the admins if the connector or MCP server is the enterprise's. */
+/**
+ * Who may see an approval: its user, the admins if the connector or MCP server is the enterprise's, and whoever approves it by a
+ * rule of the enterprise.
+ */
 export interface ApprovalViewer {
   readonly userId: string;
   readonly enterpriseId: string;
   readonly isAdmin: boolean;
+  /** Null: sees only its own. */
+  readonly role: Role | null;
 }
 
 export async function findApproval(
@@ -91,9 +98,12 @@ export async function nameAskers(
   };
 }
 
-function visibleTo({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefined {
-  const own = eq(approvals.userId, userId);
-  return isAdmin ? or(own, eq(approvals.subjectOwnerId, enterpriseId)) : own;
+function visibleTo({ userId, enterpriseId, isAdmin, role }: ApprovalViewer): SQL | undefined {
+  return or(
+    eq(approvals.userId, userId),
+    isAdmin ? eq(approvals.subjectOwnerId, enterpriseId) : undefined,
+    role === null ? undefined : isApproverOf('approvals', { userId, enterpriseId, role }),
+  );
 }
 
 /** The approvals of one identical request, newest first. */

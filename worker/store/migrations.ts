@@ -874,4 +874,26 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'what revokes a minted value',
     statements: [`ALTER TABLE secret_sources ADD COLUMN sealed_revocation TEXT`],
   },
+  {
+    number: 53,
+    name: 'rules about who approves',
+    statements: [
+      // Not a reference to the group: a rule whose group is gone still holds, and nobody can approve by it.
+      `CREATE TABLE approval_rules (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        subject TEXT NOT NULL CHECK (subject IN ('connector', 'mcp_server')), name TEXT NOT NULL, action TEXT NOT NULL,
+        effects TEXT, role TEXT CHECK (role IN ('owner', 'admin', 'member')), group_id TEXT, persons INTEGER NOT NULL,
+        excludes_requester INTEGER NOT NULL, created_at TEXT NOT NULL,
+        CHECK ((role IS NULL) <> (group_id IS NULL))) STRICT`,
+      `CREATE INDEX approval_rules_by_enterprise ON approval_rules (enterprise_id, id)`,
+      `CREATE TABLE approval_votes (
+        approval_id TEXT NOT NULL REFERENCES approvals (id) ON DELETE CASCADE, user_id TEXT NOT NULL REFERENCES users (id),
+        voted_at TEXT NOT NULL, grant_seconds INTEGER, grant_times INTEGER,
+        PRIMARY KEY (approval_id, user_id)) STRICT, WITHOUT ROWID`,
+      `ALTER TABLE approvals ADD COLUMN effect TEXT`,
+      `ALTER TABLE approvals ADD COLUMN rules TEXT NOT NULL DEFAULT ''`,
+      `ALTER TABLE approval_grants ADD COLUMN effect TEXT`,
+      `ALTER TABLE approval_grants ADD COLUMN rules TEXT NOT NULL DEFAULT ''`,
+    ],
+  },
 ];

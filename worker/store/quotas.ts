@@ -63,6 +63,7 @@ const COUNTED: Readonly<Record<QuotaKind, Counted>> = {
   invitations: ({ id }, { seconds }) => sql`SELECT count(*) FROM invitations
     WHERE enterprise_id = ${id} AND outcome IS NULL AND ends_at > ${seconds}`,
   groups: ({ id }) => sql`SELECT count(*) FROM groups WHERE enterprise_id = ${id}`,
+  approval_rules: ({ id }) => sql`SELECT count(*) FROM approval_rules WHERE enterprise_id = ${id}`,
   service_accounts: ({ id }) => sql`SELECT count(*) FROM service_accounts JOIN users ON users.id = user_id
     WHERE service_accounts.enterprise_id = ${id} AND left_at IS NULL`,
   all_secrets: ({ id }) => sql`SELECT count(*) FROM secrets WHERE enterprise_id = ${id}`,

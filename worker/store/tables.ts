@@ -557,7 +557,42 @@ export const approvals = sqliteTable('approvals', {
   /** What a grant would cover; null: identical requests only. */
   scope: text('scope'),
   grantId: text('grant_id'),
+  /** The operation's effect when it was asked for; null for a tool call, and if it is not known. */
+  effect: text('effect'),
+  /** The ids of the rules that it was approved under, joined by commas. */
+  rules: text('rules').notNull().default(''),
 });
+
+/** Who may approve what, in an enterprise. A rule is never changed: another one takes its place. */
+export const approvalRules = sqliteTable('approval_rules', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  subject: text('subject', { enum: ['connector', 'mcp_server'] }).notNull(),
+  name: text('name').notNull(),
+  action: text('action').notNull(),
+  /** Each between commas, such as `,delete,spend,`; null for every effect. */
+  effects: text('effects'),
+  /** One of the two. */
+  role: text('role', { enum: [...ROLES] }),
+  groupId: text('group_id'),
+  persons: integer('persons').notNull(),
+  excludesRequester: integer('excludes_requester', { mode: 'boolean' }).notNull(),
+  createdAt: text('created_at').notNull(),
+});
+
+/** What each person said who approved a request that rules are about. */
+export const approvalVotes = sqliteTable(
+  'approval_votes',
+  {
+    approvalId: text('approval_id').notNull(),
+    userId: text('user_id').notNull(),
+    votedAt: text('voted_at').notNull(),
+    /** What they would also allow; null: only this request. */
+    grantSeconds: integer('grant_seconds'),
+    grantTimes: integer('grant_times'),
+  },
+  (table) => [primaryKey({ columns: [table.approvalId, table.userId] })],
+);
 
 /** Requests that wait, to be shown to a page: sealed to its key by the sidecar that holds them. */
 export const approvalViews = sqliteTable('approval_views', {
@@ -590,6 +625,9 @@ export const approvalGrants = sqliteTable('approval_grants', {
   endsAt: text('ends_at').notNull(),
   revokedAt: text('revoked_at'),
   revokedBy: text('revoked_by'),
+  effect: text('effect'),
+  /** The ids of the rules that it was given under, joined by commas: it ends when others hold. */
+  rules: text('rules').notNull().default(''),
 });
 
 export const oauthFlows = sqliteTable('oauth_flows', {

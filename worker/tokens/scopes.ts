@@ -26,6 +26,7 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
 const OF_RESOURCE: Readonly<Record<string, string>> = {
   marketplace: 'mcp-servers',
   'approval-grants': 'approvals',
+  'approval-rules': 'approvals',
   'tunnel-hosts': 'host-bindings',
   'client-certificates': 'host-bindings',
   shares: 'host-bindings',

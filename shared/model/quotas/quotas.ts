@@ -131,6 +131,13 @@ export const QUOTAS = {
     fix: 'revoke one, or wait until they end',
   },
   groups: { scope: 'enterprise', unit: 'count', most: 1_000, what: 'groups', fix: 'delete one' },
+  approval_rules: {
+    scope: 'enterprise',
+    unit: 'count',
+    most: 200,
+    what: 'rules about who approves',
+    fix: 'remove one (svc approvals rules rm RULE), or use a pattern',
+  },
   service_accounts: {
     scope: 'enterprise',
     unit: 'count',

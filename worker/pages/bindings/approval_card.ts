@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { APPROVAL_HOLD_SECONDS, type ApprovalRecord, approvalTarget } from '../../../shared/wire/approvals.ts';
 import type { EarlierDecision, PendingApproval } from '../../services/approvals/pending_approvals.ts';
+import { needText } from '../../../shared/wire/people/approval_rules.ts';
 import { sessionPath } from '../audit/event_table.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
@@ -21,6 +22,8 @@ export function approvalCard(pending: PendingApproval, nowMs: number): Html {
     ],
     ['Asked', timeAgo(record.requested_at, nowMs)],
     ['Before', earlierWords(pending.earlier, nowMs)],
+    ['Approved by', record.votes.length === 0 ? null : votesWords(pending, nowMs)],
+    ['Needs', record.needs.length === 0 ? null : needsWords(record)],
   ];
   return html`<article
     class="panel card ${isHeld(record, nowMs) ? 'held' : ''}"
@@ -35,7 +38,7 @@ export function approvalCard(pending: PendingApproval, nowMs: number): Html {
     </div>
     <p class="mono asked" data-asks>${foreignText(record.summary)}</p>
     ${definitionList(facts)} ${pending.mayView && record.held_until !== null ? viewButton(record, target) : ''}
-    ${decisionForm(record.id, `${target}, ${record.summary}`)}
+    ${decisionForm(record, `${target}, ${record.summary}`)}
     ${pending.mayGrant ? grantForm(record, `${target}, ${record.summary}`) : ''}
   </article>`;
 }
@@ -94,11 +97,27 @@ function earlierWords(earlier: readonly EarlierDecision[], nowMs: number): Html 
   return html`of the last ${earlier.length} of this kind: ${counts}; the latest ${at}`;
 }
 
-function decisionForm(id: string, what: string): Html {
+/** What each rule still needs: `1 of 2 approved, needs 1 more person of the group Payments`. */
+function needsWords({ needs }: ApprovalRecord): Html {
+  return html`${needs.map((need, at) => html`${at === 0 ? '' : html`<br />`}${foreignText(need.missing === 0 ? `${need.given} of ${need.persons} approved` : needText(need))}`)}`;
+}
+
+/** Who has approved, and what they would also allow. */
+function votesWords({ record, names }: PendingApproval, nowMs: number): Html {
+  return html`${record.votes.map(({ user_id: user, voted_at: at, grant }, index) => {
+    const who = foreignText(names.get(user) ?? user);
+    const times = typeof grant?.times === 'number' ? `, ${grant.times} requests at most` : '';
+    const more = grant === null ? '' : `, and more like it for ${Math.ceil(grant.seconds / 60)} minutes`;
+    return html`${index === 0 ? '' : html`<br />`}${who} ${timeAgo(at, nowMs)}${more}${times}`;
+  })}`;
+}
+
+function decisionForm({ id, may_approve: mayApprove }: ApprovalRecord, what: string): Html {
+  const approve = html`<button class="primary" name="decision" value="approve" data-press="a" aria-keyshortcuts="a">
+    Approve <kbd aria-hidden="true">A</kbd><span class="hidden-but-read"> ${what}</span>
+  </button>`;
   return html`<form method="post" action="/approvals/${id}" class="actions">
-    <button class="primary" name="decision" value="approve" data-press="a" aria-keyshortcuts="a">
-      Approve <kbd aria-hidden="true">A</kbd><span class="hidden-but-read"> ${what}</span>
-    </button>
+    ${mayApprove ? approve : html`<span class="quiet small">Others approve it; you can deny it.</span>`}
     <button class="danger" name="decision" value="deny" data-press="d" aria-keyshortcuts="d">
       Deny <kbd aria-hidden="true">D</kbd><span class="hidden-but-read"> ${what}</span>
     </button>

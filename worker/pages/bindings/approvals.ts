@@ -6,6 +6,7 @@ import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { flash } from '../components/alert.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
+import { definitionList } from '../components/definition_list.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
@@ -115,12 +116,64 @@ function liveList(state: 'all' | 'grants', { cursor, done, next }: ListView, lis
   return layout('Approvals', content);
 }
 
-function stateTabs(state: 'pending' | 'all' | 'grants'): Html {
+/** The lists of approvals, what is allowed in advance, and who approves. */
+export function stateTabs(state: 'pending' | 'all' | 'grants' | 'rules' | null): Html {
   return tabs('Approvals', [
     { path: '/approvals', title: 'Waiting', isCurrent: state === 'pending' },
     { path: '/approvals?state=all', title: 'All', isCurrent: state === 'all' },
     { path: '/approvals?state=grants', title: 'Grants', isCurrent: state === 'grants' },
+    { path: '/approval-rules', title: 'Rules', isCurrent: state === 'rules' },
   ]);
+}
+
+interface OneView {
+  readonly record: ApprovalRecord;
+  /** If it waits. */
+  readonly pending: PendingApproval | null;
+  readonly nameOf: NameOf;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+/** One approval, where messages link to: its card while it waits, what became of it afterwards. */
+export function approvalPage({ record, pending, nameOf, done, nowMs }: OneView): Page {
+  const content = html`${pageHeader({ title: 'Approval', lead: LEAD })} ${flash(done)} ${stateTabs(null)}
+    <div
+      class="stack"
+      id="approvals"
+      data-island="live-list"
+      data-stream="/v1/audit-events/stream?type=connector.approval."
+    >
+      ${pending === null ? outcome(record, nameOf, nowMs) : approvalCard(pending, nowMs)}
+    </div>
+    <p class="small">
+      <a href="/audit?${new URLSearchParams({ q: record.id }).toString()}">In the audit log</a>
+    </p>`;
+  return layout('Approval', content, 'narrow');
+}
+
+const OUTCOMES: { readonly [S in ApprovalState]: string } = {
+  pending: 'It waits no longer: nobody decided within an hour.',
+  approved: 'It was approved: one identical request may go through until its time ends. There is nothing to decide.',
+  denied: 'It was denied: identical requests are refused for fifteen minutes. There is nothing to decide.',
+  expired:
+    'It has expired: nobody decided in time, or it was approved and not used. If the agent tries again, it asks again.',
+  used: 'It was approved, and the request went through. There is nothing to decide.',
+};
+
+function outcome(record: ApprovalRecord, nameOf: NameOf, nowMs: number): Html {
+  const { decided_by: by, decided_at: at } = record;
+  const facts: readonly (readonly [string, Html | null])[] = [
+    ['Operation', html`<code>${foreignText(approvalTarget(record))}</code>`],
+    ['State', stateCell(record, nowMs)],
+    ['Asked', timeAgo(record.requested_at, nowMs)],
+    ['Decided', at === null ? null : html`${timeAgo(at, nowMs)} by ${foreignText(nameOf(by) ?? by ?? '')}`],
+  ];
+  return html`<article class="panel" data-key="${record.id} ${record.state}">
+    <p class="mono asked">${foreignText(record.summary)}</p>
+    <p>${OUTCOMES[record.state]}</p>
+    ${definitionList(facts)}
+  </article>`;
 }
 
 function nothing(): Html {
@@ -148,7 +201,7 @@ function table({ approvals, nowMs }: ApprovalsView): Html {
       {
         title: 'Request',
         cell: (approval) =>
-          html`<span class="mono">${foreignText(approval.summary)}</span>
+          html`<a class="mono" href="/approvals/${approval.id}">${foreignText(approval.summary)}</a>
             <span class="sub">${foreignText(approvalTarget(approval))}</span>`,
       },
       {
@@ -175,9 +228,13 @@ function stateCell(approval: ApprovalRecord, nowMs: number): Html {
 function decision(approval: ApprovalRecord): Html {
   const what = `${approvalTarget(approval)}, ${approval.summary}`;
   return html`<form method="post" action="/approvals/${approval.id}" class="actions" data-island="decide">
-    <button class="compact primary" name="decision" value="approve">
-      Approve<span class="hidden-but-read"> ${what}</span>
-    </button>
+    ${
+      approval.may_approve
+        ? html`<button class="compact primary" name="decision" value="approve">
+            Approve<span class="hidden-but-read"> ${what}</span>
+          </button>`
+        : ''
+    }
     <button class="compact danger" name="decision" value="deny">
       Deny<span class="hidden-but-read"> ${what}</span>
     </button>

@@ -23,6 +23,7 @@ const MORE_PAGES: readonly (readonly [name: string, path: string, also: string])
   ['Add an MCP server', '/mcp-servers/new', 'new own'],
   ['Explain a request', '/bindings', 'why url'],
   ['Grants', '/approvals?state=grants', 'approvals allow revoke'],
+  ['Rules about approvals', '/approval-rules', 'who approves two persons group role'],
 ];
 
 /** What a page is called where its entry is not beside it. */

@@ -150,7 +150,7 @@ describe('a page of the console', () => {
   });
 
   test.each([
-    ['/approvals/apr_00000000000000000000000000', '/approvals'],
+    ['/approval-grants/apg_00000000000000000000000000/revoke', '/approvals'],
     ['/services/github/test', '/services/github'],
     ['/secrets/sources', '/secrets/sources/new'],
     ['/members/requests/jrq_1/accept', '/members/requests'],

@@ -1,8 +1,8 @@
 import { decisionInput } from '../../../shared/wire/approvals.ts';
-import { approvalsPage, grantsPage, pendingApprovalsPage } from '../../pages/bindings/approvals.ts';
+import { approvalPage, approvalsPage, grantsPage, pendingApprovalsPage } from '../../pages/bindings/approvals.ts';
 import { decideApproval, getApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
 import { pathWith } from '../../pages/components/pager.ts';
-import { listPendingApprovals } from '../../services/approvals/pending_approvals.ts';
+import { describePending, listPendingApprovals } from '../../services/approvals/pending_approvals.ts';
 import { MOST_GRANT_SECONDS } from '../../../shared/wire/approval_grants.ts';
 import { describeNames } from '../../services/audit/names.ts';
 import { listGrantPage, revokeGrant } from '../../services/approvals/grants.ts';
@@ -39,6 +39,18 @@ export const getApprovalsPage = forReader(async (c, caller) => {
   return consolePage(c, caller, approvalsPage({ approvals: approvals.value, cursor, nowMs }));
 });
 
+/** `GET /approvals/{id}`: where messages link to. The address gives no right: whoever may not see it gets what a stranger gets. */
+export const getApprovalPage = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const found = await getApproval(context, caller, c.req.param('id') ?? '');
+  if (!found.ok) return problem(c, caller, found.error);
+  const record = found.value;
+  const pending = record.state === 'pending' ? await describePending(context, caller, record.id) : null;
+  const nameOf = await describeNames(context, caller, record.decided_by === null ? [] : [record.decided_by]);
+  const nowMs = context.clock.now();
+  return consolePage(c, caller, approvalPage({ record, pending, nameOf, done: c.req.query('done'), nowMs }));
+});
+
 const SECONDS: Readonly<Record<string, number>> = {
   session: MOST_GRANT_SECONDS,
   hour: 3600,
@@ -59,7 +71,7 @@ export const submitDecision = forChange(async (c, caller, fields) => {
   const id = c.req.param('id') ?? '';
   const decided = await decideApproval(c.get('context'), caller, id, parsed.data);
   const done = decision === 'deny' ? 'denied' : grant === undefined ? 'approved' : 'granted';
-  if (decided.ok) return redirectDone(c, '/approvals', done);
+  if (decided.ok) return redirectDone(c, '/approvals', decided.value.state === 'pending' ? 'partly_approved' : done);
   if (decided.error.code !== 'approval_not_pending') return problem(c, caller, decided.error);
   // Somebody else, or another tab, was faster: nothing went wrong, and the list says what holds.
   const isRepeated = (await justDecided(c, caller, id)) === done;

@@ -11,7 +11,7 @@ import { submitTheme } from './console_theme.ts';
 import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from '../api/connectors.ts';
 import type { PageEntry } from './console.ts';
 import { isAtConsole } from './console_host.ts';
-import { getApprovalsPage, submitDecision, submitRevocation } from './console_approvals.ts';
+import { getApprovalPage, getApprovalsPage, submitDecision, submitRevocation } from './console_approvals.ts';
 import {
   getAudit,
   getAuditEventPage,
@@ -60,6 +60,7 @@ import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade 
 import { DEPARTURE_PAGES } from './console_departure.ts';
 import { DIRECTORY_PAGES } from './people/console_directory.ts';
 import { JOIN_PAGES } from './people/console_join_requests.ts';
+import { APPROVAL_RULE_PAGES } from './people/console_approval_rules.ts';
 import { GROUP_PAGES } from './console_groups.ts';
 import { getService, getServices, submitService, submitServiceTest } from './console_services.ts';
 import { SHARE_PAGES } from './console_shares.ts';
@@ -97,8 +98,10 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['post', '/theme', submitTheme],
   ['get', '/find', getFindPage],
   ['get', '/approvals', getApprovalsPage],
+  ['get', '/approvals/{id}', getApprovalPage],
   ['post', '/approvals/{id}', submitDecision],
   ['post', '/approval-grants/{id}/revoke', submitRevocation],
+  ...APPROVAL_RULE_PAGES,
   ['get', '/audit', getAudit],
   ['post', '/audit/views', submitView],
   ['post', '/audit/views/forget', submitForgottenView],

@@ -6,6 +6,7 @@ import {
 import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import type { ApprovalRow, ApprovalViewer } from '../../store/approvals.ts';
+import { type ApprovalStanding, toStandingFields } from './approval_standings.ts';
 import { type ApprovalSubject, subjectFields } from './approval_subject.ts';
 
 /** A request that needs an approval. */
@@ -30,8 +31,13 @@ export interface Asker {
   readonly sidecarId: string | null;
 }
 
-/** A request that waits for a decision from now on. */
-export function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): ApprovalRow {
+/** A request that waits for a decision from now on, with the effect of its operation if that is known. */
+export function newRow(
+  context: ServiceContext,
+  asker: Asker,
+  request: AskedRequest,
+  effect: string | null,
+): ApprovalRow {
   const { subject, summary, fingerprint, sessionId } = request;
   return {
     id: freshId(context, 'apr'),
@@ -55,6 +61,8 @@ export function newRow(context: ServiceContext, asker: Asker, request: AskedRequ
     usedAt: null,
     scope: request.scope ?? null,
     grantId: null,
+    effect,
+    rules: '',
   };
 }
 
@@ -63,7 +71,8 @@ export function holdEnd(context: ServiceContext, { sidecarId }: Asker): string |
   return sidecarId === null ? null : timeAfterSeconds(context, APPROVAL_HOLD_SECONDS);
 }
 
-export function toRecord(row: ApprovalRow): ApprovalRecord {
+/** The record of an approval; `standing` is where it stands under rules, if it waits and any are about it. */
+export function toRecord(row: ApprovalRow, standing?: ApprovalStanding): ApprovalRecord {
   return {
     id: row.id,
     state: row.state,
@@ -86,11 +95,18 @@ export function toRecord(row: ApprovalRow): ApprovalRecord {
     grant_covers:
       row.sessionId === null && row.sidecarId === null ? null : row.scope === null ? 'identical' : 'operation',
     grant_id: row.grantId,
+    ...toStandingFields(standing),
   };
 }
 
 export function viewerOf(caller: Caller): ApprovalViewer {
-  return { userId: caller.userId, enterpriseId: caller.enterpriseId, isAdmin: mayActAs(caller, 'admin') };
+  const { userId, enterpriseId, role } = caller;
+  return { userId, enterpriseId, isAdmin: mayActAs(caller, 'admin'), role };
+}
+
+/** Sees what is the user's own, and nothing else. */
+export function ownViewer({ userId, enterpriseId }: Pick<Asker, 'userId' | 'enterpriseId'>): ApprovalViewer {
+  return { userId, enterpriseId, isAdmin: false, role: null };
 }
 
 export function timeAfterSeconds(context: ServiceContext, seconds: number): string {

@@ -7,7 +7,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
-import { type Asker, timeAfterSeconds } from './approval_rows.ts';
+import { type Asker, ownViewer, timeAfterSeconds } from './approval_rows.ts';
 
 /** A sidecar answers within a second or two; a view that nobody answers ends then. */
 const VIEW_SECONDS = 120;
@@ -87,10 +87,10 @@ export function takeView(
 /** An approval of the caller's own requests. */
 function findOwn(
   context: ServiceContext,
-  { userId, enterpriseId }: Pick<Asker, 'userId' | 'enterpriseId'>,
+  asker: Pick<Asker, 'userId' | 'enterpriseId'>,
   id: string,
 ): Promise<ApprovalRow | null> {
-  return findApproval(context.database, { userId, enterpriseId, isAdmin: false }, id);
+  return findApproval(context.database, ownViewer(asker), id);
 }
 
 function isHeld(context: ServiceContext, { state, heldUntil }: ApprovalRow): boolean {

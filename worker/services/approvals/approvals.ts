@@ -17,18 +17,22 @@ import {
   insertApproval,
   listApprovals,
 } from '../../store/approvals.ts';
+import { findOperationEffect } from '../../store/people/approval_rules.ts';
 import type { GrantInput } from '../../../shared/wire/approval_grants.ts';
 import {
   type AskedRequest,
   type Asker,
   holdEnd,
   newRow,
+  ownViewer,
   timeAfterSeconds,
   toRecord,
   viewerOf,
 } from './approval_rows.ts';
+import { type ApprovalStanding, keyOf, rulesKeyOf, standingOf, standingsOf } from './approval_standings.ts';
 import { subjectEventData } from './approval_subject.ts';
-import { findGrantOf, giveGrant, useGrant } from './grants.ts';
+import { countVote, type CountedVote } from './approval_votes.ts';
+import { findGrantOf, giveGrant, grantProblem, useGrant } from './grants.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
@@ -64,13 +68,16 @@ export async function askApproval(
 ): Promise<Result<ApprovalRow, ApiError>> {
   await expireOverdue(context, asker.enterpriseId);
   return commit(context, controlChain(asker), async () => {
-    const same = { userId: asker.userId, subjectId: request.subject.subjectId, fingerprint: request.fingerprint };
+    const { subject, fingerprint } = request;
+    const same = { userId: asker.userId, subjectId: subject.subjectId, fingerprint };
+    const effect = subject.subject === 'connector' ? await findOperationEffect(context.database, subject) : null;
+    const rules = await rulesKeyOf(context, { ...subject, enterpriseId: asker.enterpriseId, effect });
     const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
-    const covering = findCoveringApproval(rows, asker, request, nowText(context));
+    const covering = findCoveringApproval(rows, asker, { ...request, rules }, nowText(context));
     const isDecided = covering !== null && covering.state !== 'pending';
     if (isDecided) return ok(use(context, asker, covering, request.requestId));
-    const row = covering ?? newRow(context, asker, request);
-    const grant = await findGrantOf(context, row);
+    const row = covering ?? newRow(context, asker, request, effect);
+    const grant = await findGrantOf(context, row, rules);
     const isNew = covering === null;
     if (grant !== null) return ok(useGrant(context, { grant, row, isNew }, toUse(asker, request)));
     if (covering !== null) return ok(use(context, asker, covering, request.requestId));
@@ -82,7 +89,7 @@ export async function askApproval(
   });
 }
 
-function tellPeople(context: ServiceContext, { enterpriseId }: Asker): void {
+function tellPeople(context: ServiceContext, { enterpriseId }: Pick<Asker, 'enterpriseId'>): void {
   context.defer('telling people of an approval', () => sendAlerts(context, enterpriseId));
 }
 
@@ -104,12 +111,12 @@ async function fullList(
 
 /**
  * The approval that answers a request; null if a new one must be requested. A request waits only with one of its own session:
- * a grant for the other's would let it through too.
+ * a grant for the other's would let it through too. What was approved under other rules than those that hold now is over.
  */
 function findCoveringApproval(
   rows: readonly ApprovalRow[],
   { sidecarId }: Asker,
-  { requestId, sessionId }: AskedRequest,
+  { requestId, sessionId, rules }: AskedRequest & { readonly rules: string },
   now: string,
 ): ApprovalRow | null {
   const used = rows.find((row) => row.state === 'used' && row.usedBy === requestId);
@@ -118,7 +125,10 @@ function findCoveringApproval(
   const decisive: readonly ApprovalState[] = ['approved', 'denied', 'pending'];
   const isOwn = (row: ApprovalRow) =>
     row.state !== 'pending' || (row.sessionId === sessionId && row.sidecarId === sidecarId);
-  const inForce = rows.filter((row) => decisive.includes(row.state) && isInForce(row) && isOwn(row));
+  const isUnderRules = (row: ApprovalRow) => row.state !== 'approved' || row.rules === rules;
+  const inForce = rows.filter(
+    (row) => decisive.includes(row.state) && isInForce(row) && isOwn(row) && isUnderRules(row),
+  );
   return inForce.find(({ state }) => state === 'approved') ?? inForce[0] ?? null;
 }
 
@@ -154,7 +164,7 @@ export async function takeApproval(
   asker: Asker,
   { id, requestId }: { readonly id: string; readonly requestId: string },
 ): Promise<Result<ApprovalRow, ApiError>> {
-  const find = () => findApproval(context.database, { ...asker, isAdmin: false }, id);
+  const find = () => findApproval(context.database, ownViewer(asker), id);
   const seen = await find();
   if (seen === null) return err(notFound(id));
   const isGranted = (await grantFor(context, asker, seen)) !== null;
@@ -163,7 +173,8 @@ export async function takeApproval(
     const row = await find();
     if (row === null) return err(notFound(id));
     const isLate = row.state === 'approved' && (row.validUntil ?? '') <= nowText(context);
-    if (isLate) return ok({ statements: [], events: [], value: { ...row, state: 'expired' } });
+    const isOver = row.state === 'approved' && row.rules !== (await rulesKeyOf(context, row));
+    if (isLate || isOver) return ok({ statements: [], events: [], value: { ...row, state: 'expired' } });
     const grant = await grantFor(context, asker, row);
     if (grant !== null) return ok(useGrant(context, { grant, row, isNew: false }, toUse(asker, { requestId })));
     if (row.state === 'pending') return ok({ statements: [], events: [], value: row });
@@ -174,43 +185,95 @@ export async function takeApproval(
 /** The grant that was given while the request waits; null if there is none, or if it waits at another sidecar. */
 async function grantFor(context: ServiceContext, { sidecarId }: Asker, row: ApprovalRow): Promise<GrantRow | null> {
   const mayPass = row.state === 'pending' && row.sidecarId === sidecarId && nowText(context) < row.expiresAt;
-  return mayPass ? findGrantOf(context, row) : null;
+  return mayPass ? findGrantOf(context, row, await rulesKeyOf(context, row)) : null;
+}
+
+interface Decision {
+  readonly decision: 'approve' | 'deny';
+  readonly grant?: GrantInput | undefined;
 }
 
 /**
- * Records a person's decision, and with a grant that further requests are allowed. Refuses with `not_found`,
- * `approval_not_pending`, `grant_not_allowed`.
+ * Records a person's decision, and with a grant that further requests are allowed. What rules are about is approved once everybody
+ * has approved it whom they need; anybody who may see it may deny it. Refuses with `not_found`, `approval_not_pending`,
+ * `approver_required`, `grant_not_allowed`.
  */
 export async function decideApproval(
   context: ServiceContext,
   caller: Caller,
   id: string,
-  { decision, grant: input }: { readonly decision: 'approve' | 'deny'; readonly grant?: GrantInput | undefined },
+  { decision, grant }: Decision,
 ): Promise<Result<ApprovalRecord, ApiError>> {
   await expireOverdue(context, caller.enterpriseId);
   return commit(context, controlChain(caller), async () => {
     const row = await findApproval(context.database, viewerOf(caller), id);
     if (row === null) return err(notFound(id));
     if (row.state !== 'pending' || row.expiresAt <= nowText(context)) return err(notPending(row));
-    const granted = input === undefined ? null : giveGrant(context, caller, row, input);
-    if (granted !== null && !granted.ok) return granted;
-    const change = {
-      state: decision === 'approve' ? ('approved' as const) : ('denied' as const),
-      decidedBy: caller.userId,
-      decidedAt: nowText(context),
-      validUntil: timeAfterSeconds(context, APPROVAL_VALID_SECONDS),
-      grantId: granted?.value.value.id ?? null,
-    };
-    const statements = [
-      ...changeApproval(context.database, row, change),
-      ...deleteViews(context.database, [id]),
-      ...(granted?.value.statements ?? []),
-    ];
-    const more = { 'svc.approval.decision': decision };
-    const decided = approvalEvent('connector.approval.decided', row, caller.userId, more);
-    const events = [decided, ...(granted?.value.events ?? [])];
-    return ok({ statements, events, value: toRecord({ ...row, ...change }) });
+    const standing = await standingOf(context, caller, row);
+    const problem = grant === undefined ? null : grantProblem(caller, row, standing);
+    if (problem !== null) return err(problem);
+    if (decision === 'deny' || standing.rules.length === 0) {
+      return ok(settle(context, caller, { row, standing }, { decision, grant }));
+    }
+    const counted = countVote(context, caller, { row, standing }, grant ?? null);
+    if (!counted.ok) return counted;
+    if (counted.value.missing > 0) return ok(waitForOthers(context, caller, row, counted.value));
+    const all = { decision, grant: counted.value.grant ?? undefined };
+    const settled = settle(context, caller, { row, standing: counted.value.standing }, all);
+    return ok({ ...settled, statements: [...counted.value.statements, ...settled.statements] });
   });
+}
+
+/** The request is approved or denied from now on. */
+function settle(
+  context: ServiceContext,
+  caller: Caller,
+  { row, standing }: { readonly row: ApprovalRow; readonly standing: ApprovalStanding },
+  { decision, grant: input }: Decision,
+): Change<ApprovalRecord> {
+  const rules = keyOf(standing.rules);
+  const granted = input === undefined ? null : giveGrant(context, caller, { row, rules }, input);
+  const change = {
+    state: decision === 'approve' ? ('approved' as const) : ('denied' as const),
+    decidedBy: caller.userId,
+    decidedAt: nowText(context),
+    validUntil: timeAfterSeconds(context, APPROVAL_VALID_SECONDS),
+    grantId: granted?.value.id ?? null,
+    rules,
+  };
+  const more = { 'svc.approval.decision': decision, ...(decision === 'approve' && ruleData(standing)) };
+  return {
+    statements: [
+      ...changeApproval(context.database, row, change),
+      ...deleteViews(context.database, [row.id]),
+      ...(granted?.statements ?? []),
+    ],
+    events: [approvalEvent('connector.approval.decided', row, caller.userId, more), ...(granted?.events ?? [])],
+    value: toRecord({ ...row, ...change }),
+  };
+}
+
+/** The rules that an approval was given under, and everybody who gave it. */
+function ruleData({ rules, approvers }: ApprovalStanding): AuditEventData {
+  if (rules.length === 0) return {};
+  return {
+    'svc.approval.rules': rules.map(({ id }) => id),
+    'svc.approval.approvers': approvers.map(({ userId }) => userId),
+  };
+}
+
+/** The request waits on: others have to approve it too, and are told so. */
+function waitForOthers(
+  context: ServiceContext,
+  caller: Caller,
+  row: ApprovalRow,
+  { statements, standing, missing, isRepeated }: CountedVote,
+): Change<ApprovalRecord> {
+  const value = toRecord(row, standing);
+  if (isRepeated) return { statements: [], events: [], value };
+  const more = { ...ruleData(standing), 'svc.approval.missing': missing };
+  const events = [approvalEvent('connector.approval.partly_approved', row, caller.userId, more)];
+  return { statements, events, afterwards: () => tellPeople(context, caller), value };
 }
 
 /** Refuses with `not_found`. */
@@ -221,7 +284,7 @@ export async function getApproval(
 ): Promise<Result<ApprovalRecord, ApiError>> {
   await expireOverdue(context, caller.enterpriseId);
   const row = await findApproval(context.database, viewerOf(caller), id);
-  return row === null ? err(notFound(id)) : ok(toRecord(row));
+  return row === null ? err(notFound(id)) : ok(toRecord(row, await standingOf(context, caller, row)));
 }
 
 const approvalPosition = z.strictObject({ id: z.string() });
@@ -237,10 +300,12 @@ export async function listApprovalPage(
     read: async ({ after, limit }) => {
       await expireOverdue(context, caller.enterpriseId);
       const page = { state: query.state, before: after?.id ?? null, limit };
-      return listApprovals(context.database, viewerOf(caller), page);
+      const rows = await listApprovals(context.database, viewerOf(caller), page);
+      const standings = await standingsOf(context, caller, rows);
+      return rows.map((row) => ({ row, standing: standings.get(row.id) }));
     },
-    toItem: toRecord,
-    positionOf: ({ id }) => ({ id }),
+    toItem: ({ row, standing }) => toRecord(row, standing),
+    positionOf: ({ row: { id } }) => ({ id }),
   });
 }
 
@@ -264,7 +329,8 @@ export async function expireOverdue(context: ServiceContext, enterpriseId: strin
   });
 }
 
-type ApprovalEventType = `connector.approval.${'requested' | 'waits_again' | 'decided' | 'expired'}`;
+type ApprovalEventType =
+  `connector.approval.${'requested' | 'waits_again' | 'partly_approved' | 'decided' | 'expired'}`;
 
 /** The summary stays out of the log: it contains values of path inputs, which the spec may redact. */
 function approvalEvent(

@@ -22,14 +22,15 @@ import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import type { ApprovalStanding } from './approval_standings.ts';
 import { subjectEventData, subjectFields } from './approval_subject.ts';
 import { timeAfterSeconds, viewerOf } from './approval_rows.ts';
 
-type AskedRow = Omit<CoveredRequest, 'covers'> & Pick<ApprovalRow, 'scope' | 'fingerprint'>;
+type AskedRow = Omit<CoveredRequest, 'covers' | 'rules'> & Pick<ApprovalRow, 'scope' | 'fingerprint'>;
 
-/** The grant that lets a request through; null if there is none. Reads only. */
-export function findGrantOf(context: ServiceContext, asked: AskedRow): Promise<GrantRow | null> {
-  return findGrantFor(context.database, { ...asked, covers: coverageOf(asked) }, nowText(context));
+/** The grant that lets a request through under the rules that hold now; null if there is none. Reads only. */
+export function findGrantOf(context: ServiceContext, asked: AskedRow, rules: string): Promise<GrantRow | null> {
+  return findGrantFor(context.database, { ...asked, rules, covers: coverageOf(asked) }, nowText(context));
 }
 
 /** What a grant for this request covers: its operation and path inputs, or the identical request alone. */
@@ -65,21 +66,16 @@ export function useGrant(
   };
 }
 
-/**
- * What giving a grant with an approval writes. The approved request is its first use. Refuses with `grant_not_allowed`: only
- * the person whose agent asks may give one, and only where a session or a sidecar bounds it.
- */
+/** What giving a grant with an approval writes. The approved request is its first use. */
 export function giveGrant(
   context: ServiceContext,
   caller: Caller,
-  row: ApprovalRow,
+  { row, rules }: { readonly row: ApprovalRow; readonly rules: string },
   input: GrantInput,
-): Result<Pick<Change<GrantRow>, 'statements' | 'events' | 'value'>, ApiError> {
-  const problem = grantProblem(caller, row);
-  if (problem !== null) return err(problem);
+): Pick<Change<GrantRow>, 'statements' | 'events' | 'value'> {
   const now = nowText(context);
   const { enterpriseId, userId, subject, subjectId, subjectOwnerId, subjectName, subjectVersion, action } = row;
-  const { summary, sidecarId, sessionId, sessionName } = row;
+  const { summary, sidecarId, sessionId, sessionName, effect } = row;
   const grant: GrantRow = {
     id: freshId(context, 'apg'),
     enterpriseId,
@@ -103,6 +99,8 @@ export function giveGrant(
     endsAt: timeAfterSeconds(context, input.seconds),
     revokedAt: null,
     revokedBy: null,
+    effect,
+    rules,
   };
   const more = {
     'svc.approval.id': row.id,
@@ -110,12 +108,19 @@ export function giveGrant(
     ...(grant.times !== null && { 'svc.approval.grant_times': grant.times }),
   };
   const events = [grantEvent('connector.approval.granted', grant, caller.userId, more)];
-  return ok({ statements: insertGrant(context.database, grant), events, value: grant });
+  return { statements: insertGrant(context.database, grant), events, value: grant };
 }
 
-/** Why the caller may not allow further requests like this one; null if they may. */
-export function grantProblem(caller: Caller, row: ApprovalRow): ApiError | null {
-  if (row.userId !== caller.userId) {
+/**
+ * Why the caller may not allow further requests like this one; null if they may. Without rules only the person whose agent asks may;
+ * under rules those who approve, each for their part.
+ */
+export function grantProblem(
+  caller: Caller,
+  row: ApprovalRow,
+  { rules }: Pick<ApprovalStanding, 'rules'>,
+): ApiError | null {
+  if (rules.length === 0 && row.userId !== caller.userId) {
     return notAllowed('this request is another person’s, so only the one request can be approved');
   }
   const isBound = row.sessionId !== null || row.sidecarId !== null;

@@ -1,8 +1,9 @@
 import type { ApprovalRecord } from '../../../shared/wire/approvals.ts';
-import { type ApprovalRow, listApprovals, listDecidedOfKind, nameAskers } from '../../store/approvals.ts';
+import { type ApprovalRow, findApproval, listApprovals, listDecidedOfKind, nameAskers } from '../../store/approvals.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { toRecord, viewerOf } from './approval_rows.ts';
+import { type ApprovalStanding, standingsOf } from './approval_standings.ts';
 import { expireOverdue } from './approvals.ts';
 import { grantProblem } from './grants.ts';
 
@@ -17,6 +18,8 @@ export interface PendingApproval {
   readonly mayView: boolean;
   /** True if the caller may also allow further requests. */
   readonly mayGrant: boolean;
+  /** The names of those who have approved it under rules, by their users' ids. */
+  readonly names: ReadonlyMap<string, string>;
   /** The latest decisions about the same operation or tool, newest first. */
   readonly earlier: readonly EarlierDecision[];
 }
@@ -38,9 +41,32 @@ export async function listPendingApprovals(
   limit: number,
 ): Promise<readonly PendingApproval[]> {
   await expireOverdue(context, caller.enterpriseId);
+  const page = { state: 'pending' as const, before: null, limit };
+  return describeRows(context, caller, await listApprovals(context.database, viewerOf(caller), page));
+}
+
+/** One approval that waits; null if it does not wait any more, or the caller may not see it. */
+export async function describePending(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<PendingApproval | null> {
+  const row = await findApproval(context.database, viewerOf(caller), id);
+  const [described] = row?.state === 'pending' ? await describeRows(context, caller, [row]) : [];
+  return described ?? null;
+}
+
+async function describeRows(
+  context: ServiceContext,
+  caller: Caller,
+  rows: readonly ApprovalRow[],
+): Promise<readonly PendingApproval[]> {
   const { database } = context;
-  const rows = await listApprovals(database, viewerOf(caller), { state: 'pending', before: null, limit });
-  const names = await nameAskers(database, rows);
+  const standings = await standingsOf(context, caller, rows);
+  const voters = [...standings.values()].flatMap(({ votes }) =>
+    votes.map(({ userId }) => ({ userId, sidecarId: null })),
+  );
+  const names = await nameAskers(database, [...rows, ...voters]);
   const earlier = new Map<string, readonly EarlierDecision[]>();
   for (const row of rows) {
     if (earlier.has(kindOf(row))) continue;
@@ -48,11 +74,12 @@ export async function listPendingApprovals(
     earlier.set(kindOf(row), decided.map(toDecision));
   }
   return rows.toSorted(byWaiting).map((row) => ({
-    record: toRecord(row),
+    record: toRecord(row, standings.get(row.id)),
+    names: names.people,
     person: names.people.get(row.userId) ?? row.userId,
     sidecar: row.sidecarId === null ? null : (names.sidecars.get(row.sidecarId) ?? row.sidecarId),
     mayView: row.userId === caller.userId,
-    mayGrant: grantProblem(caller, row) === null,
+    mayGrant: mayGrant(caller, row, standings.get(row.id)),
     earlier: earlier.get(kindOf(row)) ?? [],
   }));
 }
@@ -60,6 +87,10 @@ export async function listPendingApprovals(
 function byWaiting(a: ApprovalRow, b: ApprovalRow): number {
   const [ofA, ofB] = [a, b].map(({ id, heldUntil, requestedAt }) => `${heldUntil ?? requestedAt} ${id}`);
   return (ofA ?? '') < (ofB ?? '') ? -1 : 1;
+}
+
+function mayGrant(caller: Caller, row: ApprovalRow, standing: ApprovalStanding | undefined): boolean {
+  return (standing?.mayApprove ?? true) && grantProblem(caller, row, { rules: standing?.rules ?? [] }) === null;
 }
 
 const kindOf = ({ subjectId, action }: ApprovalRow): string => JSON.stringify([subjectId, action]);

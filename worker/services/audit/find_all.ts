@@ -29,9 +29,7 @@ async function placeOfId(context: ServiceContext, caller: Caller, text: string):
   if (!/^apr_\w+$/.test(text)) return null;
   const approval = await getApproval(context, caller, text);
   if (!approval.ok) return null;
-  const path =
-    approval.value.state === 'pending' ? '/approvals' : `/audit?${new URLSearchParams({ q: text }).toString()}`;
-  return { kind: 'page', name: `Approval ${text}`, also: approval.value.state, path };
+  return { kind: 'page', name: `Approval ${text}`, also: approval.value.state, path: `/approvals/${text}` };
 }
 
 /** Searches pages and services, and the secrets, bindings, connectors and MCP servers that the caller sees. Values are not searched. */

@@ -407,7 +407,10 @@ describe('a Slack sink', () => {
       expect.stringContaining('Approval requested again: acme'),
     ]);
     expect(await list()).toMatchObject([
-      { types: ['connector.approval.requested', 'connector.approval.waits_again'], behind: false },
+      {
+        types: ['connector.approval.requested', 'connector.approval.waits_again', 'connector.approval.partly_approved'],
+        behind: false,
+      },
     ]);
   });
 
@@ -425,7 +428,9 @@ describe('a Slack sink', () => {
     await add({ kind: 'slack' });
     await ask({ ...control.context, publicUrl: 'https://svc.example.com' });
     const { text } = z.object({ text: z.string() }).parse(JSON.parse(bodyOf(receiver.posts[0]!)));
-    expect(text.split('\n').at(-1)).toBe('Decide at https://svc.example.com/approvals');
+    expect(text).toMatch(
+      /^Approval requested: \S+ create-item https:\/\/svc\.example\.com\/approvals\/apr_\w+\nDecide at https:\/\/svc\.example\.com\/approvals$/,
+    );
   });
 
   test('gets no other events', async () => {

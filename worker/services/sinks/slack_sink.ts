@@ -16,13 +16,22 @@ export const slackSink: HttpSinkKind = {
 
 /** The link is only an address: whoever follows it decides as who they are signed in as. */
 function messageOf({ events, approvalsUrl }: Pick<Batch, 'events' | 'approvalsUrl'>): string {
-  const lines = events.slice(0, MOST_LINES).map((event) => `${headOf(event)}: ${subjectOf(event)}`);
+  const lines = events
+    .slice(0, MOST_LINES)
+    .map((event) => `${headOf(event)}: ${subjectOf(event)}${linkOf(event, approvalsUrl)}`);
   const more = events.length > MOST_LINES ? [`and ${events.length - MOST_LINES} more`] : [];
   const where = approvalsUrl === null ? 'Decide with svc approvals, or in the console.' : `Decide at ${approvalsUrl}`;
   return [...lines, ...more, where].join('\n');
 }
 
+/** The page of one approval. Like the list, it is the same address for everybody. */
+function linkOf({ data }: StoredAuditEvent, approvalsUrl: string | null): string {
+  const id = data['svc.approval.id'];
+  return approvalsUrl === null || id === undefined ? '' : ` ${approvalsUrl}/${encodeURIComponent(id)}`;
+}
+
 function headOf({ type }: StoredAuditEvent): string {
+  if (type === 'connector.approval.partly_approved') return 'Approved by one person, needs another';
   return type === 'connector.approval.waits_again' ? 'Approval requested again' : 'Approval requested';
 }
 

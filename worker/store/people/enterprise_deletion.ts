@@ -2,7 +2,9 @@ import { count, eq, inArray, and, isNull, sql } from 'drizzle-orm';
 import type { Database, Statement } from '../database.ts';
 import { type Leaving, takeAlong } from './departures.ts';
 import {
+  approvalRules,
   approvals,
+  approvalVotes,
   auditDeadLetters,
   auditSinks,
   departedAddresses,
@@ -46,12 +48,15 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
   const { read } = database;
   const leaving = allOfEnterprise(id);
   const sinks = sql`(SELECT id FROM audit_sinks WHERE enterprise_id = ${id})`;
+  const asked = sql`(SELECT id FROM approvals WHERE enterprise_id = ${id})`;
   const ended = { leftAt: sql`coalesce(left_at, ${now})`, suspendedAt: sql`coalesce(suspended_at, ${now})` };
   const nobody = { role: 'member' as const, email: null, displayName: DELETED_USER };
   const settings = { billingEmail: null, allowedDomains: '[]', allowedProviders: null, ssoRequired: sql<boolean>`0` };
   return [
     ...takeAlong(database, leaving, now),
+    read.delete(approvalVotes).where(inArray(approvalVotes.approvalId, asked)),
     read.delete(approvals).where(eq(approvals.enterpriseId, id)),
+    read.delete(approvalRules).where(eq(approvalRules.enterpriseId, id)),
     read.delete(auditDeadLetters).where(inArray(auditDeadLetters.sinkId, sinks)),
     read.delete(auditSinks).where(eq(auditSinks.enterpriseId, id)),
     read.delete(serviceAccounts).where(eq(serviceAccounts.enterpriseId, id)),

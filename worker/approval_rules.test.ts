@@ -1,0 +1,375 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ITEMS_SPEC } from '../e2e/runtimes/connector_samples.ts';
+import { type HostedUser, hostedUser, outcome, ownerWithMember, startHosted } from '../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parseReply } from '../e2e/runtimes/in_process.ts';
+import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { grantsPage } from '../shared/wire/approval_grants.ts';
+import { approvalPayload, approvalRecord, approvalsPage } from '../shared/wire/approvals.ts';
+import { auditEventsPage } from '../shared/wire/audit_events.ts';
+import { APPROVAL_TYP } from '../shared/wire/channel.ts';
+import { installReply } from '../shared/wire/connectors/connectors.ts';
+import { errorBody } from '../shared/wire/errors.ts';
+import { approvalRuleRecord, approvalRulesPage } from '../shared/wire/people/approval_rules.ts';
+import { groupRecord } from '../shared/wire/sharing/groups.ts';
+import { createdToken } from '../shared/wire/tokens.ts';
+import { decideApproval } from './services/approvals/approvals.ts';
+
+let control: InProcess;
+let owner: HostedUser;
+let requester: HostedUser;
+let anna: HostedUser;
+let ben: HostedUser;
+let sidecar: TestSidecar;
+let connectorId = '';
+let groupId = '';
+
+beforeEach(async () => {
+  control = await startHosted();
+  ({ owner, member: requester } = await ownerWithMember(control));
+  anna = await hostedUser(control, owner.caller.enterpriseId);
+  ben = await hostedUser(control, owner.caller.enterpriseId);
+  sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+  await sidecar.enrol(requester.tokens.access_token);
+  const installed = owner.call('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC);
+  connectorId = (await parseReply(installReply, installed)).id;
+  groupId = (await parseReply(groupRecord, owner.call('POST', '/v1/groups', { name: 'Payments' }))).id;
+  for (const { caller } of [anna, ben, requester]) await putInGroup(caller.userId);
+});
+afterEach(() => control.stop());
+
+const putInGroup = (user: string) => owner.call('PUT', `/v1/groups/${groupId}/members/${user}`);
+const takeOut = (user: string) => owner.call('DELETE', `/v1/groups/${groupId}/members/${user}`);
+const suspend = (user: string) => owner.call('PUT', `/v1/members/${user}`, { role: 'member', suspended: true });
+const addRule = async (input: object = {}) =>
+  parseReply(
+    approvalRuleRecord,
+    owner.call('POST', '/v1/approval-rules', { subject: 'connector', group_id: groupId, persons: 2, ...input }),
+  );
+let asked = 0;
+const request = (more: object = {}) => ({
+  request_id: crypto.randomUUID(),
+  connector_id: connectorId,
+  operation: 'delete-item',
+  fingerprint: String((asked += 1)).padStart(64, '0'),
+  summary: 'Items: delete (id "7")',
+  session_id: 'ses_1',
+  scope: '5'.repeat(64),
+  ...more,
+});
+const ask = async (body: object) =>
+  sidecar.verify(
+    await (await sidecar.call('POST', '/v1/sidecar/approvals', { body })).text(),
+    APPROVAL_TYP,
+    approvalPayload,
+  );
+const wait = async ({ id, requestId }: Asked) =>
+  sidecar.verify(
+    await (await sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=0&request_id=${requestId}`)).text(),
+    APPROVAL_TYP,
+    approvalPayload,
+  );
+interface Asked {
+  readonly id: string;
+  readonly requestId: string;
+}
+async function askOne(more: object = {}): Promise<Asked> {
+  const body = request(more);
+  return { id: (await ask(body)).approval_id, requestId: body.request_id };
+}
+const decide = (user: HostedUser, { id }: Pick<Asked, 'id'>, body: object = { decision: 'approve' }) =>
+  user.call('POST', `/v1/approvals/${id}/decide`, body);
+const approve = (user: HostedUser, one: Pick<Asked, 'id'>, grant?: object) =>
+  outcome(decide(user, one, { decision: 'approve', ...(grant && { grant }) }));
+const read = (user: HostedUser, { id }: Asked) => parseReply(approvalRecord, user.call('GET', `/v1/approvals/${id}`));
+const listed = async (user: HostedUser) =>
+  (await parseReply(approvalsPage, user.call('GET', '/v1/approvals?state=pending'))).items;
+const events = async (type: string) =>
+  (await parseReply(auditEventsPage, owner.call('GET', `/v1/audit-events?type=${type}`))).items;
+
+describe('a rule that needs two persons', () => {
+  test('lets the request through after the second, and the log names both', async () => {
+    const rule = await addRule();
+    const one = await askOne();
+    expect(await approve(anna, one)).toBe(200);
+    expect(await wait(one)).toMatchObject({ state: 'pending' });
+    expect(await read(ben, one)).toMatchObject({
+      state: 'pending',
+      may_approve: true,
+      needs: [{ rule_id: rule.id, group_name: 'Payments', persons: 2, given: 1, missing: 1 }],
+      votes: [{ user_id: anna.caller.userId, grant: null }],
+    });
+    expect(await events('connector.approval.partly_approved')).toMatchObject([
+      {
+        actor: anna.caller.userId,
+        data: { 'svc.approval.id': one.id, 'svc.approval.missing': 1, 'svc.approval.rules': [rule.id] },
+      },
+    ]);
+    expect(await approve(ben, one)).toBe(200);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+    const [decided] = await events('connector.approval.decided');
+    expect(decided).toMatchObject({ actor: ben.caller.userId, data: { 'svc.approval.decision': 'approve' } });
+    expect(new Set(decided?.data['svc.approval.approvers'])).toEqual(new Set([anna.caller.userId, ben.caller.userId]));
+  });
+
+  test('counts a person once, and says it once', async () => {
+    await addRule();
+    const one = await askOne();
+    expect([await approve(anna, one), await approve(anna, one)]).toEqual([200, 200]);
+    expect(await wait(one)).toMatchObject({ state: 'pending' });
+    expect(await events('connector.approval.partly_approved')).toHaveLength(1);
+  });
+
+  test('counts each once if they approve at the same moment', async () => {
+    await addRule();
+    const one = await askOne();
+    await Promise.all([approve(anna, one), approve(anna, one), approve(anna, one)]);
+    expect(await wait(one)).toMatchObject({ state: 'pending' });
+    await Promise.all([approve(anna, one), approve(ben, one)]);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+  });
+
+  test('never counts the person whose agent asks, who may only deny', async () => {
+    await addRule();
+    const one = await askOne();
+    expect(await read(requester, one)).toMatchObject({ may_approve: false });
+    const { error } = errorBody.parse(await (await decide(requester, one)).json());
+    expect(error).toMatchObject({ code: 'approver_required', details: { needs: [{ group_name: 'Payments' }] } });
+    expect(error.message).toContain('needs 2 more persons of the group Payments, not the one who asks');
+    await approve(anna, one);
+    expect(await approve(requester, one)).toBe('approver_required');
+    expect(await outcome(decide(requester, one, { decision: 'deny' }))).toBe(200);
+    expect(await wait(one)).toMatchObject({ state: 'denied' });
+  });
+
+  test('does not count an owner who is not in the group, although it may see the request', async () => {
+    await addRule();
+    const one = await askOne();
+    expect(await approve(owner, one)).toBe('approver_required');
+    await approve(anna, one);
+    expect(await approve(owner, one)).toBe('approver_required');
+    expect(await outcome(decide(owner, one, { decision: 'deny' }))).toBe(200);
+  });
+
+  test('is over when one of them denies', async () => {
+    await addRule();
+    const one = await askOne();
+    await approve(anna, one);
+    expect(await outcome(decide(ben, one, { decision: 'deny' }))).toBe(200);
+    expect(await approve(anna, one)).toBe('approval_not_pending');
+    expect(await wait(one)).toMatchObject({ state: 'denied' });
+  });
+
+  test('does not count a personal token, which may be in the hands of a program', async () => {
+    await addRule({ persons: 1 });
+    const one = await askOne();
+    const scopes = ['approvals:read', 'approvals:decide'];
+    const { token } = await parseReply(createdToken, anna.call('POST', '/v1/tokens', { name: 'ci', scopes }));
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ decision: 'approve' });
+    const path = `/v1/approvals/${one.id}/decide`;
+    expect(await outcome(control.send(path, { method: 'POST', headers, body }))).toBe('approver_required');
+    expect(await approve(anna, one)).toBe(200);
+  });
+});
+
+describe('while a request waits', () => {
+  test.each([
+    ['left the group', () => takeOut(anna.caller.userId)],
+    ['was suspended', () => suspend(anna.caller.userId)],
+    ['was removed', () => owner.call('DELETE', `/v1/members/${anna.caller.userId}`)],
+  ])('an approval of somebody who %s does not count any more', async (_, change) => {
+    await addRule();
+    const one = await askOne();
+    await approve(anna, one);
+    expect((await change()).ok).toBe(true);
+    expect(await approve(ben, one)).toBe(200);
+    expect(await wait(one)).toMatchObject({ state: 'pending' });
+    expect(await read(ben, one)).toMatchObject({ needs: [{ given: 1, missing: 1 }] });
+  });
+
+  test('somebody who comes into the group may approve', async () => {
+    await addRule();
+    const one = await askOne();
+    const carla = await hostedUser(control, owner.caller.enterpriseId);
+    expect(await outcome(carla.call('GET', `/v1/approvals/${one.id}`))).toBe('not_found');
+    await putInGroup(carla.caller.userId);
+    expect([await approve(carla, one), await approve(anna, one)]).toEqual([200, 200]);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+  });
+
+  test('nobody approves by a group that was deleted or is empty', async () => {
+    const rule = await addRule({ persons: 1, excludes_requester: false });
+    const [one, other] = [await askOne(), await askOne()];
+    for (const { caller } of [anna, ben, requester]) await takeOut(caller.userId);
+    expect(await approve(anna, one)).toBe('not_found');
+    expect(await approve(requester, one)).toBe('approver_required');
+    await owner.call('DELETE', `/v1/groups/${groupId}`);
+    for (const user of [owner, requester]) expect(await approve(user, other)).toBe('approver_required');
+    const { items } = await parseReply(approvalRulesPage, requester.call('GET', '/v1/approval-rules'));
+    expect(items).toMatchObject([{ id: rule.id, group_name: null, approvers: 0 }]);
+  });
+
+  test('a rule that is added holds for it, also where one person had approved', async () => {
+    const one = await askOne();
+    expect(await approve(requester, one)).toBe(200);
+    await addRule();
+    expect(await wait(one)).toMatchObject({ state: 'expired' });
+    expect(await ask(request({ fingerprint: String(asked).padStart(64, '0') }))).toMatchObject({ state: 'pending' });
+  });
+
+  test('every rule about it holds', async () => {
+    await addRule({ persons: 1 });
+    await addRule({ persons: 1, group_id: null, role: 'admin' });
+    const one = await askOne();
+    expect(await approve(anna, one)).toBe(200);
+    expect(await wait(one)).toMatchObject({ state: 'pending' });
+    expect(await approve(owner, one)).toBe(200);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+  });
+});
+
+describe('a rule is about', () => {
+  test.each([
+    ['a connector by its name', { name: 'acme/items' }, true],
+    ['connectors whose names begin so', { name: 'acme/*' }, true],
+    ['a name in another case', { name: 'ACME/Items' }, true],
+    ['no longer name', { name: 'acme/item' }, false],
+    ['no name that a pattern would match elsewhere', { name: 'acme/i?ems' }, false],
+    ['an operation', { action: 'delete-item' }, true],
+    ['no other operation', { action: 'get-item' }, false],
+    ['operations that begin so', { action: 'delete-*' }, true],
+    ['an effect', { effects: ['spend', 'delete'] }, true],
+    ['no other effect', { effects: ['read'] }, false],
+    ['no tool of an MCP server', { subject: 'mcp_server' }, false],
+  ])('%s', async (_, about, isAbout) => {
+    await addRule({ persons: 1, ...about });
+    const one = await askOne();
+    expect(await approve(requester, one)).toBe(isAbout ? 'approver_required' : 200);
+    expect((await listed(anna)).map(({ id }) => id)).toEqual(isAbout ? [one.id] : []);
+  });
+
+  test('an operation whose effect is not known, whatever effect it names', async () => {
+    await addRule({ persons: 1, effects: ['read'] });
+    const one = await askOne({ operation: 'gone' });
+    expect(await approve(requester, one)).toBe('approver_required');
+  });
+
+  test('a colleague’s own connector too, which only those who approve see beside them', async () => {
+    const own = await parseReply(installReply, requester.call('POST', '/v1/connectors', ITEMS_SPEC));
+    const one = await askOne({ connector_id: own.id });
+    expect([await listed(anna), await listed(owner)]).toEqual([[], []]);
+    await addRule({ persons: 1 });
+    expect((await listed(anna)).map(({ id }) => id)).toEqual([one.id]);
+    expect(await listed(owner)).toEqual([]);
+    expect(await approve(anna, one)).toBe(200);
+  });
+});
+
+describe('a grant under a rule', () => {
+  test('needs everybody who approves, and is the narrowest of what they allow', async () => {
+    await addRule();
+    const one = await askOne();
+    await approve(anna, one, { seconds: 7200, times: 10 });
+    expect(await read(ben, one)).toMatchObject({ votes: [{ grant: { seconds: 7200, times: 10 } }] });
+    await approve(ben, one, { seconds: 3600 });
+    const { items } = await parseReply(grantsPage, anna.call('GET', '/v1/approval-grants'));
+    expect(items).toMatchObject([{ times: 10, user_id: requester.caller.userId }]);
+    expect(Date.parse(items[0]?.ends_at ?? '') - Date.parse(items[0]?.given_at ?? '')).toBe(3_600_000);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+    expect(await ask(request())).toMatchObject({ state: 'approved' });
+  });
+
+  test('is none if one of them allows one request only', async () => {
+    await addRule();
+    const one = await askOne();
+    await approve(anna, one, { seconds: 3600 });
+    await approve(ben, one);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+  });
+
+  test('is not given by the person whose agent asks', async () => {
+    await addRule();
+    expect(await approve(requester, await askOne(), { seconds: 3600 })).toBe('approver_required');
+  });
+
+  test('is over once other rules hold, and so is one that was given without rules', async () => {
+    const first = await askOne();
+    await approve(requester, first, { seconds: 3600 });
+    expect(await ask(request())).toMatchObject({ state: 'approved' });
+    const rule = await addRule({ persons: 1 });
+    const one = await askOne();
+    expect(await wait(one)).toMatchObject({ state: 'pending' });
+    await approve(anna, one, { seconds: 3600 });
+    expect(await ask(request())).toMatchObject({ state: 'approved' });
+    await addRule({ persons: 1, name: 'acme/*' });
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+    expect((await owner.call('DELETE', `/v1/approval-rules/${rule.id}`)).status).toBe(204);
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+  });
+});
+
+describe('the rules', () => {
+  test('are listed for every member and changed by admins, with an event each', async () => {
+    const rule = await addRule({ name: 'acme/*', effects: ['delete'] });
+    const { items } = await parseReply(approvalRulesPage, requester.call('GET', '/v1/approval-rules'));
+    expect(items).toEqual([rule]);
+    expect(rule).toMatchObject({ name: 'acme/*', action: '*', effects: ['delete'], approvers: 3, persons: 2 });
+    const input = { subject: 'connector', role: 'member' };
+    expect(await outcome(requester.call('POST', '/v1/approval-rules', input))).toBe('admin_required');
+    expect(await outcome(requester.call('DELETE', `/v1/approval-rules/${rule.id}`))).toBe('admin_required');
+    expect(await outcome(owner.call('DELETE', `/v1/approval-rules/${rule.id}`))).toBe(204);
+    expect(
+      (await events('control.approval_rule.')).map(({ type, data }) => [type, data['svc.control.resource']]),
+    ).toEqual([
+      ['control.approval_rule.deleted', rule.id],
+      ['control.approval_rule.created', rule.id],
+    ]);
+  });
+
+  test.each([
+    ['a role and a group', { role: 'admin' }, 'role'],
+    ['neither', { group_id: null }, 'role'],
+    ['two persons with the one who asks', { excludes_requester: false }, 'excludes_requester'],
+    ['three persons', { persons: 3 }, 'persons'],
+    ['effects of tools', { subject: 'mcp_server', effects: ['read'] }, 'effects'],
+    ['a star in the middle', { name: 'acme/*/items' }, 'name'],
+  ])('refuse %s', async (_, input, field) => {
+    const body = { subject: 'connector', group_id: groupId, persons: 2, ...input };
+    const { error } = errorBody.parse(await (await owner.call('POST', '/v1/approval-rules', body)).json());
+    expect(error).toMatchObject({ code: 'invalid_input', details: { fields: [{ field }] } });
+  });
+
+  test('are of one enterprise: neither its requests nor its groups are another one’s', async () => {
+    const stranger = await hostedUser(control);
+    const strangers = { subject: 'connector', role: 'member', persons: 1 };
+    expect(await outcome(stranger.call('POST', '/v1/approval-rules', strangers))).toBe(201);
+    const one = await askOne();
+    expect(await listed(stranger)).toEqual([]);
+    expect(await approve(stranger, one)).toBe('not_found');
+    expect(await approve(requester, one)).toBe(200);
+    const foreign = { subject: 'connector', group_id: groupId };
+    expect(await outcome(stranger.call('POST', '/v1/approval-rules', foreign))).toBe('not_found');
+  });
+
+  test('let an approver’s own sidecar use nothing that a colleague’s asked for', async () => {
+    await addRule({ persons: 1 });
+    const one = await askOne();
+    await approve(anna, one);
+    const annas = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+    await annas.enrol(anna.tokens.access_token);
+    const path = `/v1/sidecar/approvals/${one.id}?wait=0&request_id=${one.requestId}`;
+    expect(await outcome(annas.call('GET', path))).toBe('not_found');
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+  });
+
+  test('hold in the service itself, for a caller that the API let through before the suspension', async () => {
+    await addRule({ persons: 1 });
+    const one = await askOne();
+    await suspend(anna.caller.userId);
+    expect(await decideApproval(control.context, anna.caller, one.id, { decision: 'approve' })).toMatchObject({
+      ok: false,
+      error: { code: 'approver_required' },
+    });
+  });
+});

@@ -1,0 +1,142 @@
+import { countsFor, findNeeds, type Need } from '../../../shared/approvals/approval_rules.ts';
+import type { ApprovalNeed, ApprovalVote } from '../../../shared/wire/people/approval_rules.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import type { ApprovalRow } from '../../store/approvals.ts';
+import {
+  type ApprovalVoteRow,
+  listApprovalRules,
+  listLiveApprovers,
+  listPersonIds,
+  listRulesAbout,
+  listVotes,
+  type LiveApprover,
+  type NamedRule,
+  type RuledRequest,
+} from '../../store/people/approval_rules.ts';
+
+/** Where a request that waits stands under the rules of its enterprise. */
+export interface ApprovalStanding {
+  readonly rules: readonly NamedRule[];
+  readonly needs: readonly Need<NamedRule>[];
+  /** What counts by a rule as things are now: not of somebody who was suspended, or left the group. */
+  readonly votes: readonly ApprovalVoteRow[];
+  /** Those who gave them. */
+  readonly approvers: readonly LiveApprover[];
+  /** The person whose agent asks. */
+  readonly requester: string | null;
+  /** The caller, if their approval counts. */
+  readonly me: LiveApprover | null;
+  /** Without rules whoever sees a request may approve it. */
+  readonly mayApprove: boolean;
+}
+
+/** The rules that are about a request, as one text: an approval and a grant hold only as long as it is the same. */
+export async function rulesKeyOf(context: ServiceContext, request: RuledRequest): Promise<string> {
+  return keyOf(await listRulesAbout(context.database, request));
+}
+
+export function keyOf(rules: readonly Pick<NamedRule, 'id'>[]): string {
+  return rules.map(({ id }) => id).join(',');
+}
+
+/** The standing of one request, for the caller. */
+export async function standingOf(context: ServiceContext, caller: Caller, row: ApprovalRow): Promise<ApprovalStanding> {
+  return (await standingsOf(context, caller, [row])).get(row.id) ?? NO_RULES;
+}
+
+const NO_RULES: ApprovalStanding = {
+  rules: [],
+  needs: [],
+  votes: [],
+  approvers: [],
+  requester: null,
+  me: null,
+  mayApprove: true,
+};
+
+/** The standings of the requests that wait and that rules are about, by id. */
+export async function standingsOf(
+  context: ServiceContext,
+  caller: Caller,
+  rows: readonly ApprovalRow[],
+): Promise<ReadonlyMap<string, ApprovalStanding>> {
+  const { database } = context;
+  const ruled = await findRuled(context, caller, rows);
+  const votes = await listVotes(
+    database,
+    ruled.map(({ row }) => row.id),
+  );
+  const people = await listLiveApprovers(database, [...new Set([caller.userId, ...votes.map(({ userId }) => userId)])]);
+  const requesters = await listPersonIds(database, [...new Set(ruled.map(({ row }) => row.userId))]);
+  return new Map(
+    ruled.map(({ row, rules }) => {
+      const ofRow = votes.filter(({ approvalId }) => approvalId === row.id);
+      const requester = requesters.get(row.userId) ?? null;
+      return [row.id, standUnder(rules, { votes: ofRow, people, requester, callerId: caller.userId })];
+    }),
+  );
+}
+
+interface Known {
+  readonly votes: readonly ApprovalVoteRow[];
+  readonly people: readonly LiveApprover[];
+  readonly requester: string | null;
+  readonly callerId: string;
+}
+
+function standUnder(rules: readonly NamedRule[], { votes, people, requester, callerId }: Known): ApprovalStanding {
+  const counts = (approver: LiveApprover) => rules.some((rule) => countsFor(rule, approver, requester));
+  const counting = people.filter(counts);
+  const valid = votes.filter(({ userId }) => counting.some((each) => each.userId === userId));
+  const approvers = counting.filter(({ userId }) => valid.some((vote) => vote.userId === userId));
+  const me = counting.find(({ userId }) => userId === callerId) ?? null;
+  const needs = findNeeds(rules, approvers, requester);
+  return { rules, needs, votes: valid, approvers, requester, me, mayApprove: me !== null };
+}
+
+interface Ruled {
+  readonly row: ApprovalRow;
+  readonly rules: readonly NamedRule[];
+}
+
+async function findRuled(context: ServiceContext, caller: Caller, rows: readonly ApprovalRow[]): Promise<Ruled[]> {
+  const pending = rows.filter(({ state }) => state === 'pending');
+  if (pending.length === 0) return [];
+  const { enterpriseId } = caller;
+  const some = await listApprovalRules(context.database, { enterpriseId, after: null, limit: 1 });
+  if (some.length === 0) return [];
+  const byKind = new Map<string, readonly NamedRule[]>();
+  const ruled: Ruled[] = [];
+  for (const row of pending) {
+    const kind = JSON.stringify([row.subject, row.subjectName, row.action, row.effect]);
+    const rules = byKind.get(kind) ?? (await listRulesAbout(context.database, row));
+    byKind.set(kind, rules);
+    if (rules.length > 0) ruled.push({ row, rules });
+  }
+  return ruled;
+}
+
+/** A standing in the API's format. */
+export function toStandingFields(standing: ApprovalStanding = NO_RULES): {
+  needs: ApprovalNeed[];
+  votes: ApprovalVote[];
+  may_approve: boolean;
+} {
+  return {
+    needs: standing.needs.map(toNeed),
+    votes: standing.votes.map(toVote),
+    may_approve: standing.mayApprove,
+  };
+}
+
+export function toNeed({ rule, given, missing }: Need<NamedRule>): ApprovalNeed {
+  const { id, role, groupId, groupName, persons, excludesRequester } = rule;
+  const who = { role, group_id: groupId, group_name: groupName, persons, excludes_requester: excludesRequester };
+  return { rule_id: id, ...who, given, missing };
+}
+
+function toVote({ userId, votedAt, grantSeconds, grantTimes }: ApprovalVoteRow): ApprovalVote {
+  const grant = grantSeconds === null ? null : { seconds: grantSeconds, times: grantTimes };
+  return { user_id: userId, voted_at: votedAt, grant };
+}
