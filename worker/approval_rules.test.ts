@@ -184,7 +184,8 @@ describe('while a request waits', () => {
     expect((await change()).ok).toBe(true);
     expect(await approve(ben, one)).toBe(200);
     expect(await wait(one)).toMatchObject({ state: 'pending' });
-    expect(await read(ben, one)).toMatchObject({ needs: [{ given: 1, missing: 1 }] });
+    const { userId } = ben.caller;
+    expect(await read(ben, one)).toMatchObject({ needs: [{ given: 1, missing: 1 }], votes: [{ user_id: userId }] });
   });
 
   test('somebody who comes into the group may approve', async () => {
@@ -341,6 +342,7 @@ describe('the rules', () => {
   });
 
   test('are of one enterprise: neither its requests nor its groups are another one’s', async () => {
+    await addRule({ name: 'elsewhere/*' });
     const stranger = await hostedUser(control);
     const strangers = { subject: 'connector', role: 'member', persons: 1 };
     expect(await outcome(stranger.call('POST', '/v1/approval-rules', strangers))).toBe(201);

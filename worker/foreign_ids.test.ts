@@ -143,6 +143,7 @@ beforeAll(async () => {
     'POST /v1/shares mcp_server_id': { of: (id) => ({ mcp_server_id: id, user_id: own.usr }) },
     'POST /v1/shares user_id': { of: (id) => ({ binding_id: own.bnd, user_id: id }) },
     'POST /v1/shares group_id': { of: (id) => ({ binding_id: own.bnd, group_id: id }) },
+    'POST /v1/audit-sinks group_id': { of: (id) => ({ kind: 'mail', name: 'x', group_id: id }) },
     'POST /v1/approval-rules group_id': { of: (id) => ({ subject: 'connector', group_id: id }) },
     'POST /v1/pending-logins/{id}/store connector_id': {
       path: `/v1/pending-logins/${loginId}/store`,

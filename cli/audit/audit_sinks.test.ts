@@ -51,6 +51,21 @@ describe('svc audit sink', () => {
     expect(run.calls).toMatchObject([{ body: { header: { name: 'authorization', value: 'Bearer key-1' } } }]);
   });
 
+  test('add of mail takes a role or a group and no URL', async () => {
+    const group = { id: 'grp_01m7yjbz4dz98vffmftfxp52e5', name: 'Payments', members: 1, created_at: AT };
+    const answer: Answer = ({ method }) =>
+      method === 'GET'
+        ? { status: 200, body: { items: [group], next_cursor: null } }
+        : { status: 201, body: { ...sink, kind: 'mail', host: 'mail', signing_secret: null } };
+    const args = [...COMMAND, 'add', 'approvers', '--kind', 'mail'];
+    const byGroup = await runCli(home, [...args, '--to-group', 'payments'], { answer });
+    expect(byGroup.calls.at(-1)?.body).toEqual({ kind: 'mail', name: 'approvers', group_id: group.id });
+    const byRole = await runCli(home, [...args, '--to-role', 'admin'], { answer });
+    expect(byRole.calls.at(-1)?.body).toEqual({ kind: 'mail', name: 'approvers', role: 'admin' });
+    const withUrl = await runCli(home, [...args, 'https://mail.example.test'], { answer });
+    expect([withUrl.code, withUrl.calls]).toEqual([2, []]);
+  });
+
   test('add sends the fields of a bucket, whose secret key is in no argument', async () => {
     const file = join(home.path, 'key');
     writeFileSync(file, 'secret-key-1\n');

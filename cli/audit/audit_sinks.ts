@@ -12,6 +12,7 @@ import {
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { findGroup } from '../members/group_commands.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { Column } from '../terminal/output.ts';
 import { readSecret } from '../terminal/read_secret.ts';
@@ -27,6 +28,8 @@ interface AddOptions {
   readonly region?: string;
   readonly accessKeyId?: string;
   readonly secretKeyFile?: string;
+  readonly toRole?: string;
+  readonly toGroup?: string;
 }
 
 /** `svc audit sink ...`. */
@@ -39,7 +42,7 @@ export function addSinkCommands(line: CommandLine, audit: Command): void {
     .argument('[url]', 'its URL; leave it out with --url-stdin')
     .option(
       '--kind <kind>',
-      'webhook (signed, Standard Webhooks), otlp, otlp_metrics or otlp_traces (OpenTelemetry, JSON over HTTP), syslog (RFC 5424 over TLS), s3 (JSON lines in a bucket), or slack (messages about approvals)',
+      'webhook (signed, Standard Webhooks), otlp, otlp_metrics or otlp_traces (OpenTelemetry, JSON over HTTP), syslog (RFC 5424 over TLS), s3 (JSON lines in a bucket), or slack or mail (messages about approvals)',
       'webhook',
     )
     .option('--url-stdin', 'read the URL from stdin, if it is a secret, as that of an incoming webhook is')
@@ -50,6 +53,8 @@ export function addSinkCommands(line: CommandLine, audit: Command): void {
     .option('--plain-close', 'with --kind syslog: the receiver closes without TLS, as rsyslog with GnuTLS does')
     .option('--region <region>', 'with --kind s3: the region of the bucket')
     .option('--access-key-id <id>', 'with --kind s3: the access key; its secret is asked for, and not shown')
+    .option('--to-role <role>', 'with --kind mail: to members with this role or one with more rights')
+    .option('--to-group <group>', 'with --kind mail: to the members of this group: its id (grp_...) or its name')
     .option('--secret-key-file <file>', 'with --kind s3: the file with the secret access key');
   handle<AddOptions>(line, add, addSink);
   handle(line, sink.command('list').alias('ls').description('list receivers, and how sending goes'), listSinks);
@@ -84,7 +89,8 @@ async function addSink(call: Call<AddOptions>): Promise<undefined> {
   const body = {
     kind,
     name: call.args[0] ?? '',
-    url,
+    ...(url !== undefined && { url }),
+    ...(await receiverFields(call)),
     ...(type !== undefined && { types: type.split(',').map((each) => each.trim()) }),
     ...(options.fromBeginning === true && { from: 'beginning' }),
     ...(header !== undefined && { header: { name: header.toLowerCase(), value: await readSecret(context, file) } }),
@@ -100,6 +106,13 @@ async function addSink(call: Call<AddOptions>): Promise<undefined> {
   print.line(created, secret ?? id);
 }
 
+/** What only mail has. */
+async function receiverFields({ context, options }: Call<AddOptions>): Promise<Readonly<Record<string, string>>> {
+  const { toRole, toGroup } = options;
+  const group = toGroup === undefined ? null : await findGroup(controlClient(context, options), toGroup);
+  return { ...(toRole !== undefined && { role: toRole }), ...(group !== null && { group_id: group.id }) };
+}
+
 /** What only a bucket has. The API says what is missing, or is not for another kind. */
 async function bucketFields({ context, options }: Call<AddOptions>): Promise<Readonly<Record<string, string>>> {
   const { region, accessKeyId, secretKeyFile: file } = options;
@@ -111,9 +124,14 @@ async function bucketFields({ context, options }: Call<AddOptions>): Promise<Rea
   return { region, access_key_id: accessKeyId, secret_access_key: secret };
 }
 
-async function urlOf({ args, context, options }: Call<AddOptions>): Promise<string> {
+/** Undefined for mail, which goes to members. */
+async function urlOf({ args, context, options }: Call<AddOptions>): Promise<string | undefined> {
   const [, url] = args;
   const fromStdin = options.urlStdin === true;
+  if (options.kind === 'mail') {
+    if (url === undefined && !fromStdin) return undefined;
+    throw new CliError(EXIT.usage, 'mail has no URL: it goes to the members of --to-role or --to-group');
+  }
   if ((url === undefined) !== fromStdin) {
     throw new CliError(EXIT.usage, 'give one URL: as an argument, or with --url-stdin if it contains a password');
   }

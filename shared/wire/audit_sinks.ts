@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ROLES } from '../model/role.ts';
 import { accessKeyIdText, regionText } from './host_binding_fields.ts';
 import { id, line, page, pageQuery, time } from './primitives.ts';
 import { secretValue } from './secrets.ts';
@@ -6,10 +7,10 @@ import { parseSyslogUrl } from '../net/syslog_url.ts';
 
 /**
  * How events are sent. `webhook`: Standard Webhooks. `otlp`, `otlp_metrics`, `otlp_traces`: OpenTelemetry logs, metrics and traces as JSON over HTTP. `slack`: messages about
- * requests that wait for an approval, to an incoming webhook as Slack has it. `syslog`: RFC 5424 over TLS (RFC 5425). `s3`:
+ * requests that wait for an approval, to an incoming webhook as Slack has it. `mail`: the same messages to members. `syslog`: RFC 5424 over TLS (RFC 5425). `s3`:
  * objects of JSON lines in a bucket.
  */
-export const SINK_KINDS = ['webhook', 'otlp', 'otlp_metrics', 'otlp_traces', 'slack', 'syslog', 's3'] as const;
+export const SINK_KINDS = ['webhook', 'otlp', 'otlp_metrics', 'otlp_traces', 'slack', 'mail', 'syslog', 's3'] as const;
 export type SinkKindName = (typeof SINK_KINDS)[number];
 
 /**
@@ -80,6 +81,13 @@ const syslogUrl = z
     if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.error });
   });
 
+/** All of them are sent, also if one is named. */
+const alertTypes = z
+  .array(z.enum(ALERT_TYPES))
+  .min(1)
+  .max(ALERT_TYPES.length)
+  .default([...ALERT_TYPES]);
+
 /** `POST /v1/audit-sinks`. */
 export const auditSinkInput = z
   .discriminatedUnion('kind', [
@@ -87,14 +95,24 @@ export const auditSinkInput = z
     z.strictObject({
       kind: z.literal('slack'),
       ...common,
-      /** All of them are sent, also if one is named. */
-      types: z
-        .array(z.enum(ALERT_TYPES))
-        .min(1)
-        .max(ALERT_TYPES.length)
-        .default([...ALERT_TYPES]),
+      types: alertTypes,
       from: z.literal('now').default('now'),
     }),
+    z
+      .strictObject({
+        kind: z.literal('mail'),
+        name: common.name,
+        /** Who gets it: the members with this role or one with more rights. */
+        role: z.enum(ROLES).optional(),
+        /** Or those in this group. */
+        group_id: id('grp').optional(),
+        types: alertTypes,
+        from: z.literal('now').default('now'),
+      })
+      .refine(({ role, group_id: group }) => (role === undefined) !== (group === undefined), {
+        path: ['role'],
+        message: 'or a group has to be given, and not both',
+      }),
     z.strictObject({
       kind: z.enum(['otlp', 'otlp_metrics', 'otlp_traces']),
       ...common,
@@ -137,7 +155,7 @@ const sinkFields = {
   id: id('snk'),
   kind: z.enum(SINK_KINDS),
   name: z.string(),
-  /** The receiver's host. No reply contains the URL, because it may contain a password. */
+  /** The receiver's host; `mail` for mail. No reply contains the URL, because it may contain a password. */
   host: z.string(),
   types: z.array(z.string()).nullable(),
   created_at: time,

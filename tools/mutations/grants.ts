@@ -201,4 +201,20 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     replacement: "return { userId, enterpriseId, isAdmin: false, role: 'member' };",
     tests: [RULES],
   },
+  {
+    row: 'Mail about approvals',
+    holds: 'nobody gets mail at an address that they have not proven',
+    file: 'worker/store/people/mail_addresses.ts',
+    text: 'AND lower(users.email) = people.verified_email AND',
+    replacement: 'AND users.email IS NOT NULL AND',
+    tests: ['worker/services/sinks/mail_sink.test.ts'],
+  },
+  {
+    row: 'Mail about approvals',
+    holds: 'a name that others chose writes no line into a mail',
+    file: 'worker/services/sinks/alert_text.ts',
+    text: 'return toShownLine(`${name} ${action}`, MOST_CHARACTERS);',
+    replacement: 'return `${name} ${action}`;',
+    tests: ['worker/services/sinks/mail_sink.test.ts'],
+  },
 ];

@@ -80,8 +80,8 @@ export const SINK_MUTATIONS: readonly Mutation[] = [
     row: 'Audit sinks',
     holds: 'names in a message to a chat are escaped',
     file: 'worker/services/sinks/slack_sink.ts',
-    text: 'return escapeText(`${name} ${action}`);',
-    replacement: 'return `${name} ${action}`;',
+    text: 'alertText(batch, escapeText)',
+    replacement: 'alertText(batch, (name) => name)',
     tests: [SINKS],
   },
   {

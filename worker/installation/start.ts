@@ -5,7 +5,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
 import { openRegistry } from '../marketplace/registry.ts';
-import type { PrintMail } from '../sign_in/mail.ts';
+import type { PrintMail } from '../kernel/mail.ts';
 import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';
 import { deleteAllSessions } from '../store/browser_sessions.ts';
@@ -127,6 +127,7 @@ export async function start(input: StartInput): Promise<Result<ProgramContext, R
     turns,
     policyLooks: input.policyLooks ?? new OwnLooks(clock),
     outbound,
+    mail: signIn.value.mail,
     openCalls,
     seenEnds: new SeenEnds(clock),
     narrowedMints: new CallRate<'mint'>(() => clock.now(), NARROWED_MINTS_PER_MINUTE),

@@ -5,6 +5,7 @@ import { newId, type IdPrefix } from '../../shared/wire/ids.ts';
 import type { ControlPlane } from './control_key.ts';
 import type { Lifetime } from './lifetime.ts';
 import type { CallRate } from './call_rate.ts';
+import type { Mail } from './mail.ts';
 import type { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
 import type { SeenEnds } from './seen_ends.ts';
@@ -27,6 +28,8 @@ export interface ServiceContext extends Lifetime {
   /** When values end that this program has seen, by the clock that nobody sets. */
   readonly seenEnds: SeenEnds;
   readonly outbound: Outbound;
+  /** Null: no mail is sent from here. */
+  readonly mail: Mail | null;
   readonly turns: Turns;
   readonly policyLooks: PolicyLooks;
   /** Where the heads of the audit log are sent; null if nowhere. */

@@ -3,7 +3,7 @@ import type { MailSettings, SignInSettings } from '../../shared/model/sign_in_se
 import { PASSWORD_COST, type PasswordCost } from '../services/people/passwords.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 import { HeldIssuers } from './issuer_documents.ts';
-import { type Mail, createPostedMail, createPrintedMail, type PrintMail } from './mail.ts';
+import { type Mail, createPostedMail, createPrintedMail, type PrintMail } from '../kernel/mail.ts';
 import type { AuthProvider } from './provider.ts';
 import { configureProviders } from './provider_table.ts';
 import type { Clock } from '../kernel/clock.ts';

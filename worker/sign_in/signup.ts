@@ -17,7 +17,7 @@ import {
   useSignupTry,
 } from '../store/passwords.ts';
 import { type SignedIn, signInIdentity } from './sign_in_identity.ts';
-import type { Mail } from './mail.ts';
+import type { Mail } from '../kernel/mail.ts';
 import { PASSWORD, passwordIdentity, passwordsOff } from './password_identity.ts';
 import { takeAttempt, takeClientAttempt } from './throttle.ts';
 

@@ -25,7 +25,7 @@ export type Delivery =
   | { readonly outcome: 'gone'; readonly problem: string };
 
 /** One way to send events: how a batch is written, and how the answer is read. Both are pure but for signing. */
-export type SinkKind = HttpSinkKind | StreamSinkKind;
+export type SinkKind = HttpSinkKind | StreamSinkKind | MailSinkKind;
 
 interface CommonSinkKind {
   /** Whether its deliveries are signed with a secret of the sink. */
@@ -50,4 +50,9 @@ export interface HttpSinkKind extends CommonSinkKind {
 /** A batch is the bytes of one TLS connection. */
 export interface StreamSinkKind extends CommonSinkKind {
   frame(batch: Batch): Uint8Array<ArrayBuffer>;
+}
+
+/** A batch is one mail to each receiver. */
+export interface MailSinkKind extends CommonSinkKind {
+  compose(batch: Batch): { readonly subject: string; readonly text: string };
 }

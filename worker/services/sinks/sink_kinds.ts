@@ -1,4 +1,5 @@
 import type { SinkKindName } from '../../../shared/wire/audit_sinks.ts';
+import { mailSink } from './mail_sink.ts';
 import { otlpMetricsSink } from './otlp_metrics_sink.ts';
 import { otlpSink } from './otlp_sink.ts';
 import { otlpTracesSink } from './otlp_traces_sink.ts';
@@ -15,6 +16,7 @@ export const SINK_KIND_TABLE: Readonly<Record<SinkKindName, SinkKind>> = {
   otlp_metrics: otlpMetricsSink,
   otlp_traces: otlpTracesSink,
   slack: slackSink,
+  mail: mailSink,
   syslog: syslogSink,
   s3: s3Sink,
 };

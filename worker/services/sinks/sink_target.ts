@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ROLES } from '../../../shared/model/role.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { AuditSinkRow } from '../../store/audit/audit_sinks.ts';
 import type { SealPlace, Vault } from '../../kernel/vault.ts';
@@ -7,6 +8,8 @@ import type { SealPlace, Vault } from '../../kernel/vault.ts';
 const sinkTarget = z.strictObject({
   url: z.string(),
   header: z.strictObject({ name: z.string(), value: z.string() }).optional(),
+  /** Of mail: a role or a group. */
+  to: z.strictObject({ role: z.enum(ROLES).optional(), groupId: z.string().optional() }).optional(),
   /** Of syslog: the receiver closes without a `close_notify`. */
   acceptsPlainClose: z.boolean().optional(),
   /** Of a bucket. */

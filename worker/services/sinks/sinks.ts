@@ -28,6 +28,7 @@ import {
   replayDeadLetters,
   type SinkChange,
 } from '../../store/audit/audit_sinks.ts';
+import { findGroup } from '../../store/people/groups.ts';
 import type { Statement } from '../../store/database.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
@@ -41,14 +42,14 @@ import { typesOf } from './sink_types.ts';
 import { openTarget, sealTarget, type SinkTarget } from './sink_target.ts';
 import { newSigningSecret } from './webhook_sink.ts';
 
-/** Adds a receiver of the enterprise's events. Refuses with `admin_required`, `invalid_input`, `too_many_sinks`. */
+/** Adds a receiver of the enterprise's events. Refuses with `admin_required`, `not_found` for its group, `invalid_input`, `too_many_sinks`. */
 export async function addSink(
   context: ServiceContext,
   caller: Caller,
   input: AuditSinkInput,
 ): Promise<Result<CreatedAuditSink, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
-  const problem = inputProblem(context, caller, input);
+  const problem = (await groupProblem(context, caller, input)) ?? inputProblem(context, caller, input);
   if (problem !== null) return err(problem);
   const { enterpriseId } = caller;
   const target = targetOf(input);
@@ -81,6 +82,7 @@ function targetOf(input: AuditSinkInput): SinkTarget {
   const signing = SINK_KIND_TABLE[input.kind].isSigned ? { signing: newSigningSecret() } : {};
   const aws = input.kind === 's3' ? { aws: awsOf(input) } : {};
   const plain = input.kind === 'syslog' && input.accepts_plain_close ? { acceptsPlainClose: true } : {};
+  if (input.kind === 'mail') return { url: '', to: { role: input.role, groupId: input.group_id } };
   return { url: input.url, ...header, ...signing, ...aws, ...plain };
 }
 
@@ -92,12 +94,33 @@ function awsOf({
   return { region, accessKeyId, secretAccessKey: key };
 }
 
-function hostOf({ kind, url }: AuditSinkInput): string {
+type UrlSinkInput = Exclude<AuditSinkInput, { kind: 'mail' }>;
+
+function hostOf(input: AuditSinkInput): string {
+  if (input.kind === 'mail') return 'mail';
+  const { kind, url } = input;
   const receiver = kind === 'syslog' ? parseSyslogUrl(url) : null;
   return receiver?.ok === true ? receiver.value.host : new URL(url).hostname;
 }
 
-function urlProblem({ local, outbound }: ServiceContext, { kind, url }: AuditSinkInput): string | null {
+async function groupProblem(
+  context: ServiceContext,
+  { enterpriseId }: Caller,
+  input: AuditSinkInput,
+): Promise<ApiError | null> {
+  if (input.kind !== 'mail' || input.group_id === undefined) return null;
+  const { group_id: id } = input;
+  const group = await findGroup(context.database, enterpriseId, { id, now: nowText(context) });
+  return group === null ? apiError('not_found', `there is no group ${id}: list them with GET /v1/groups`) : null;
+}
+
+/** Mail goes to members only, and whoever runs the control plane chose the service that sends it. */
+function mailProblem({ mail }: ServiceContext): ApiError | null {
+  const message = 'cannot be mail: this control plane has no service that sends it (SVC_MAIL_URL)';
+  return mail === null ? apiError('invalid_input', `kind ${message}`, { fields: [{ field: 'kind', message }] }) : null;
+}
+
+function urlProblem({ local, outbound }: ServiceContext, { kind, url }: UrlSinkInput): string | null {
   if (kind !== 'syslog') return targetProblem(new URL(url), local !== null)?.message ?? null;
   if (outbound.stream === undefined)
     return 'cannot be used: this control plane runs where no such connection can be made';
@@ -107,6 +130,7 @@ function urlProblem({ local, outbound }: ServiceContext, { kind, url }: AuditSin
 
 function inputProblem(context: ServiceContext, caller: Caller, input: AuditSinkInput): ApiError | null {
   const { types } = input;
+  if (input.kind === 'mail') return mailProblem(context);
   const message = urlProblem(context, input);
   if (message !== null) return apiError('invalid_input', `url: ${message}`, { fields: [{ field: 'url', message }] });
   const filter = toFilter(caller, types === undefined ? {} : { type: types.join(',') });

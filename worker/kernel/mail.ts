@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import type { Outbound } from '../kernel/outbound.ts';
+import type { Outbound } from './outbound.ts';
 
 /** Sends mail. */
 export interface Mail {

@@ -1,0 +1,38 @@
+import { toShownLine } from '../../../shared/model/shown_text.ts';
+import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import type { Batch } from './sink_kind.ts';
+
+/** A longer message is cut by receivers. */
+const MOST_LINES = 20;
+
+const MOST_CHARACTERS = 300;
+
+/** Writes a name that others chose so that the receiver carries out nothing of it. */
+type WriteName = (name: string) => string;
+
+/** The link is only an address: whoever follows it decides as who they are signed in as. */
+export function alertText({ events, approvalsUrl }: Pick<Batch, 'events' | 'approvalsUrl'>, write: WriteName): string {
+  const lines = events
+    .slice(0, MOST_LINES)
+    .map((event) => `${headOf(event)}: ${write(subjectOf(event))}${linkOf(event, approvalsUrl)}`);
+  const more = events.length > MOST_LINES ? [`and ${events.length - MOST_LINES} more`] : [];
+  const where = approvalsUrl === null ? 'Decide with svc approvals, or in the console.' : `Decide at ${approvalsUrl}`;
+  return [...lines, ...more, where].join('\n');
+}
+
+/** The page of one approval. Like the list, it is the same address for everybody. */
+function linkOf({ data }: StoredAuditEvent, approvalsUrl: string | null): string {
+  const id = data['svc.approval.id'];
+  return approvalsUrl === null || id === undefined ? '' : ` ${approvalsUrl}/${encodeURIComponent(id)}`;
+}
+
+function headOf({ type }: StoredAuditEvent): string {
+  if (type === 'connector.approval.partly_approved') return 'Approved by one person, needs another';
+  return type === 'connector.approval.waits_again' ? 'Approval requested again' : 'Approval requested';
+}
+
+function subjectOf({ data }: StoredAuditEvent): string {
+  const name = data['svc.connector.fqn'] ?? data['svc.mcp.server'] ?? '?';
+  const action = data['svc.connector.operation'] ?? data['svc.mcp.tool'] ?? '?';
+  return toShownLine(`${name} ${action}`, MOST_CHARACTERS);
+}
