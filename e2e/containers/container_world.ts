@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, inject } from 'vitest';
 import { containerImages, type ContainerImages } from '../support/container_images.ts';
 import { type DockerEngine, openEngine } from '../support/docker_engine.ts';
-import type { Finished, RunOptions } from '../support/program.ts';
+import { type Finished, type RunOptions, runOk } from '../support/program.ts';
 import type { Svc, UpOptions } from '../support/svc.ts';
 import { startWorld, type World } from '../support/world.ts';
 
@@ -26,6 +26,8 @@ export interface Bench {
   launch(svc: Svc, flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<Finished>;
   /** The ids of this home's containers in the engine, running or not. */
   containersOf(svc: Svc): Promise<string[]>;
+  /** A folder with the files of a container that are not as in its image: only these can contain what is newer than the image. */
+  exportChanges(container: string): Promise<string>;
   /** Removes the folders. */
   clear(): void;
 }
@@ -57,8 +59,22 @@ export async function openBench(): Promise<Bench> {
       const listed = await engine.docker('ps', '-a', '-q', '--no-trunc', '--filter', `label=svc.home=${home}`);
       return listed.split('\n').filter((id) => id !== '');
     },
+    exportChanges: (container) => exportChanges(engine, container, folder('exported')),
     clear: () => rmSync(scratch, { recursive: true, force: true }),
   };
+}
+
+async function exportChanges(engine: DockerEngine, container: string, folder: string): Promise<string> {
+  const changed = (await engine.docker('diff', container)).split('\n').filter((line) => /^[AC] /.test(line));
+  if (changed.length < 2) throw new Error(`the container has no changes: ${changed.join(', ')}`);
+  const archive = join(folder, 'root.tar');
+  await engine.docker('export', '--output', archive, container);
+  const root = join(folder, 'root');
+  mkdirSync(root);
+  const files = changed.map((line) => line.slice('A /'.length));
+  const regular = ['tar', '-C', root, '-xf', archive, '--no-recursion', '--', ...files];
+  await runOk('sh', ['-c', '"$@" 2>/dev/null || true', 'sh', ...regular]);
+  return root;
 }
 
 /** svc in front of one raw upstream, on a bench. */

@@ -3,7 +3,7 @@ import { cachedInstall, folderOfInstall } from './cached_install.ts';
 import { ROOT } from './program.ts';
 import { verifySigV4 } from './sigv4_verifier.ts';
 import type { Svc } from './svc.ts';
-import { reply, type TlsUpstream } from './tls_upstream.ts';
+import { type Handler, reply, type TlsUpstream } from './tls_upstream.ts';
 
 // The SDKs of clouds with nothing but what svc puts into their environment: no key, no file, an empty home.
 
@@ -16,6 +16,7 @@ export const CLOUD_HOSTS = {
   azure: 'items.vault.azure.net',
 } as const;
 const ACCESS_KEY_ID = 'AKIAE2ECLOUDS0000001';
+const XML = ['Content-Type: application/xml'];
 const BUCKETS = '<?xml version="1.0"?><ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>';
 
 /** The folder with the packages of Google and Azure for Node; null if they are missing and the tests may not install. */
@@ -39,12 +40,28 @@ export async function bindClouds(svc: Svc, upstream: TlsUpstream, secrets: Cloud
   await svc.binding({ host: aws, ...signing, credential_ref: 'vault://user/aws' });
   await svc.binding({ host: google, scheme: 'bearer', credential_ref: 'vault://user/google' });
   await svc.binding({ host: azure, scheme: 'bearer', credential_ref: 'vault://user/azure' });
-  upstream.onRequest(async (exchange) => {
-    await exchange.readBody();
-    const isAws = exchange.request.serverName === aws;
-    exchange.write(isAws ? reply(200, BUCKETS, ['Content-Type: application/xml']) : reply(200, '{}'));
-  });
+  upstream.onRequest(answerClouds);
 }
+
+/** Binds the same hosts to secrets that are minted: `vault://ci/aws`, `google` and `azure`. */
+export async function bindMintedClouds(svc: Svc, upstream: TlsUpstream): Promise<void> {
+  const { aws, google, azure } = CLOUD_HOSTS;
+  const signing = { scheme: 'sigv4-resign', access_key_id: 'minted', region: 'eu-north-1', service: 's3' };
+  await svc.binding({ host: aws, ...signing, credential_ref: 'vault://ci/aws' });
+  await svc.binding({ host: google, scheme: 'bearer', credential_ref: 'vault://ci/google' });
+  await svc.binding({ host: azure, scheme: 'bearer', credential_ref: 'vault://ci/azure' });
+  upstream.onRequest(answerClouds);
+}
+
+/** What the hosts answer: no bucket, and no item. At `/reflect`, the credential that they got. */
+const answerClouds: Handler = async (exchange) => {
+  await exchange.readBody();
+  const { request } = exchange;
+  const sent = ['authorization', 'x-amz-security-token'].flatMap((name) => request.headers(name));
+  if (request.target === '/reflect') exchange.write(reply(200, `${sent.join(' ')}\n`, [`X-Sent: ${sent.join(' ')}`]));
+  else if (request.serverName === CLOUD_HOSTS.aws) exchange.write(reply(200, BUCKETS, XML));
+  else exchange.write(reply(200, '{}'));
+};
 
 /** A shell script that runs the AWS CLI and the libraries for Node, where their programs and packages are at these paths. */
 export function cloudScript(programs: string, packages: string): string {
@@ -57,6 +74,18 @@ export function cloudScript(programs: string, packages: string): string {
     `node ${programs}/items_azure.mjs https://${azure}/items ${packages}`,
   ].join('\n');
 }
+
+/** The same for boto3, the AWS SDK for JavaScript and google-auth for Python. `python` has the libraries of Python. */
+export function moreCloudsScript(programs: string, python: string): string {
+  const { aws, google } = CLOUD_HOSTS;
+  return [
+    `PYTHONPATH=${python} python3 ${programs}/buckets_boto3.py https://${aws}`,
+    `node ${programs}/buckets_sdk.mjs https://${aws}`,
+    `PYTHONPATH=${python} python3 ${programs}/items_google.py https://${google}/items`,
+  ].join('\n');
+}
+
+export const MORE_CLOUDS_SAID = '[]\n[]\ngoogle.auth.compute_engine.credentials 200 200\n';
 
 export const CLOUDS_SAID = '0\nCompute 200 200\n200 200\n';
 
