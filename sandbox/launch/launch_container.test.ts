@@ -69,6 +69,18 @@ describe('a launch in a container', () => {
     expect(actions()).toEqual([CREATION, 'start', REMOVAL]);
   });
 
+  test('says that SDKs find no credentials where the proxy is at a gateway, unless the caller gives an endpoint', async () => {
+    const proxyUrl = 'http://172.17.0.1:7421';
+    const sessions = new FakeSessions([], { listener: 'gateway', proxyUrl, sdkEndpoints: ['aws', 'azure'] });
+    await launch(launchOf({ env: { IDENTITY_ENDPOINT: 'http://localhost:1/' } }), sessions);
+    expect(warnings).toEqual([
+      'SDKs of AWS find no credentials in this container: its proxy is not on its own loopback; launch with --egress=sealed',
+    ]);
+    warnings = [];
+    await launch(launchOf(), new FakeSessions([], { sdkEndpoints: ['aws'] }));
+    expect(warnings).toEqual([]);
+  });
+
   test('starts the helper as root in a hardened container that sees only the CA of the session', async () => {
     await launch(launchOf({ mounts: [{ source: '/p', target: '/w', readOnly: false }] }));
     expect(docker.creation()).toMatchObject({

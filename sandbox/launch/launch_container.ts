@@ -1,3 +1,4 @@
+import { unclaimedEndpoints } from '../../shared/net/sdk_endpoints.ts';
 import { AGENT_HARDENING } from '../engine/agent_hardening.ts';
 import { containerEnvironment } from './container_environment.ts';
 import { containerLabels } from '../engine/container_labels.ts';
@@ -85,6 +86,7 @@ async function prepare(
   interruption.check();
   const given = { ...launch.env, ...(await fetchUnsealedValues(ports, launch, session.sessionId)) };
   warnOfPlaceholders(ports, session, given);
+  warnOfMissingEndpoints(ports, session, given);
   const containerId = valueOrLaunchError(await runtime.create(containerSpec(launch, session, given)));
   undo.add(async () => valueOrLaunchError(await removeContainer(runtime, containerId, ports.pause)));
   await sessions.recordContainer(session.sessionId, containerId);
@@ -121,6 +123,22 @@ function warnOfPlaceholders(
     else if (Object.hasOwn(given, env))
       ports.warn(`${name} holds a binding's placeholder, not the value that you gave`);
   }
+}
+
+const CLOUDS = { aws: 'AWS', google: 'Google', azure: 'Azure' } as const;
+
+/** SDKs take http only on loopback, and a bridge's gateway serves all sessions (decision 0117): there they would find no credentials. */
+function warnOfMissingEndpoints(
+  ports: Pick<LaunchPorts, 'warn'>,
+  { listener, sdkEndpoints = [] }: SandboxSession,
+  given: Readonly<Record<string, string>>,
+): void {
+  const missing = listener === 'gateway' ? unclaimedEndpoints(sdkEndpoints, given) : [];
+  if (missing.length === 0) return;
+  const names = missing.map((sdk) => CLOUDS[sdk]).join(', ');
+  ports.warn(
+    `SDKs of ${names} find no credentials in this container: its proxy is not on its own loopback; launch with --egress=sealed`,
+  );
 }
 
 function containerSpec(

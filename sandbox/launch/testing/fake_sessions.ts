@@ -13,14 +13,16 @@ const SESSION: SandboxSession = {
 export class FakeSessions implements SandboxSessions {
   readonly calls: string[] = [];
   readonly #failing: ReadonlySet<string>;
+  readonly #session: SandboxSession;
 
-  constructor(failing: readonly string[] = []) {
+  constructor(failing: readonly string[] = [], session: Partial<SandboxSession> = {}) {
     this.#failing = new Set(failing);
+    this.#session = { ...SESSION, ...session };
   }
 
   readonly create: SandboxSessions['create'] = async () => {
     await this.#call('create');
-    return SESSION;
+    return this.#session;
   };
 
   readonly recordContainer: SandboxSessions['recordContainer'] = (id, containerId) =>
