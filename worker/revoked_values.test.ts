@@ -11,7 +11,8 @@ import { sourceTestReply } from '../shared/wire/secret_sources.ts';
 import type { OutboundReply, OutboundRequest } from './kernel/outbound.ts';
 import { json } from './kernel/testing/json_reply.ts';
 
-// What is minted and used by nobody is revoked at its provider. GitHub and Vault are stubs, written from their references.
+// What is minted and used by nobody is revoked at its provider. GitHub, Vault and the authorization server are stubs, written from
+// their references and RFC 7009.
 
 const PKCS8 = generateKeyPairSync('rsa', { modulusLength: 2048 })
   .privateKey.export({ type: 'pkcs8', format: 'pem' })
@@ -29,6 +30,15 @@ const CLIENT = {
   source: { kind: 'client_credentials', token_url: 'https://idp.example.com/token', client_id: 'ci' },
   key: 'the-client-secret',
 };
+/** Clients of an authorization server that revokes (RFC 7009). */
+const SERVER = { token_url: 'https://idp.example.com/token', revocation_url: 'https://idp.example.com/revoke' };
+const REVOKING = { ...CLIENT, source: { ...CLIENT.source, ...SERVER } };
+const POSTING = { client_id: 'ci', client_authentication: 'post' };
+const ASSERTING = {
+  source: { kind: 'jwt_bearer', issuer: 'ci', subject: 'ci', ...POSTING, ...SERVER },
+  key: JSON.stringify({ private_key: PKCS8, client_secret: 'the-client-secret' }),
+};
+const EXCHANGING = { source: { kind: 'token_exchange', ...SERVER }, key: 'the-token-to-exchange' };
 const KV = {
   source: { kind: 'vault_kv', vault_url: 'https://vault.example.com', secret_path: 'ci', field: 'token' },
   key: 'hvs.of-the-source',
@@ -38,6 +48,21 @@ const KV = {
 const REVOKED = {
   github: ['DELETE https://api.github.com/installation/token', 'Bearer minted-1', null],
   lease: ['POST https://vault.example.com/v1/sys/leases/revoke', 'hvs.of-the-source', { lease_id: 'nomad/creds/ci/1' }],
+  client: [
+    'POST https://idp.example.com/revoke',
+    `Basic ${btoa('ci:the-client-secret')}`,
+    { token: 'minted-1', token_type_hint: 'access_token' },
+  ],
+  asserting: [
+    'POST https://idp.example.com/revoke',
+    undefined,
+    { token: 'minted-1', token_type_hint: 'access_token', client_id: 'ci', client_secret: 'the-client-secret' },
+  ],
+  exchanging: [
+    'POST https://idp.example.com/revoke',
+    undefined,
+    { token: 'minted-1', token_type_hint: 'access_token' },
+  ],
   login: ['POST https://vault.example.com/v1/auth/token/revoke-self', 'hvs.of-the-login', {}],
 } as const;
 
@@ -50,6 +75,7 @@ let control: InProcess;
 let sidecar: TestSidecar;
 
 async function answer({ method, url }: OutboundRequest): Promise<OutboundReply> {
+  if (url === 'https://idp.example.com/revoke') return json(revocationStatus === 204 ? 200 : revocationStatus, {});
   if (method === 'DELETE' || /[/]revoke(?:-self)?$/.test(url)) return json(revocationStatus, {});
   if (url.endsWith('/login')) return json(200, { auth: { client_token: 'hvs.of-the-login', lease_duration: 3600 } });
   if (url.endsWith('/lookup-self')) return json(200, { data: { ttl: 0 } });
@@ -103,8 +129,13 @@ const revocations = () =>
     .map(({ method, url, headers, body }) => [
       `${method} ${url}`,
       headers['x-vault-token'] ?? headers['authorization'],
-      body === null ? null : parseJson(new TextDecoder().decode(body)),
+      body === null ? null : bodyOf(headers, new TextDecoder().decode(body)),
     ]);
+
+const bodyOf = (headers: OutboundRequest['headers'], text: string): unknown =>
+  headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true
+    ? Object.fromEntries(new URLSearchParams(text))
+    : parseJson(text);
 
 async function events(): Promise<[string, unknown, unknown][]> {
   await control.settle();
@@ -118,6 +149,9 @@ const SOURCES = [
   ['a GitHub App', GITHUB, REVOKED.github],
   ['a lease of Vault', VAULT, REVOKED.lease],
   ['a lease of a login at Vault', BY_LOGIN, REVOKED.login],
+  ['an OAuth client', REVOKING, REVOKED.client],
+  ['a JWT bearer grant', ASSERTING, REVOKED.asserting],
+  ['a token exchange', EXCHANGING, REVOKED.exchanging],
 ] as const;
 
 describe.each(SOURCES)('a value of %s', (_what, given, call) => {
@@ -216,6 +250,23 @@ test.each([
     ]);
   },
 );
+
+test.each([
+  ['on another server', 'https://other.example.com/revoke'],
+  ['on another port of the same', 'https://idp.example.com:8443/revoke'],
+])('a revocation_url %s is refused, so that no token is sent there', async (_where, url) => {
+  const reply = await put({ ...REVOKING, source: { ...REVOKING.source, revocation_url: url } });
+  expect([reply.status, await reply.text()]).toEqual([400, expect.stringContaining('revocation_url')]);
+  expect(asked).toEqual([]);
+});
+
+test('a client that signs authenticates so for a revocation too', async () => {
+  const source = { ...REVOKING.source, client_authentication: 'private_key_jwt' };
+  await put({ source, key: PKCS8 });
+  expect((await tryOut()).left).toBe('revoked');
+  const [[, , sent] = []] = revocations();
+  expect(sent).toMatchObject({ token: 'minted-1', client_id: 'ci', client_assertion: expect.stringMatching(/^ey/) });
+});
 
 test.each([
   ['a provider that revokes nothing', CLIENT, 'ends'],

@@ -31,9 +31,13 @@ const scopes = z
 const algorithm = z.enum(['RS256', 'PS256', 'ES256', 'EdDSA']).default('RS256');
 const signing = { algorithm, key_id: word.optional() };
 
+/** Where the tokens of a grant are revoked (RFC 7009), on the server of the token URL. Absent: they end by themselves. */
+const revocation = { revocation_url: providerUrl.optional() };
+
 const clientCredentials = z.strictObject({
   kind: z.literal('client_credentials'),
   token_url: providerUrl,
+  ...revocation,
   client_id: word,
   /** How the client authenticates: RFC 6749 section 2.3.1, or RFC 7523 section 2.2. */
   client_authentication: z.enum(['basic', 'post', 'private_key_jwt']).default('basic'),
@@ -65,6 +69,7 @@ const grantClient = {
 const jwtBearer = z.strictObject({
   kind: z.literal('jwt_bearer'),
   token_url: providerUrl,
+  ...revocation,
   issuer: word,
   subject: word,
   /** Default: the token URL. */
@@ -78,6 +83,7 @@ const tokenType = word.regex(/^urn:/, 'is not a token type, such as urn:ietf:par
 const tokenExchange = z.strictObject({
   kind: z.literal('token_exchange'),
   token_url: providerUrl,
+  ...revocation,
   /** For a JWT that the source signs. Without the two, the key of the source is itself the token that is exchanged. */
   issuer: word.optional(),
   subject: word.optional(),
@@ -253,6 +259,11 @@ export const secretSource = z
       const message = 'is needed for client_authentication: the client that authenticates';
       context.addIssue({ code: 'custom', path: ['client_id'], message });
     }
+    if ('revocation_url' in source && source.revocation_url !== undefined) {
+      const isSame = new URL(source.revocation_url).origin === new URL(source.token_url).origin;
+      const message = 'must be on the server of token_url: a token is sent to no other';
+      if (!isSame) context.addIssue({ code: 'custom', path: ['revocation_url'], message });
+    }
     const google = source.kind === 'google_service_account' ? googleProblem(source) : null;
     if (google !== null) context.addIssue({ code: 'custom', path: [google.field], message: google.message });
   })
@@ -374,6 +385,7 @@ export const SOURCE_FIELDS: {
 } = {
   client_credentials: {
     token_url: 'text',
+    revocation_url: 'text',
     client_id: 'text',
     client_authentication: 'text',
     scopes: 'list',
@@ -386,6 +398,7 @@ export const SOURCE_FIELDS: {
   },
   jwt_bearer: {
     token_url: 'text',
+    revocation_url: 'text',
     issuer: 'text',
     subject: 'text',
     audience: 'text',
@@ -397,6 +410,7 @@ export const SOURCE_FIELDS: {
   },
   token_exchange: {
     token_url: 'text',
+    revocation_url: 'text',
     issuer: 'text',
     subject: 'text',
     assertion_audience: 'text',

@@ -7,6 +7,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Change } from '../kernel/commit.ts';
 import { freshId, nowText, type ServiceContext, timeAfter } from '../kernel/service_context.ts';
 import { planDeparture } from '../services/people/departure.ts';
+import { giveUpValues } from '../services/sources/given_up_values.ts';
 import { departedAddress } from '../sign_in/departed_addresses.ts';
 import { insertUser } from '../store/accounts.ts';
 import type { Statement } from '../store/database.ts';
@@ -104,7 +105,7 @@ async function decideCreation(
   const activity = await planActivity(context, place.member, { active: input.active, deactivatedAt: null });
   if (!activity.ok) return activity;
   const now = nowText(context);
-  const { deactivatedAt } = activity.value;
+  const { deactivatedAt, afterwards } = activity.value;
   const row = { ...scimRow(place.member, input, email.value.address), deactivatedAt, createdAt: now, updatedAt: now };
   return ok({
     statements: [
@@ -116,6 +117,7 @@ async function decideCreation(
     ],
     events: [directoryEvent(place.isNew ? 'control.user.created' : 'control.member.changed', place.member.id)],
     adds: place.isNew ? [{ kind: 'members', holder: enterpriseId }] : [],
+    ...(afterwards && { afterwards }),
     value: place.member.id,
   });
 }
@@ -228,7 +230,7 @@ async function decideChange(
   if (others) return err(notUnique('another user has this userName or address'));
   const activity = await planActivity(context, user, { active: input.active, deactivatedAt: scim.deactivatedAt });
   if (!activity.ok) return activity;
-  const { deactivatedAt, statements } = activity.value;
+  const { deactivatedAt, statements, afterwards } = activity.value;
   const before = { ...scim, updatedAt: '' };
   const row = { ...scimRow(user, input, address), deactivatedAt, createdAt: scim.createdAt, updatedAt: '' };
   if (statements.length === 0 && JSON.stringify(sorted(row)) === JSON.stringify(sorted(before))) {
@@ -243,6 +245,7 @@ async function decideChange(
       putScimUser(database, { ...row, updatedAt: nowText(context) }),
     ],
     events: [directoryEvent('control.member.changed', user.id)],
+    ...(afterwards && { afterwards }),
     value: null,
   });
 }
@@ -287,6 +290,7 @@ async function findUnchanged(
 interface Activity {
   readonly statements: readonly Statement[];
   readonly deactivatedAt: string | null;
+  readonly afterwards?: () => void;
 }
 
 /**
@@ -312,7 +316,9 @@ async function planActivity(
   if (refusal !== null) return err(refusal);
   const now = nowText(context);
   const suspended = changeMember(database, member, { role, suspendedAt: now });
-  return ok({ statements: [...suspended, ...endAccess(database, onlyUser(member.id), now)], deactivatedAt: now });
+  const { statements, afterwards } = await giveUpValues(context, member.id);
+  const all = [...statements, ...suspended, ...endAccess(database, onlyUser(member.id), now)];
+  return ok({ statements: all, deactivatedAt: now, afterwards });
 }
 
 async function lastOwnerProblem(

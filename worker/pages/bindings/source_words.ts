@@ -73,6 +73,11 @@ const LIST = 'Separated by commas';
 
 export const SOURCE_FIELD_WORDS: Readonly<Record<string, FieldWords>> = {
   token_url: { label: 'Token URL', placeholder: 'https://id.example.com/oauth2/token' },
+  revocation_url: {
+    label: 'Revocation URL',
+    hint: 'Where the provider ends tokens early (RFC 7009), on the server of the token URL',
+    placeholder: 'https://id.example.com/oauth2/revoke',
+  },
   client_id: { label: 'Client id' },
   client_authentication: {
     label: 'How the client authenticates',

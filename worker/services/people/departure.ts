@@ -12,6 +12,7 @@ import { findSealedSecret } from '../../store/secrets.ts';
 import { revokeGivenUp } from '../oauth/given_up_tokens.ts';
 import { readBundle } from '../oauth/oauth_bundle.ts';
 import { findStoredClient } from '../oauth/oauth_client.ts';
+import { revocationOfLeaving } from '../sources/given_up_values.ts';
 import { openRow } from '../vault/secrets.ts';
 
 /** What would leave with a member. Refuses with `not_found`, `admin_required`, `last_owner`. */
@@ -26,7 +27,7 @@ export async function describeDeparture(
 
 /**
  * Takes a member out of the enterprise, or the caller itself, in one write: what is the member's own is deleted, and its
- * sign-ins, tokens and sidecars end. Tokens of its OAuth credentials are revoked at their providers afterwards. Refuses
+ * sign-ins, tokens and sidecars end. Tokens of its OAuth credentials and minted values are revoked at their providers afterwards. Refuses
  * with `not_found`, `admin_required`, `last_owner`.
  */
 export async function removeMember(
@@ -72,7 +73,7 @@ export async function findLeaver(
   return err(apiError('last_owner', 'this is the only owner who can sign in: make another person an owner first'));
 }
 
-/** One call for each OAuth credential that leaves, which has its tokens revoked once they are deleted. */
+/** Calls that have revoked what leaves, once it is deleted: the tokens of each OAuth credential, and the values that sources hold. */
 export async function tokenRevocations(
   context: ServiceContext,
   enterpriseId: string,
@@ -95,5 +96,5 @@ export async function tokenRevocations(
     };
     calls.push(() => revokeGivenUp(context, { client, bundle, enterpriseId, events }));
   }
-  return calls;
+  return [...calls, await revocationOfLeaving(context, { owners })];
 }

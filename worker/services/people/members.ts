@@ -11,6 +11,7 @@ import { commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { giveUpValues } from '../sources/given_up_values.ts';
 
 /** The users of the caller's enterprise, oldest first. Refuses with `admin_required`, `invalid_cursor`. */
 export async function listMemberPage(
@@ -42,11 +43,14 @@ export async function putMember(
     if (refusal !== null) return err(refusal);
     const now = nowText(context);
     const changed = { role: input.role, suspendedAt: input.suspended ? (member.suspendedAt ?? now) : null };
+    const givenUp = input.suspended ? await giveUpValues(context, id) : null;
     return ok({
       statements: [
         ...changeMember(context.database, member, changed),
         ...(input.suspended ? endAccess(context.database, onlyUser(id), now) : []),
+        ...(givenUp?.statements ?? []),
       ],
+      ...(givenUp && { afterwards: givenUp.afterwards }),
       events: [{ type: 'control.member.changed' as const, actor: caller.userId, data: { 'svc.control.resource': id } }],
       value: toRecord({ ...member, ...changed }),
     });

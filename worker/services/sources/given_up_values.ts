@@ -1,9 +1,15 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
-import { listHoldingSources, type SourcedSecret } from '../../store/sources/secret_sources.ts';
+import { nowText, type ServiceContext, timeAfter } from '../../kernel/service_context.ts';
+import { type Leaving, onlyUser } from '../../store/people/departures.ts';
+import {
+  changeSource,
+  listHoldingSources,
+  listSourcesOfOwners,
+  type SourcedSecret,
+} from '../../store/sources/secret_sources.ts';
 import { fromSealedRevocation, fromSealedText } from './sealed_value.ts';
 import type { Minted, MintFailure } from './source_port.ts';
 import { configured } from './source_table.ts';
@@ -32,7 +38,8 @@ export async function revokeMinted(
   const { revoke } = configured(sourceOf(read.source));
   if (revoke === null) return 'ends';
   const opened = await opening(minted, openSourceKey(context, read));
-  const revoked = opened.ok ? await revoke({ ...opened.value, outbound: context.outbound }) : opened;
+  const { outbound, clock } = context;
+  const revoked = opened.ok ? await revoke({ ...opened.value, outbound, nowMs: clock.now() }) : opened;
   const event: AuditDraft = revoked.ok
     ? mintEvent('control.secret.value_revoked', read, {})
     : mintEvent('control.secret.value_not_revoked', read, { 'svc.proxy.reason': revoked.error.message });
@@ -68,8 +75,40 @@ export async function revocationOfHeld(
   ownerId: string,
   paths: readonly string[],
 ): Promise<() => void> {
-  const holding = await listHoldingSources(context.database, ownerId, paths);
-  const revocable = holding.filter(({ source }) => configured(sourceOf(source)).revoke !== null);
+  return revocationOf(context, await listHoldingSources(context.database, ownerId, paths));
+}
+
+/** The same for all that is the owners', once they have left. */
+export async function revocationOfLeaving(
+  context: ServiceContext,
+  { owners }: Pick<Leaving, 'owners'>,
+): Promise<() => void> {
+  return revocationOf(context, await listSourcesOfOwners(context.database, owners));
+}
+
+/**
+ * The part of a suspension that gives up the values of the user: none is held any more, and one that is being minted is discarded. Its
+ * sources stay, and mint again once the user is back.
+ */
+export async function giveUpValues(
+  context: ServiceContext,
+  userId: string,
+): Promise<Pick<Change<null>, 'statements'> & { readonly afterwards: () => void }> {
+  const all = await listSourcesOfOwners(context.database, onlyUser(userId).owners);
+  const none = { sealedValue: null, sealedRevocation: null, lease: null, leaseUntil: null };
+  return {
+    statements: all.flatMap((read) =>
+      changeSource(context.database, read, {
+        ...none,
+        updatedAt: timeAfter(nowText(context), read.source.updatedAt),
+      }),
+    ),
+    afterwards: revocationOf(context, all),
+  };
+}
+
+function revocationOf(context: ServiceContext, given: readonly SourcedSecret[]): () => void {
+  const revocable = given.filter(({ source }) => configured(sourceOf(source)).revoke !== null);
   return () => {
     for (const read of revocable) revokeHeld(context, read);
   };

@@ -6,8 +6,8 @@ import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
 import { type KeyPart, keyPartsOf } from '../../../shared/wire/sources/key_parts.ts';
 import type { Grantee } from '../oauth/oauth_grants.ts';
 import { signAssertion } from './sign_jwt.ts';
-import type { KeyCheck, MintFailure } from './source_port.ts';
-import { keyProblem } from './token_source.ts';
+import type { KeyCheck, MintFailure, Revoking } from './source_port.ts';
+import { clientOf, keyProblem, revokeAccessToken } from './token_source.ts';
 
 type GrantSource = SourceOf<'jwt_bearer'> | SourceOf<'token_exchange'>;
 export type KeyParts = Partial<Readonly<Record<KeyPart, Secret>>>;
@@ -49,6 +49,22 @@ export async function authenticateClient(
   const claims = { iss: client, sub: client, aud };
   const signed = await signAssertion(signing, { algorithm, keyId, claims }, nowMs);
   return signed.ok ? ok({ clientSecret: null, clientAssertion: signed.value }) : signed;
+}
+
+/** Has the authorization server revoke a token of a grant, by the client that asked for it. */
+export async function revokeGranted({
+  source,
+  key,
+  outbound,
+  nowMs,
+  minted,
+}: Revoking<'jwt_bearer'> | Revoking<'token_exchange'>): Promise<Result<void, MintFailure>> {
+  const parts = readKeyParts(source, key);
+  if (!parts.ok) return parts;
+  const proof = await authenticateClient(source, parts.value, nowMs);
+  if (!proof.ok) return proof;
+  const client = clientOf(source.token_url, namedClient(source));
+  return revokeAccessToken(source, { outbound, client, ...proof.value }, minted.value);
 }
 
 /** The client as the token endpoint is told it. */

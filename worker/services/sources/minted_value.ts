@@ -20,6 +20,7 @@ import { twoClocks, wallTimeOf } from '../../kernel/clock.ts';
 import { withinTime } from '../../kernel/outbound_within.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, timeAfter, type ServiceContext } from '../../kernel/service_context.ts';
+import { hasSuspended } from '../../store/active_users.ts';
 import {
   changeSource,
   findSource,
@@ -137,6 +138,10 @@ export async function mint(
   read: SourcedSecret,
   source = sourceOf(read.source),
 ): Promise<Result<Minted, MintFailure>> {
+  // By a call that was authenticated before.
+  if (await hasSuspended(context.database, [read.secret.ownerId])) {
+    return err({ reason: 'failed', message: 'its owner is suspended' });
+  }
   const key = await openSourceKey(context, read);
   const clocks = twoClocks(context.clock);
   const asked = readClocks(clocks);

@@ -39,7 +39,7 @@ export interface Minting<K extends SourceKind> {
   readonly nowMs: number;
 }
 
-export interface Revoking<K extends SourceKind> extends Omit<Minting<K>, 'nowMs'> {
+export interface Revoking<K extends SourceKind> extends Minting<K> {
   readonly minted: Pick<Minted, 'value' | 'revokeBy'>;
 }
 
@@ -57,6 +57,8 @@ export interface MintingSource<K extends SourceKind> {
   mint(minting: Minting<K>): Promise<Result<Minted, MintFailure>>;
   /** Has the provider end a value that nobody is to use any more. Absent: the provider cannot, and the value ends by itself. */
   readonly revoke?: (revoking: Revoking<K>) => Promise<Result<void, MintFailure>>;
+  /** Whether the provider of this source can, of a kind whose providers differ. Absent: each can that has {@link revoke}. */
+  readonly canRevoke?: (source: SourceOf<K>) => boolean;
 }
 
 /** What a mint asks for, in words and names without secrets. */

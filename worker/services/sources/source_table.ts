@@ -76,12 +76,12 @@ const BORROWED: ConfiguredSource = {
 };
 
 function configure<K extends SourceKind>(kind: MintingSource<K>, source: SourceOf<K>): ConfiguredSource {
-  const { revoke } = kind;
+  const { revoke, canRevoke } = kind;
   return {
     describe: () => kind.describe(source),
     plan: () => kind.plan(source),
     checkKey: (key) => kind.checkKey(source, key),
     mint: (how) => kind.mint({ ...how, source }),
-    revoke: revoke === undefined ? null : (how) => revoke({ ...how, source }),
+    revoke: revoke === undefined || canRevoke?.(source) === false ? null : (how) => revoke({ ...how, source }),
   };
 }

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import type { GrantFailure, Tokens } from '../oauth/oauth_grants.ts';
+import { type Grantee, type GrantFailure, revokeToken, type Tokens } from '../oauth/oauth_grants.ts';
 import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { importPrivateKey, type SigningAlgorithm } from './sign_jwt.ts';
 import { type Minted, type MintFailure, type MintPlan, UNTOLD_SECONDS } from './source_port.ts';
@@ -11,6 +11,24 @@ export function mintedOf(granted: Result<Tokens, GrantFailure>, askedAtMs: numbe
   const { accessToken, expiresIn, scopes } = granted.value;
   const expiresAtMs = askedAtMs + (expiresIn ?? UNTOLD_SECONDS) * 1000;
   return ok({ value: accessToken, expiresAtMs, ...(scopes && { grantedScopes: scopes }) });
+}
+
+/** What a source says about where its tokens are revoked. */
+type Revocable = { readonly revocation_url?: string | undefined };
+
+export function namesRevocation({ revocation_url: url }: Revocable): boolean {
+  return url !== undefined;
+}
+
+/** Has the authorization server revoke an access token (RFC 7009). Its client authenticates as it does for a token. */
+export async function revokeAccessToken(
+  { revocation_url: url }: Revocable,
+  grantee: Grantee,
+  token: Secret,
+): Promise<Result<void, MintFailure>> {
+  if (url === undefined) return err({ reason: 'failed', message: 'the source names no revocation_url' });
+  const revoked = await revokeToken(grantee, url, { token, hint: 'access_token' });
+  return revoked.ok ? revoked : err({ reason: 'failed', message: revoked.error.message });
 }
 
 const ADVICE: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, lte, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, lte, or, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import type { Lease } from './lease.ts';
 import type { RowPage } from '../sealed_rows.ts';
@@ -55,6 +55,11 @@ export async function listHoldingSources(
   return selectSources(database).where(
     and(eq(secrets.ownerId, ownerId), inArray(secrets.path, [...paths]), isNotNull(secretSources.sealedValue)),
   );
+}
+
+/** Sources of all secrets of these owners. */
+export function listSourcesOfOwners(database: Database, owners: SQL): Promise<SourcedSecret[]> {
+  return selectSources(database).where(inArray(secrets.ownerId, owners));
 }
 
 export async function findSourceAt(database: Database, { ownerId, path }: VaultPlace): Promise<SourcedSecret | null> {

@@ -1,9 +1,18 @@
 import { ok, type Result } from '../../../../shared/model/result.ts';
 import type { Secret } from '../../../../shared/model/secret.ts';
+import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
 import { clientCredentialsGrant } from '../../oauth/oauth_grants.ts';
 import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import { clientOf, keyProblem, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
+import {
+  clientOf,
+  keyProblem,
+  mintedOf,
+  namesRevocation,
+  revokeAccessToken,
+  scopesAt,
+  tokenPlan,
+} from '../token_source.ts';
 
 /** An access token of a client itself (RFC 6749 section 4.4). */
 export const CLIENT_CREDENTIALS: MintingSource<'client_credentials'> = {
@@ -17,12 +26,22 @@ export const CLIENT_CREDENTIALS: MintingSource<'client_credentials'> = {
     const { source, outbound, nowMs } = minting;
     const proof = await proofOf(minting);
     if (!proof.ok) return proof;
-    const { client_id, scopes, resource, token_url: url, audience, client_authentication: way } = source;
-    const authentication = way === 'private_key_jwt' ? {} : { client_authentication: way };
-    const client = clientOf(url, { client_id, scopes, ...authentication, ...(resource !== undefined && { resource }) });
+    const { scopes, resource, audience } = source;
+    const client = { ...clientNamed(source), scopes, ...(resource !== undefined && { resource }) };
     return mintedOf(await clientCredentialsGrant({ outbound, client, ...proof.value }, audience), nowMs);
   },
+  canRevoke: namesRevocation,
+  async revoke(revoking) {
+    const { source, outbound, minted } = revoking;
+    const proof = await proofOf(revoking);
+    if (!proof.ok) return proof;
+    return revokeAccessToken(source, { outbound, client: clientNamed(source), ...proof.value }, minted.value);
+  },
 };
+
+function clientNamed({ client_id, token_url: url, client_authentication: way }: SourceOf<'client_credentials'>) {
+  return clientOf(url, { client_id, ...(way !== 'private_key_jwt' && { client_authentication: way }) });
+}
 
 interface Proof {
   readonly clientSecret: Secret | null;

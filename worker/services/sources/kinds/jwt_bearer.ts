@@ -1,8 +1,8 @@
 import { jwtBearerGrant } from '../../oauth/oauth_grants.ts';
 import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource } from '../source_port.ts';
-import { authenticateClient, checkKeyParts, namedClient, readKeyParts } from '../grant_client.ts';
-import { clientOf, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
+import { authenticateClient, checkKeyParts, namedClient, readKeyParts, revokeGranted } from '../grant_client.ts';
+import { clientOf, mintedOf, namesRevocation, scopesAt, tokenPlan } from '../token_source.ts';
 
 /** An access token for a JWT that the source signs (RFC 7523 section 2.1). */
 export const JWT_BEARER: MintingSource<'jwt_bearer'> = {
@@ -22,4 +22,6 @@ export const JWT_BEARER: MintingSource<'jwt_bearer'> = {
     const client = clientOf(url, { scopes, ...namedClient(source) });
     return mintedOf(await jwtBearerGrant({ outbound, client, ...proof.value }, signed.value), nowMs);
   },
+  canRevoke: namesRevocation,
+  revoke: revokeGranted,
 };

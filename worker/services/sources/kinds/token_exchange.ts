@@ -3,8 +3,15 @@ import type { Secret } from '../../../../shared/model/secret.ts';
 import { tokenExchangeGrant } from '../../oauth/oauth_grants.ts';
 import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import { authenticateClient, checkKeyParts, type KeyParts, namedClient, readKeyParts } from '../grant_client.ts';
-import { clientOf, mintedOf, scopesAt, tokenPlan } from '../token_source.ts';
+import {
+  authenticateClient,
+  checkKeyParts,
+  type KeyParts,
+  namedClient,
+  readKeyParts,
+  revokeGranted,
+} from '../grant_client.ts';
+import { clientOf, mintedOf, namesRevocation, scopesAt, tokenPlan } from '../token_source.ts';
 
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
@@ -52,6 +59,8 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
     }
     return mintedOf(granted, nowMs);
   },
+  canRevoke: namesRevocation,
+  revoke: revokeGranted,
 };
 
 async function subjectTokenOf(
