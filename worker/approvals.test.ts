@@ -410,6 +410,16 @@ test('an admin decides for a connector of the enterprise, a member only for thei
 const browserHeaders = async () => ({ cookie: await openBrowserSession(control) });
 const open = async (path = '/approvals') => (await control.inBrowser(path, { headers: await browserHeaders() })).text();
 
+test('a pasted id of an approval that was decided long ago leads to its events', async () => {
+  const id = (await ask(numberedRequest(1))).approval_id;
+  await decide(id, 'approve');
+  control.clock.ms += 30 * 86_400_000;
+  const [path] = /\/audit\?q=[^"]+/.exec(await open(`/find?q=${id}`)) ?? [''];
+  const found = await open(path.replaceAll('&amp;', '&'));
+  expect(found).toContain('Request approved');
+  expect(found).toContain('Approval asked');
+});
+
 describe('the page of what waits', () => {
   test('says who asks, where, and what was decided of this kind', async () => {
     const decisions = ['approve', 'deny', 'approve'] as const;
@@ -420,10 +430,10 @@ describe('the page of what waits', () => {
     expect(page).toContain('cla&lt;i&gt;ude');
     expect(page).toContain('/home/ann/&lt;b&gt;shop');
     expect(page).toContain('of the last 3 of this kind: 2 approved, 1 denied');
-    expect(page).toContain('Their agents wait');
+    expect(page).toContain('Agents wait for these');
     expect(page).toContain('<title>(1) Approvals');
     control.clock.ms += 61_000;
-    expect(await open()).not.toContain('Their agents wait');
+    expect(await open()).not.toContain('Agents wait for these');
     expect(await open()).toContain('Given up. If you decide now');
   });
 

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import { signInLinkReply } from '../../shared/wire/account.ts';
 import { consoleSuite } from './console_suite.ts';
 
 // Issue 22: a live page stays true while nothing happens, says when it is not, and takes no more connections than it needs.
@@ -52,7 +53,7 @@ describe('a stream that is answered with an error', () => {
     const leading = await suite.open();
     await leading.addInitScript(NOTED_STREAMS);
     await leading.goto('/secrets');
-    await expect.poll(() => leading.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('count');
+    await expect.poll(() => leading.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('ends');
     const other = await leading.context().newPage();
     await other.goto('/bindings?q=a', { waitUntil: 'networkidle' });
     await leading.route(STREAMS, (route) => route.fulfill({ status: 401 }));
@@ -64,22 +65,77 @@ describe('a stream that is answered with an error', () => {
   });
 });
 
-const openStreams = (page: Page) =>
-  page.evaluate(`streams.filter(({ readyState }) => readyState !== 2).map(({ url }) => new URL(url).search)`);
+describe('a browser that is signed out', () => {
+  test('says so in each tab until the person has signed in again, in any of them', async () => {
+    const tabs = await openTabs(2, `/audit?host=${HOST}&q=again`);
+    for (const tab of tabs) await stateOf(tab).getByText('Live').waitFor();
+    await tabs[0]!.context().clearCookies();
+    await request('/again/1');
+    for (const tab of tabs) await tab.getByText('You are signed out').waitFor();
+    const third = await tabs[0]!.context().newPage();
+    const { url } = signInLinkReply.parse(await suite.world.api('POST', '/v1/sign-in-links'));
+    await third.goto(url);
+    for (const tab of tabs) await tab.getByText('You are signed out').waitFor({ state: 'detached' });
+    await request('/again/2');
+    for (const tab of tabs) await tab.locator('#events').getByText(`GET ${HOST}/again/2`).waitFor();
+    expect(await countStreams(tabs)).toBe(1);
+  });
 
-test('a page that is not seen gives its stream back, and is up to date when it is seen again', async () => {
+  test('keeps nothing of what waited', async () => {
+    const page = await suite.open('/secrets');
+    await suite.world.askApproval(connectorId, 'Items: delete item of-the-storage');
+    const kept = () => page.evaluate('JSON.stringify(localStorage)');
+    await expect.poll(kept).toContain('apr_');
+    expect(await kept()).not.toContain('of-the-storage');
+    await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click();
+    await page.waitForURL('**/sign-in**');
+    expect(await kept()).not.toContain('apr_');
+  });
+});
+
+const openStreams = (page: Page) => page.evaluate('streams.filter(({ readyState }) => readyState !== 2).length');
+
+/** Tabs of one browser, of which a test can count the streams and hide each. */
+async function openTabs(count: number, path: string): Promise<Page[]> {
+  const first = await suite.open();
+  await first.context().addInitScript(NOTED_STREAMS);
+  await first.goto(path);
+  const others = await Promise.all(Array.from({ length: count - 1 }, () => first.context().newPage()));
+  for (const tab of others) await tab.goto(path);
+  return [first, ...others];
+}
+
+async function countStreams(tabs: readonly Page[]): Promise<number> {
+  const counts = await Promise.all(tabs.map(openStreams));
+  return counts.reduce<number>((sum, count) => sum + Number(count), 0);
+}
+
+test('eight tabs share one stream, which the next one has when its tab is closed', async () => {
+  const tabs = await openTabs(8, `/audit?host=${HOST}&q=tabs`);
+  for (const tab of tabs) await stateOf(tab).getByText('Live').waitFor();
+  expect(await countStreams(tabs)).toBe(1);
+  await request('/tabs/1');
+  for (const tab of tabs) await tab.locator('#events').getByText(`GET ${HOST}/tabs/1`).waitFor();
+  const [leading, ...others] = tabs;
+  await leading!.close();
+  await expect.poll(() => countStreams(others)).toBe(1);
+  await request('/tabs/2');
+  for (const tab of others) await tab.locator('#events').getByText(`GET ${HOST}/tabs/2`).waitFor();
+});
+
+test('a page that is not seen is not brought up to date until it is seen again', async () => {
   const page = await suite.open();
   await page.addInitScript(NOTED_STREAMS);
   await page.goto(`/audit?host=${HOST}&q=hidden`);
   await stateOf(page).getByText('Live').waitFor();
-  const [shared, own] = ['?type=connector.approval.', expect.stringContaining('q=hidden')];
-  await expect.poll(() => openStreams(page)).toEqual(expect.arrayContaining([shared, own]));
   await page.evaluate('hide(true)');
-  expect(await openStreams(page)).toEqual([shared]);
   await request('/hidden');
+  const other = await suite.open(`/audit?host=${HOST}&q=hidden`);
+  await other.locator('#events').getByText(`GET ${HOST}/hidden`).waitFor();
+  expect(await page.locator('#events').getByText(`GET ${HOST}/hidden`).count()).toBe(0);
   await page.evaluate('hide(false)');
   await page.locator('#events').getByText(`GET ${HOST}/hidden`).waitFor();
-  expect(await openStreams(page)).toHaveLength(2);
+  expect(await openStreams(page)).toBe(1);
 });
 
 test('a page is brought up to date each minute, without any event', async () => {

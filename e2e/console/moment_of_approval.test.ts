@@ -218,11 +218,11 @@ test('what is shown, opened and focused stays while others come and the agent gi
   aheadMs += HOLD_MS;
   await page.clock.fastForward(HOLD_MS);
   await page.getByRole('heading', { name: 'Given up' }).waitFor();
-  expect(await page.getByRole('heading', { name: 'Their agents wait' }).count()).toBe(0);
+  expect(await page.getByRole('heading', { name: 'Agents wait for these' }).count()).toBe(0);
   expect((await hasStayed()).slice(0, 2)).toEqual(['why', '']);
 
   expect(await ask(1, fingerprint)).toBe(asked);
-  await page.getByRole('heading', { name: 'Their agents wait' }).waitFor();
+  await page.getByRole('heading', { name: 'Agents wait for these' }).waitFor();
   await card
     .locator('.ring')
     .getByText(/^\d+ s$/)
@@ -252,7 +252,7 @@ test('a click on a notification opens the list in a tab of its own, or goes to t
   await form.context().addInitScript(NOTED_NOTIFICATIONS);
   await form.goto('/secrets/new');
   await form.getByLabel('Path').fill('user/half-typed');
-  await expect.poll(() => form.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('"count":0');
+  await expect.poll(() => form.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('ends');
   await ask(1);
   await expect.poll(() => notesOf(form)).toEqual(['Items: delete item 1']);
   const [list] = await Promise.all([form.context().waitForEvent('page'), clickLastNote(form)]);

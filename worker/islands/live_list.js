@@ -3,20 +3,21 @@
 
 import { fetchDocument, makePlan, replacePart } from './refreshed.js';
 import { refreshTimes } from './relative_time.js';
-import { followStream } from './stream.js';
+import { followEvents } from './stream.js';
 
 const SETTLE_MS = 400;
+const FILTERED_SETTLE_MS = 2_000;
 const TICK_MS = 5_000;
 const REFRESH_MS = 60_000;
 const NOT_UP_TO_DATE = 'Not up to date: trying again';
 
 /**
- * @param {HTMLElement} element has `id` and `data-stream` (the stream's address). `data-also` has the ids of other parts of the
- * page that show the same facts. A `[data-live-of]` with its id says how old it is.
+ * @param {HTMLElement} element has `id` and `data-events` (how the types of its events begin, with commas). `data-also` has the ids of other
+ * parts of the page that show the same facts. With `data-filtered` most events change nothing, so the list is asked for less often.
+ * A `[data-live-of]` with its id says how old it is.
  */
 export function start(element) {
-  const { stream, also = '' } = element.dataset;
-  if (stream === undefined) return;
+  const { events = '', filtered, also = '' } = element.dataset;
   const parts = [element.id, ...also.split(' ').filter((id) => id !== '')];
   const state = liveState(element);
   let isConnected = false;
@@ -30,14 +31,15 @@ export function start(element) {
   });
   refresh(REFRESH_MS);
   state.onResume(() => refresh(0));
-  followStream(stream, {
-    isForOthers: false,
+  document.addEventListener('visibilitychange', () => refresh(0));
+  followEvents({
+    types: events.split(','),
     // What happened between the server's answer and the stream's beginning, or while there was none.
     opened() {
       isConnected = true;
       refresh(0);
     },
-    came: () => refresh(SETTLE_MS),
+    came: () => refresh(filtered === undefined ? SETTLE_MS : FILTERED_SETTLE_MS),
     lost() {
       isConnected = false;
       state.say(NOT_UP_TO_DATE);

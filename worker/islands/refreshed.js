@@ -4,7 +4,7 @@ const LONGEST_MS = 30_000;
 
 /**
  * Fetches the document at an address. It is parsed without running its scripts, as trusted types require. The event
- * `svc:signed-out` says that it needs a sign-in.
+ * `svc:signed-out` says that it needs a sign-in, and `svc:signed-in` that the person has signed in.
  * @param {string} url
  * @returns {Promise<Document | null>} null if it cannot be fetched
  */
@@ -15,8 +15,11 @@ export function fetchDocument(url) {
     request.responseType = 'document';
     request.timeout = LONGEST_MS;
     request.addEventListener('load', () => {
+      const fresh = request.status < 500 && request.status !== 401 ? request.responseXML : null;
       if (request.status === 401) document.dispatchEvent(new CustomEvent('svc:signed-out'));
-      resolve(request.status < 500 && request.status !== 401 ? request.responseXML : null);
+      // Some pages are also shown to those who are not signed in.
+      else if (fresh?.querySelector('[data-island=waiting]')) document.dispatchEvent(new CustomEvent('svc:signed-in'));
+      resolve(fresh);
     });
     for (const failed of ['error', 'timeout']) request.addEventListener(failed, () => resolve(null));
     request.send();

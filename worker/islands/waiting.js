@@ -1,80 +1,74 @@
 // How many requests wait for the person's decision, on every page: in the title, the icon and the navigation, and, if the person
-// wants that, as a notification. Of the tabs of a browser, one follows the stream and tells the others. A page also says when the
-// person is signed out.
+// wants that, as a notification. One tab of a browser asks and tells the others. A page also says when the person is signed out.
 
 import { fetchDocument, makePlan } from './refreshed.js';
-import { followStream } from './stream.js';
+import { followEvents } from './stream.js';
 
 const SETTLE_MS = 300;
 const NAME = 'svc-waiting';
 const LIST = '/approvals';
+const SIGN_OUT = '/auth/logout';
 
 /**
- * What the tabs know. `ends`: until when the agent of each request waits, by the key of its card; empty if none waits any more.
- * `news`: a request of which nobody was told before.
- * @typedef {{ count: number, ends: Record<string, string>, news: News | null, isSignedOut: boolean }} Waiting
+ * What the tabs tell each other. `news`: a request of which nobody was told before.
+ * @typedef {{ count: number, news: News | null }} Waiting
  * @typedef {{ key: string, line: string }} News
  */
+/**
+ * What the browser keeps until the person signs out: until when the agent of each request waits, by the key of its card; empty if
+ * none waits any more. It has no text of a request.
+ * @typedef {Record<string, string>} Ends
+ */
 
-/** @param {HTMLElement} element has `data-stream` (the stream's address) and `data-count` */
+/** @type {BroadcastChannel | null} */
+let channel = null;
+
+/** @param {HTMLElement} element has `data-events` (how the types of its events begin) and `data-count` */
 export function start(element) {
-  const { stream } = element.dataset;
-  if (stream === undefined) return;
-  // The event reaches the other tabs of this origin, and no other site.
-  addEventListener('storage', ({ key }) => {
-    const told = key === NAME ? readTold() : null;
-    if (told === null) return;
-    showSignedOut(told.isSignedOut);
-    if (!told.isSignedOut) show(element, told.count);
-    // It takes the place of the same one of the tab that follows, and a click leads to the tab that made it.
-    if (told.news !== null && location.pathname === LIST) notify(told.news);
+  const { events = '' } = element.dataset;
+  if (typeof BroadcastChannel !== 'undefined') {
+    channel = new BroadcastChannel(NAME);
+    channel.addEventListener('message', ({ data }) => {
+      show(element, data.count);
+      // It takes the place of the same one of the tab that asks, and a click leads to the tab that made it.
+      if (data.news !== null && location.pathname === LIST) notify(data.news);
+    });
+  }
+  document.addEventListener('svc:signed-out', () => {
+    forget();
+    showSignedOut(true);
   });
-  document.addEventListener('svc:signed-out', () => showSignedOut(true));
   document.addEventListener('svc:signed-in', () => showSignedOut(false));
-  const act = () => follow(stream, element);
-  void lead(act);
-  addEventListener('pageshow', ({ persisted }) => {
-    if (persisted) void lead(act);
+  document.addEventListener('submit', ({ target }) => {
+    if (target instanceof HTMLFormElement && new URL(target.action).pathname === SIGN_OUT) forget();
   });
+  let isAsking = false;
+  const look = makePlan(async () => {
+    const waiting = isAsking ? await readList() : null;
+    if (waiting === null) return;
+    show(element, waiting.count);
+    if (waiting.news !== null) notify(waiting.news);
+    channel?.postMessage(waiting);
+  });
+  const ask = () => {
+    isAsking = true;
+    look(SETTLE_MS);
+    return new Promise((resolve) => addEventListener('pagehide', resolve, { once: true }));
+  };
+  followEvents({ types: [events], opened: () => look(SETTLE_MS), came: () => look(SETTLE_MS), lost() {} });
+  void lead(ask);
+  addEventListener('pageshow', ({ persisted }) => {
+    if (persisted) void lead(ask);
+  });
+  addEventListener('pagehide', () => (isAsking = false));
 }
 
 /**
  * Runs in one tab at a time; the others wait for their turn. Where a page has no locks, it runs in each tab.
- * @param {() => Promise<void>} act
+ * @param {() => Promise<unknown>} act
  */
 async function lead(act) {
-  if (navigator.locks === undefined) return act();
-  await navigator.locks.request(NAME, act);
-}
-
-/**
- * Until the page is left.
- * @param {string} stream
- * @param {HTMLElement} element
- * @returns {Promise<void>}
- */
-function follow(stream, element) {
-  return new Promise((resolve) => {
-    const look = makePlan(async () => {
-      const waiting = await readList();
-      if (waiting === null) return;
-      show(element, waiting.count);
-      if (waiting.news !== null) notify(waiting.news);
-      tell(waiting);
-    });
-    document.addEventListener('svc:signed-out', tellSignedOut);
-    followStream(stream, {
-      isForOthers: true,
-      opened: () => look(SETTLE_MS),
-      came: () => look(SETTLE_MS),
-      lost() {},
-    });
-    const leave = () => {
-      document.removeEventListener('svc:signed-out', tellSignedOut);
-      resolve();
-    };
-    addEventListener('pagehide', leave, { once: true });
-  });
+  await (navigator.locks === undefined ? act() : navigator.locks.request(NAME, act));
 }
 
 /** @returns {Promise<Waiting | null>} null if the list cannot be read */
@@ -88,10 +82,11 @@ async function readList() {
     until: card.querySelector('[data-until]')?.getAttribute('data-until') ?? '',
     seconds: Number(card.querySelector('[data-seconds]')?.getAttribute('data-seconds')),
   }));
-  const before = readTold();
+  const before = readEnds();
+  localStorage.setItem(NAME, JSON.stringify({ ends: Object.fromEntries(cards.map(({ key, until }) => [key, until])) }));
   // A browser that knows nothing yet shows the count alone.
   const isNews = (/** @type {typeof cards[number]} */ { key, until, seconds }) => {
-    const last = before?.ends[key];
+    const last = before?.[key];
     if (before === null || last === undefined) return before !== null;
     // It was given up, and its agent waits again.
     return until !== '' && (last === '' || Date.parse(until) - seconds * 1000 >= Date.parse(last));
@@ -100,27 +95,19 @@ async function readList() {
   const [newest] = [...news.filter(({ until }) => until === ''), ...news.filter(({ until }) => until !== '')].slice(-1);
   return {
     count: Number(count),
-    ends: Object.fromEntries(cards.map(({ key, until }) => [key, until])),
     news: newest === undefined ? null : { key: newest.key, line: newest.line },
-    isSignedOut: false,
   };
 }
 
-/** @returns {Waiting | null} null if no tab has said anything yet */
-function readTold() {
-  const told = JSON.parse(localStorage.getItem(NAME) ?? 'null');
+/** @returns {Ends | null} null if the browser knows nothing yet */
+function readEnds() {
+  const kept = JSON.parse(localStorage.getItem(NAME) ?? 'null');
   // An earlier version of this script left a number.
-  return typeof told === 'object' ? told : null;
+  return kept?.ends ?? null;
 }
 
-function tellSignedOut() {
-  const told = readTold();
-  if (told !== null) tell({ ...told, news: null, isSignedOut: true });
-}
-
-/** @param {Waiting} waiting */
-function tell(waiting) {
-  localStorage.setItem(NAME, JSON.stringify(waiting));
+function forget() {
+  localStorage.removeItem(NAME);
 }
 
 /**

@@ -232,9 +232,9 @@ function list(
   events: ListPage<StoredAuditEvent>,
   isLive: boolean,
 ): Html {
-  const { since: _, until: __, ...filters } = form.values;
-  const stream = pathWith('/v1/audit-events/stream', { ...filters, host: hostFilter(filters['host']) });
-  const live = isLive ? html`data-island="live-list" data-stream="${stream}" data-also="chart"` : '';
+  const { type = '', since: _, until: __, ...filters } = form.values;
+  const filtered = Object.values(filters).some((value) => value !== '') ? html`data-filtered` : '';
+  const live = isLive ? html`data-island="live-list" data-events="${type}" ${filtered} data-also="chart"` : '';
   const here = pathWith('/audit', { ...form.values, cursor });
   return html`<section class="stack" aria-labelledby="events-title">
     <div class="panel-head">
@@ -293,12 +293,12 @@ export function verificationPage(verified: AuditVerification): Page {
       The seals show whether a chain or an event is missing. Only data outside of the database shows whether all of it
       was restored to an older copy: the sidecars remember their chains, and copies of
       <a href="/v1/audit-events/heads">the signed heads</a> are compared by
-      <code>svc audit verify --against FILE</code>.
+      <code data-command>svc audit verify --against FILE</code>.
     </p>
     <p class="quiet">
       <a href="${PROOF_PATH}" download>Everything with proof</a> is one file with every event and a signed statement of
       the chains. Anybody who knows the control plane’s key checks it without the control plane:
-      <code>svc audit verify --file audit-with-proof.ndjson</code>.
+      <code data-command>svc audit verify --file audit-with-proof.ndjson</code>.
     </p> `;
   return layout('Proof of the audit log', content, 'narrow');
 }

@@ -49,12 +49,7 @@ export function overviewPage(overview: Overview, nowMs: number): Page {
         <h2 id="recent-title">Recent decisions</h2>
         <a href="/audit">All of the audit log</a>
       </div>
-      <div
-        id="recent"
-        data-island="live-list"
-        data-stream="/v1/audit-events/stream"
-        data-also="standing way activity busy sidecars"
-      >
+      <div id="recent" data-island="live-list" data-events="" data-also="standing way activity busy sidecars">
         ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs, nameOf)}
       </div>
     </section>
@@ -65,7 +60,7 @@ export function overviewPage(overview: Overview, nowMs: number): Page {
 function tiles({ secrets, bindings, sidecars, pendingApprovals, handedOut }: Overview): Html {
   const all = [
     { count: secrets, words: secrets === 1 ? 'secret' : 'secrets', path: '/secrets' },
-    { count: bindings, words: bindings === 1 ? 'host binding' : 'host bindings', path: '/bindings' },
+    { count: bindings, words: bindings === 1 ? 'binding' : 'bindings', path: '/bindings' },
     { count: handedOut, words: handedOut === 1 ? 'credential exposed' : 'credentials exposed', path: '/report' },
     { count: pendingApprovals, words: 'waiting for approval', path: '/approvals' },
     { count: sidecars, words: sidecars === 1 ? 'sidecar' : 'sidecars', path: '#sidecars' },

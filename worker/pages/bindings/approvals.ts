@@ -50,14 +50,9 @@ export function pendingApprovalsPage({ pending, done, nowMs }: PendingView): Pag
     <p class="live" data-island="notify">
       <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals">Reload</a>
     </p>
-    <div
-      class="stack"
-      id="approvals"
-      data-island="live-list"
-      data-stream="/v1/audit-events/stream?type=connector.approval."
-    >
+    <div class="stack" id="approvals" data-island="live-list" data-events="connector.approval.">
       ${pending.length === 0 ? html`<div class="panel flush">${nothingWaits()}</div>` : ''}
-      ${cards('held', 'Their agents wait', held, nowMs)}
+      ${cards('held', 'Agents wait for these', held, nowMs)}
       ${cards('given-up', 'Given up. If you decide now, it applies when the agent tries again.', others, nowMs)}
     </div>`;
   return layout('Approvals', content);
@@ -104,14 +99,7 @@ function liveList(state: 'all' | 'grants', { cursor, done, next }: ListView, lis
     <p class="live">
       <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals?state=${state}">Reload</a>
     </p>
-    <div
-      class="panel flush"
-      id="approvals"
-      data-island="live-list"
-      data-stream="/v1/audit-events/stream?type=connector.approval."
-    >
-      ${list}
-    </div>
+    <div class="panel flush" id="approvals" data-island="live-list" data-events="connector.approval.">${list}</div>
     ${pager('/approvals', { state, cursor }, next)}`;
   return layout('Approvals', content);
 }

@@ -96,7 +96,7 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
       class="hidden-but-read"
       role="status"
       data-island="waiting"
-      data-stream="/v1/audit-events/stream?type=connector.approval."
+      data-events="connector.approval."
       data-count="${person.waiting}"
     ></p>`;
 }
