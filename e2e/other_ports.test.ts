@@ -99,7 +99,7 @@ describe('a port other than 443', () => {
     const events = await eventsAt(`${API}:8443`);
     expect(events.filter(({ type }) => type === 'sandbox.proxy.binding_injected')).toHaveLength(1);
     const explained = await svc.ok(['explain', 'GET', `https://${API}:8443/a`]);
-    expect(explained).toContain(`${API}:8443 matches a personal host binding`);
+    expect(explained).toContain(`${API}:8443 matches a personal binding`);
   });
 
   it("serves git's clone and push with basic authentication", async () => {

@@ -216,7 +216,7 @@ describe('live', () => {
     await page.keyboard.type('https://api.github.com/user');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/bindings?method=GET&url=**');
-    await page.locator('#explanation').getByText('api.github.com matches a personal host binding').waitFor();
+    await page.locator('#explanation').getByText('api.github.com matches a personal binding').waitFor();
   });
 
   test('Escape in the dialog of Ctrl-K leaves the search of the page below as it is', async () => {
@@ -236,7 +236,7 @@ describe('live', () => {
   test('the explanation and the URL follow the input', async () => {
     const page = await suite.open('/bindings');
     await page.getByLabel('URL').pressSequentially('https://api.github.com/user');
-    await page.locator('#explanation').getByText('api.github.com matches a personal host binding').waitFor();
+    await page.locator('#explanation').getByText('api.github.com matches a personal binding').waitFor();
     expect(new URL(page.url()).searchParams.get('url')).toBe('https://api.github.com/user');
     expect(await page.evaluate('document.activeElement?.id')).toBe('url');
   });

@@ -81,7 +81,7 @@ it('the credential is bound to a host, and the console explains a request', asyn
   await page.waitForURL('**/bindings?done=binding_created');
   await page.getByLabel('URL').fill(`https://${HOST}/v1/things`);
   const answer = page.locator('#explanation');
-  await answer.getByText(`${HOST} matches a personal host binding`).waitFor();
+  await answer.getByText(`${HOST} matches a personal binding`).waitFor();
   expect(await answer.innerText()).toContain('Binding: its credential is added');
 });
 

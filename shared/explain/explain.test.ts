@@ -30,9 +30,7 @@ describe('explain', () => {
     const explained = explain([BINDING], 'https://API.example.com/v1/items?token=s3cr3t');
     expect(explained).toMatchObject({ decision: 'binding', code: null, host: 'api.example.com', path: '/v1/items' });
     expect(explained.bindings).toMatchObject([{ id: BINDING.id, credential_ref: 'vault://user/demo', refusal: null }]);
-    expect(explained.reasons.join(' ')).toMatch(
-      /personal host binding.*Authorization: Bearer <credential>.*removed first/,
-    );
+    expect(explained.reasons.join(' ')).toMatch(/personal binding.*Authorization: Bearer <credential>.*removed first/);
     expect(JSON.stringify(explained)).not.toContain('s3cr3t');
   });
 
@@ -229,7 +227,7 @@ describe('explain', () => {
     expect(explained).toMatchObject({ decision: 'binding', bindings: [{ id: BINDING.id, owner: 'personal' }] });
     expect(explained.reasons[1]).toContain("overrides the enterprise's own");
     expect(explain([BINDING], 'https://api.example.com/').reasons.join()).not.toContain('overrides');
-    expect(explain([shared], 'https://api.example.com/').reasons[0]).toContain('an enterprise host binding');
+    expect(explain([shared], 'https://api.example.com/').reasons[0]).toContain('an enterprise binding');
   });
 
   test("has the shape of the control API's reply", () => {
@@ -261,7 +259,7 @@ describe('explain of hosts that are not opened', () => {
     const hosts = ['connected.example.com'];
     const { told } = explainListed('connected.example.com', [{ ...connector, spec: { ...connector.spec, hosts } }]);
     expect(told).not.toContain('not opened');
-    expect(told).toContain('No host binding matches');
+    expect(told).toContain('No binding matches');
   });
 });
 
@@ -338,7 +336,7 @@ describe('explain of connectors', () => {
     const binding: HostBinding = { ...BINDING, effect: 'write' };
     const found = explainCall('POST', '/items/7', everything, [connector], binding);
     expect(found).toMatchObject({ decision: 'binding', operation: null });
-    expect(found.told).toMatch(/No operation of a connector is POST.*personal host binding/);
+    expect(found.told).toMatch(/No operation of a connector is POST.*personal binding/);
   });
 
   test('beside operations that need an approval, a binding without an effect counts as read, with how to change that', () => {

@@ -427,7 +427,7 @@ function refusalCode({ shown }: Verdict): RefusalReason | null {
 }
 
 function explainPassthrough({ bindings, isStored }: Known, policy: Policy, host: string): Decision {
-  const reasons = [`No host binding matches ${host}.`];
+  const reasons = [`No binding matches ${host}.`];
   if (portOfHost(host) !== HTTPS_PORT && !policyAdmitsHost(policy, isStored, host)) {
     const way = parseAllowedHost(host).ok
       ? `, or the person who runs svc: svc allow ${host}, or --allow ${host} for one session`
@@ -451,7 +451,7 @@ function explainPassthrough({ bindings, isStored }: Known, policy: Policy, host:
 
 function explainTunnelled(host: string): Decision {
   const reasons = [
-    `${host} is on the list of hosts that are not intercepted (svc tunnel list), and neither a host binding nor a connector has it.`,
+    `${host} is on the list of hosts that are not intercepted (svc tunnel list), and neither a binding nor a connector has it.`,
     'Its connection is not opened: no credential is added, nothing is checked, and only the host and the byte counts are recorded.',
     `A sealed session reaches it only if it names the host (--allow ${host}), and a plan's step never does.`,
   ];
@@ -467,7 +467,7 @@ function actingBinding({ byDefault, bindings }: Accounts): HostBinding | null {
 function matchSentence(host: string, bindings: readonly HostBinding[]): string {
   const [first] = bindings;
   const whose = first?.owner === 'enterprise' ? 'an enterprise' : 'a personal';
-  const count = bindings.length === 1 ? `${whose} host binding` : `${bindings.length} ${first?.owner} host bindings`;
+  const count = bindings.length === 1 ? `${whose} binding` : `${bindings.length} ${first?.owner} bindings`;
   return `${host} matches ${count} for ${first?.host}.`;
 }
 

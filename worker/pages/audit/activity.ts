@@ -7,7 +7,7 @@ import { foreignText } from '../components/foreign_text.ts';
 import { pathWith } from '../components/pager.ts';
 import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
-import { decisionSentences } from './audit_words.ts';
+import { mainSentence } from './audit_words.ts';
 import { sessionPath, wordBadge } from './event_table.ts';
 
 type Counts = Activity['minutes'][number];
@@ -120,7 +120,7 @@ function hourTable({ beginsMs, minutes }: Activity): Html {
 export function newestWay(event: StoredAuditEvent | null, nameOf: NameOf): Html | string {
   if (event === null) return '';
   const { id, session_id: session, sidecar_id: sidecar, data } = event;
-  const [why = ''] = decisionSentences(event);
+  const why = mainSentence(event);
   return html`<ol class="hops" aria-label="The newest request" data-key="${id}">
     <li class="hop">
       <span class="quiet small">Agent</span>

@@ -48,9 +48,12 @@ export function auditEventPage(event: StoredAuditEvent, { standing, nameOf, nowM
       ${standingWords(standing)}
       ${definitionList([
         ['Event', html`<code>${event.id}</code>`],
-        ['Chain of', html`<code>${event.writer}</code>, number ${event.sequence}`],
+        ['Chain of', html`${namedId(event.writer, nameOf)}, number ${event.sequence}`],
         ['Hash', html`<code>${event.hash}</code>`],
-        ['After', html`<code>${event.previous_hash}</code>`],
+        [
+          'After',
+          /^0+$/.test(event.previous_hash) ? 'nothing: it is the first' : html`<code>${event.previous_hash}</code>`,
+        ],
       ])}
       <div class="actions"><a class="button" href="/audit/verify">Verify all of the log</a></div>
     </section>

@@ -24,7 +24,7 @@ describe('an event in words', () => {
     expect(eventOutcome(event)).toBe('200');
     expect(decisionSentences(event)).toEqual([
       'It matched the binding for *.github.com.',
-      'The credential was added by bearer, outside the sandbox; the agent never saw it.',
+      'The credential was added outside the sandbox, with the scheme bearer; the agent never saw it.',
       'The upstream answered with 200.',
     ]);
   });

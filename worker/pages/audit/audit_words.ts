@@ -267,6 +267,13 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
   return sentences.filter((sentence) => sentence !== '');
 }
 
+/** The sentence that says most about a decision: why a request was refused, or what it matched. */
+export function mainSentence(event: Pick<StoredAuditEvent, 'type' | 'data'>): string {
+  const reason = event.data['svc.proxy.reason'];
+  if (reason !== undefined && isRefusalReason(reason)) return REASONS[reason];
+  return decisionSentences(event)[0] ?? '';
+}
+
 function replySentences(data: AuditEventData): string[] {
   const { 'svc.proxy.reply.withheld': withheld, 'svc.proxy.reply.kept': kept, 'svc.proxy.reply.may_hold': held } = data;
   return [
@@ -308,7 +315,7 @@ function credentialSentences(type: AuditEventType, data: AuditEventData): string
     const scheme = data['svc.proxy.binding.scheme'] ?? 'its scheme';
     const how =
       data['svc.proxy.emit'] === 'sentinel-swap' ? 'in place of the agent’s placeholder' : 'outside the sandbox';
-    return [`The credential was added by ${scheme}, ${how}; the agent never saw it.`];
+    return [`The credential was added ${how}, with the scheme ${scheme}; the agent never saw it.`];
   }
   if ([LOGIN_CAPTURED, ACCOUNT_ASKED].includes(data['svc.proxy.reason'] ?? '')) return [];
   if (data['svc.proxy.reason'] === ANSWERED_LOCALLY) return ['No credential was used.'];

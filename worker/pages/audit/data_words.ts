@@ -3,13 +3,13 @@ import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 /** What the keys of an event's data mean. A key without words does not compile. */
 const WORDS: Readonly<Record<string, string>> = {
   'svc.proxy.source': 'Sent by',
-  'svc.proxy.mediation': 'Way',
+  'svc.proxy.mediation': 'Credential by',
   'svc.proxy.method': 'Method',
   'svc.proxy.upstream.host': 'Host',
   'svc.proxy.upstream.path': 'Path',
-  'svc.proxy.upstream.status': 'Status of the host',
+  'svc.proxy.upstream.status': 'Status of the reply',
   'svc.proxy.reason': 'Reason',
-  'svc.proxy.count': 'Stands for so many',
+  'svc.proxy.count': 'Number of such events',
   'svc.proxy.bytes.sent': 'Bytes sent',
   'svc.proxy.bytes.received': 'Bytes received',
   'svc.proxy.binding.host': 'Host of the binding',

@@ -17,15 +17,30 @@ export function eventTable(caption: string, events: readonly StoredAuditEvent[],
     columns: [
       { title: 'Time', cell: ({ time }) => timeAgo(time, nowMs) },
       { title: 'Decision', cell: (event) => wordBadge(event) },
-      { title: 'What', cell: (event) => html`<span class="mono">${foreignText(eventSubject(event))}</span>` },
+      { title: 'What', cell: (event) => subjectCell(event, nameOf) },
       {
         title: 'Outcome',
-        cell: (event) => (eventOutcome(event) === '' ? '' : html`<code>${foreignText(eventOutcome(event))}</code>`),
+        cell: outcomeCell,
       },
       { title: 'Who', cell: (event) => whoWords(event, nameOf) },
       { title: 'Why', isActions: true, cell: (event) => whyLink(event) },
     ],
   });
+}
+
+/** An id has a name where the reader may see it. */
+function subjectCell(event: StoredAuditEvent, nameOf: NameOf): Html {
+  const subject = eventSubject(event);
+  const name = nameOf(subject);
+  if (name === null) return html`<span class="mono">${foreignText(subject)}</span>`;
+  return html`<span title="${subject}">${foreignText(name)}</span>`;
+}
+
+/** A reason in words; its code, which can be searched for, is the title. */
+export function outcomeCell(event: Pick<StoredAuditEvent, 'data'>): Html | string {
+  const outcome = eventOutcome(event);
+  if (outcome === '') return '';
+  return html`<span class="small" title="${outcome}">${foreignText(outcome.replaceAll('_', ' '))}</span>`;
 }
 
 /** Who acted: a person, or a session on a machine. The ids are at hand as titles, and on the event's page. */

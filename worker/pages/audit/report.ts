@@ -78,7 +78,7 @@ function tiles({ open, sealed }: SealabilityReport): Html {
 function notes({ open, sealed, isWhole }: SealabilityReport): Html | string {
   if (isWhole && open.length <= MOST_SHOWN && sealed.length <= MOST_SHOWN) return '';
   const which = isWhole ? 'Only the first of each list are shown.' : 'There is more than this page reads.';
-  return alert('info', html`<p>${which} The full report: <code>svc report sealability</code></p>`);
+  return alert('info', html`<p>${which} The full report: <code data-command>svc report sealability</code></p>`);
 }
 
 function noneExposed(): Html {
@@ -179,8 +179,8 @@ function noReleases(): Html {
   return html`<div class="empty">
     <p>
       None of your sidecars has exposed a credential.
-      <code>svc launch --unsealed</code> gives a client that no binding can serve the plaintext. It asks for a reason,
-      which is recorded here.
+      <code data-command>svc launch --unsealed</code> gives a client that no binding can serve the plaintext. It asks
+      for a reason, which is recorded here.
     </p>
   </div>`;
 }

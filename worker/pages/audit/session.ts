@@ -10,8 +10,8 @@ import { pathWith } from '../components/pager.ts';
 import { relativeTime, timeAgo, writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { eventOutcome, eventSubject } from './audit_words.ts';
-import { wordBadge } from './event_table.ts';
+import { eventSubject } from './audit_words.ts';
+import { outcomeCell, wordBadge } from './event_table.ts';
 import { SESSIONS_PATH, stepsPanel } from './sessions.ts';
 
 /** What a session did: the credentials that it used, the hosts that it reached, and its decisions in their order. */
@@ -119,14 +119,12 @@ function dayOf(step: SessionStep | undefined): string | null {
 /** The day is written where it begins. */
 function timelineStep({ first, count, lastAt }: SessionStep, dayBefore: string | null): Html {
   const day = first.time.slice(0, 10);
-  const outcome = eventOutcome(first);
   const until = count > 1 && lastAt !== first.time ? html`, until ${writtenTime(lastAt, 'clock')}` : '';
   return html`${day === dayBefore ? '' : html`<li class="day">${day} (UTC)</li>`}
     <li>
       ${writtenTime(first.time, 'clock')} ${wordBadge(first)}
       <span class="what"
-        ><span class="mono">${foreignText(eventSubject(first))}</span>
-        ${outcome === '' ? '' : html`<code>${foreignText(outcome)}</code>`}
+        ><span class="mono">${foreignText(eventSubject(first))}</span> ${outcomeCell(first)}
         ${count > 1 ? html`<span class="quiet small">${count} times${until}</span>` : ''}</span
       >
       <a class="nowrap" href="/audit/${first.id}"

@@ -94,7 +94,7 @@ export function plansPage({ list, cursor, nowMs }: ListView<PlanRun>): Page {
             })
       }
     </div>
-    ${items.length === 0 ? '' : html`<p class="quiet small">Exit codes and output stay where the plan ran: in its table, or in <code>svc plan run --json</code>.</p>`}
+    ${items.length === 0 ? '' : html`<p class="quiet small">Exit codes and output stay where the plan ran: in its table, or in <code data-command>svc plan run --json</code>.</p>`}
     ${pager(PLANS_PATH, { cursor }, nextCursor)}`;
   return layout('Plans', content);
 }

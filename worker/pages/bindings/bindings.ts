@@ -128,7 +128,7 @@ function accountNote(
 function table(view: BindingsView, shown: readonly HostBindingRecord[]): Html {
   const { mayChange, use, nowMs } = view;
   return dataTable<HostBindingRecord>({
-    caption: 'Host bindings',
+    caption: 'Bindings',
     rows: shown,
     key: ({ id }) => id,
     columns: [

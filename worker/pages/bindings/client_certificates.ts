@@ -38,7 +38,8 @@ export function clientCertificatesPage(view: ClientCertificatesView): Page {
     <div class="panel flush">${certificates.items.length === 0 ? noCertificates() : table(view)}</div>
     ${pager('/client-certificates', { cursor }, certificates.next_cursor)}
     ${formRefusal(form, ['host', 'credential_ref', 'effect', 'http2'])}
-    <form class="panel stack" method="post" action="/client-certificates">
+    <form class="panel stack" method="post" action="/client-certificates" aria-labelledby="add-title">
+      <h2 id="add-title">Add a certificate</h2>
       ${textField(form, {
         name: 'host',
         label: 'Host',
@@ -51,8 +52,8 @@ export function clientCertificatesPage(view: ClientCertificatesView): Page {
       ${textField(form, {
         name: 'credential_ref',
         label: 'Secret',
-        hint: html`It has the certificates and their key as PEM. <code>svc cert add</code> stores them from files, and
-          checks that they match.`,
+        hint: html`It has the certificates and their key as PEM. <code data-command>svc cert add</code> stores them from
+          files, and checks that they match.`,
         placeholder: 'vault://user/client-certificate',
         isRequired: true,
         isMono: true,
@@ -93,7 +94,10 @@ function table({ certificates, nowMs }: ClientCertificatesView): Html {
     columns: [
       { title: 'Host', cell: ({ host }) => html`<code>${host}</code>` },
       { title: 'Secret', cell: ({ credential_ref: reference }) => html`<code>${reference}</code>` },
-      { title: 'Effect', cell: ({ effect }) => (effect === undefined ? '' : html`<span class="tag">${effect}</span>`) },
+      {
+        title: 'Effect',
+        cell: ({ effect }) => (effect === undefined ? 'every method' : html`<span class="tag">${effect}</span>`),
+      },
       { title: 'HTTP', cell: ({ http2 }) => (http2 === true ? '2' : '1.1') },
       { title: 'Added', cell: ({ created_at: added }) => timeAgo(added, nowMs) },
       { title: 'Actions', isActions: true, cell: removal },
@@ -111,7 +115,7 @@ function removal({ id, host }: ClientCertificateRecord): Html {
 
 export function clientCertificateRemovalPage({ id, host }: ClientCertificateRecord, form: FormState): Page {
   return confirmPage({
-    title: 'Withdraw this certificate?',
+    title: 'Remove this certificate?',
     consequence: html`Its connections to <code>${host}</code> end, and new ones are opened without a certificate. The
       secret stays.`,
     name: host,

@@ -12,7 +12,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
 const STATES: { readonly [S in GrantState]: { readonly kind: BadgeKind; readonly word: string } } = {
-  open: { kind: 'warn', word: 'Open' },
+  open: { kind: 'warn', word: 'In force' },
   over: { kind: 'plain', word: 'Ended' },
   used_up: { kind: 'plain', word: 'Used up' },
   changed: { kind: 'plain', word: 'Ended: the connector or server changed' },

@@ -155,7 +155,7 @@ const SHOWN = ['path', 'value', 'description', 'owner'];
 
 /** The form for a value. The value is never returned, not even after an error. */
 export function newSecretPage(form: FormState, owners: OwnerChoice): Page {
-  const content = html`${pageHeader({ title: 'Store a secret', above: ABOVE, lead: 'An existing secret gets the new value.' })}
+  const content = html`${pageHeader({ title: 'Store a secret', above: ABOVE, lead: 'If the path has a secret, its value is replaced.' })}
     ${formRefusal(form, SHOWN)}
     <form class="panel stack" method="post" action="/secrets">
       ${textField(form, {

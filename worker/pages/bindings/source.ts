@@ -116,7 +116,8 @@ function fieldsSection({ source, owner, version }: SourceRecord): Html {
     <h2 id="source-title">${SOURCE_TITLES[kind].title}</h2>
     ${definitionList([
       ...Object.entries(fields).map(
-        ([name, value]) => [SOURCE_FIELD_WORDS[name]?.label ?? name, foreignText(sourceFieldText(value))] as const,
+        ([name, value]) =>
+          [SOURCE_FIELD_WORDS[name]?.label ?? name, foreignText(sourceFieldText(value) || 'none')] as const,
       ),
       ['Key', kind === BORROWED_KIND ? 'none' : 'stored, never shown'] as const,
       ['Owner', owner, 'hosted-only'] as const,

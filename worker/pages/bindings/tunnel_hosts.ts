@@ -36,7 +36,8 @@ export function tunnelHostsPage(view: TunnelHostsView): Page {
     ${flash(done)}
     <div class="panel flush">${hosts.items.length === 0 ? noHosts() : table(view)}</div>
     ${pager('/tunnel-hosts', { cursor }, hosts.next_cursor)} ${formRefusal(form, ['host', 'owner'])}
-    <form class="panel stack" method="post" action="/tunnel-hosts">
+    <form class="panel stack" method="post" action="/tunnel-hosts" aria-labelledby="add-title">
+      <h2 id="add-title">Add a host</h2>
       ${textField(form, {
         name: 'host',
         label: 'Host',

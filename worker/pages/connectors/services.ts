@@ -82,9 +82,7 @@ function gallery(services: readonly ReadyService[]): Html {
 function offerWords({ service, connector }: ReadyService): string {
   const parts = [
     ...(connector === null ? [] : [`${connector.operations.length} operations`]),
-    ...(service === null
-      ? []
-      : [service.bindings.length === 1 ? '1 host rule' : `${service.bindings.length} host rules`]),
+    ...(service === null ? [] : [service.bindings.length === 1 ? '1 binding' : `${service.bindings.length} bindings`]),
     ...(connector?.credential.kind === 'oauth2' && service === null ? ['sign-in'] : []),
   ];
   return parts.join(' · ');

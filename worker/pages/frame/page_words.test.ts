@@ -2,7 +2,11 @@ import { expect, test } from 'vitest';
 import { withoutCalls } from './page_words.ts';
 
 test.each([
-  ['there is no host binding bnd_1: list them with GET /v1/host-bindings', 'there is no host binding bnd_1'],
+  [
+    'the cursor is not one that this list returned: start again without it',
+    'this part of the list is not there any more: begin at its first page',
+  ],
+  ['there is no binding bnd_1: list them with GET /v1/host-bindings', 'there is no binding bnd_1'],
   ['the registry has no entry a/b: search with GET /v1/marketplace/servers?q=', 'the registry has no entry a/b'],
   [
     'a.test already has a personal binding (bnd_1): change that one with PUT /v1/host-bindings/bnd_1, or give each its own sentinel',

@@ -37,8 +37,8 @@ export function clientsSection(entry: GatewayEntry): Html {
   return html`<section class="panel" aria-labelledby="clients-title">
     <h2 id="clients-title">In your client, once for all servers</h2>
     <p>
-      The client starts <code>svc mcp gateway</code>, which offers all your servers. No credential is written to its
-      configuration file.
+      The client starts <code data-command>svc mcp gateway</code>, which offers all your servers. No credential is
+      written to its configuration file.
     </p>
     ${CLIENTS.map(
       ({ title, name }) =>
@@ -62,7 +62,8 @@ export function clientsSection(entry: GatewayEntry): Html {
       ${codeBlock(gatewayConfiguration('servers', entry))}
     </details>
     <p class="quiet small">
-      Omit <code>--write</code> to see what would be written. All clients: <code>svc mcp export --list</code>
+      Omit <code>--write</code> to see what would be written. All clients:
+      <code data-command>svc mcp export --list</code>
     </p>
   </section>`;
 }

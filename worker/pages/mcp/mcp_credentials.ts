@@ -51,7 +51,7 @@ export function mcpCredentialsPage({ server, asked, isInstall, form, done }: Cre
   ${
     asked.length === 0
       ? html`<div class="panel flush">
-          ${emptyState({ title: 'It needs no credential', next: 'There is nothing to store.', action: onward(server, isInstall) })}
+          ${emptyState({ title: 'No value is missing', next: 'The page of the server lists its credentials. There, each can be replaced.', action: onward(server, isInstall) })}
         </div>`
       : html`<form class="panel stack" method="post" action="${path}/credentials">
           <input type="hidden" name="install" value="${isInstall ? '1' : ''}" />

@@ -43,8 +43,8 @@ export function installReviewPage(view: InstallView): Page {
           preview.mode === 'local'
             ? view.isBoxed
               ? 'In a container, by a rule of your enterprise'
-              : html`A process of your user; <code>svc mcp update NAME --isolation container</code> runs it in a
-                  container`
+              : html`A process of your user; <code data-command>svc mcp update NAME --isolation container</code> runs it
+                  in a container`
             : null,
         ],
       ])}

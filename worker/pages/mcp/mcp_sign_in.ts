@@ -48,7 +48,7 @@ function signInActions({ id, name, authorization, health }: McpServerRecord): Ht
       <a class="button" href="${path}">Use your own OAuth client</a>
       ${authorization === null ? '' : html`<a class="button danger" href="${path}/forget">Forget it</a>`}
     </div>
-    <p class="quiet small">In a terminal: <code>svc mcp authorize ${name}</code></p>`;
+    <p class="quiet small">In a terminal: <code data-command>svc mcp authorize ${name}</code></p>`;
 }
 
 function stateWords(authorization: McpServerRecord['authorization'], nowMs: number): Html {

@@ -14,6 +14,7 @@ import { pathWith } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { browserWords } from './browser_words.ts';
 
 export const ACCOUNT_PAGE = { path: '/account', title: 'Sign-ins and tokens' };
 
@@ -98,7 +99,7 @@ function signInTable(signIns: readonly SignInRecord[], nowMs: number): Html {
         cell: ({ kind, client, current }) =>
           html`<strong>${kind === 'browser' ? 'Browser' : 'Program'}</strong>
             ${current ? badge('good', 'this one') : ''}
-            <span class="sub">${client === '' ? 'no name' : foreignText(client)}</span>`,
+            <span class="sub" title="${client}">${clientWords(client, 'no name')}</span>`,
       },
       { title: 'Last seen', cell: ({ last_seen_at: seen }) => timeAgo(seen, nowMs) },
       { title: 'Signed in', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
@@ -113,6 +114,11 @@ function signInTable(signIns: readonly SignInRecord[], nowMs: number): Html {
       },
     ],
   });
+}
+
+/** What a browser or a program called itself: `none` if it did not. */
+function clientWords(client: string, none: string): Html | string {
+  return client === '' ? none : (browserWords(client) ?? foreignText(client));
 }
 
 function mcpClientTable(clients: readonly McpClientRecord[], nowMs: number): Html {
@@ -160,7 +166,7 @@ export function signOutPage({ id, kind, client, current }: SignInRecord): Page {
   const title = `Sign this ${kind} out?`;
   const content = html`${pageHeader({ title, above: ACCOUNT_PAGE })}
     <div class="panel">
-      <p>${client === '' ? 'It gave no name.' : foreignText(client)}</p>
+      <p title="${client}">${clientWords(client, 'It gave no name.')}</p>
       <p>
         ${current ? 'This is the browser you are using: you will have to sign in again.' : 'Its next call is refused.'}
       </p>

@@ -13,8 +13,8 @@ export function accountDeletionPage(deletion: AccountDeletionReply, form: FormSt
     title: 'Delete your account?',
     consequence: html`Your account is deleted for good, with your ways to sign in, and you are signed out everywhere.
       ${isAlone ? 'Nobody else is in your enterprise: it is deleted too.' : 'You leave the enterprise.'} Deleted or
-      revoked: ${departureText(departing)}. Nothing brings it back, so run <code>svc export</code> first;
-      <code>svc account delete</code> does both.`,
+      revoked: ${departureText(departing)}. Nothing brings it back, so run <code data-command>svc export</code> first;
+      <code data-command>svc account delete</code> does both.`,
     name: confirm,
     action: '/account/delete',
     button: 'Delete',

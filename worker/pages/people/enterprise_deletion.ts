@@ -20,7 +20,8 @@ export function deletionPage({ name, slug, deletion }: DeletedEnterprise, form: 
     title: 'Delete the enterprise?',
     consequence: html`<strong>${foreignText(name)}</strong> is deleted for good, with all that it and its members own,
       and everybody is signed out of it at once. Members: ${members}. Deleted or revoked: ${departureText(departing)}.
-      Nothing brings it back, so run <code>svc export</code> first; <code>svc enterprise delete</code> does both.`,
+      Nothing brings it back, so run <code data-command>svc export</code> first;
+      <code data-command>svc enterprise delete</code> does both.`,
     name: slug,
     action: '/enterprise/delete',
     button: 'Delete',

@@ -18,7 +18,7 @@ export interface Merge {
 
 const KINDS: { readonly [K in MergedKind]: readonly [one: string, many: string] } = {
   secret: ['secret', 'secrets'],
-  host_binding: ['host binding', 'host bindings'],
+  host_binding: ['binding', 'bindings'],
   tunnel_host: ['tunnelled host', 'tunnelled hosts'],
   client_certificate: ['client certificate', 'client certificates'],
   connector: ['connector', 'connectors'],

@@ -276,7 +276,7 @@ function changedSinceError({ host, updatedAt }: HostBindingRow): ApiError {
 }
 
 function notFound(id: string): ApiError {
-  return apiError('not_found', `there is no host binding ${id}: list them with GET /v1/host-bindings`);
+  return apiError('not_found', `there is no binding ${id}: list them with GET /v1/host-bindings`);
 }
 
 function change<T>(
