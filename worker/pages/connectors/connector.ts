@@ -37,7 +37,10 @@ export function connectorPage(view: ConnectorView): Page {
       title: foreignText(connector.title),
       lead: spec.connector.description === '' ? '' : foreignText(spec.connector.description),
       above: CONNECTORS_PAGE,
-      actions: isWritable ? html`<a class="button danger" href="/connectors/${id}/remove">Remove</a>` : '',
+      actions: isWritable
+        ? html`<a class="button" href="/connectors/install?from=${id}">Change the spec</a>
+            <a class="button danger" href="/connectors/${id}/remove">Remove</a>`
+        : '',
     })}
     ${flash(done)} ${connector.active ? '' : inactiveAlert()} ${warningList(warnings)}
     <div class="columns">${factsPanel(view)} ${credentialPanel(view)}</div>

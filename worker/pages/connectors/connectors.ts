@@ -22,6 +22,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
 import { LAST_USED_NOTE, lastUsedWords } from '../bindings/use_words.ts';
+import { RULE_FIELDS, ruleEditor } from './rule_fields.ts';
 import type { SpecProblem } from '../../services/connectors/read_spec_text.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
@@ -130,6 +131,8 @@ export interface InstallView {
   readonly specProblems: readonly SpecProblem[];
   /** The result of checking a valid spec. */
   readonly checked: CheckedSpec | null;
+  /** The installed connector whose spec is changed; null for a new one. */
+  readonly changed: { readonly id: string; readonly fqn: string } | null;
 }
 
 /** A valid spec, and which of the newest requests its operations would have matched. */
@@ -139,14 +142,19 @@ export interface CheckedSpec {
 }
 
 /** The form for a spec. */
-export function installPage({ form, owners, specProblems, checked }: InstallView): Page {
+export function installPage({ form, owners, specProblems, checked, changed }: InstallView): Page {
+  const title = changed === null ? 'Install a connector' : 'Change the spec';
+  const above = changed === null ? CONNECTORS_PAGE : { path: `/connectors/${changed.id}`, title: changed.fqn };
   const content = html`${pageHeader({
-      title: 'Install a connector',
-      above: CONNECTORS_PAGE,
-      lead: 'Installing another version replaces the installed spec and keeps its credential.',
+      title,
+      above,
+      lead:
+        changed === null
+          ? 'Installing another version replaces the installed spec and keeps its credential.'
+          : 'Give the changed spec another version. Installing it replaces the spec and keeps its credential.',
     })}
-    ${formRefusal(form, ['owner', 'spec'])} ${specProblems.length === 0 ? '' : problemList(specProblems)}
-    ${checked === null ? '' : specSummary(checked)}
+    ${formRefusal(form, ['owner', 'spec', ...RULE_FIELDS])}
+    ${specProblems.length === 0 ? '' : problemList(specProblems)} ${checked === null ? '' : specSummary(checked)}
     <form class="panel stack" method="post" action="/connectors">
       ${textArea(form, {
         name: 'spec',
@@ -160,10 +168,12 @@ export function installPage({ form, owners, specProblems, checked }: InstallView
       <div class="actions">
         <button class="primary" name="step" value="install">Install</button>
         <button name="step" value="check">Check only</button>
-        <a class="button" href="/connectors">Cancel</a>
+        <a class="button" href="${above.path}">Cancel</a>
       </div>
+      <input type="hidden" name="from" value="${changed?.id ?? ''}" />
+      ${ruleEditor(form, checked?.matches.operations.map(({ operation }) => operation) ?? [])}
     </form>`;
-  return layout('Install a connector', content, 'narrow');
+  return layout(title, content, 'narrow');
 }
 
 function problemList(problems: readonly SpecProblem[]): Html {

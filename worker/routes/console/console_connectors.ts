@@ -21,6 +21,7 @@ import {
   removeConnector,
   validateConnector,
 } from '../../services/connectors/connectors.ts';
+import { addJsonRule } from '../../services/connectors/add_json_rule.ts';
 import { readSpecText, type SpecProblem } from '../../services/connectors/read_spec_text.ts';
 import { describeNames } from '../../services/audit/names.ts';
 import { listAllHostBindings } from '../../services/bindings/host_bindings.ts';
@@ -67,20 +68,35 @@ export const getConnectorsPage = forReader(async (c, caller) => {
   return consolePage(c, caller, connectorsPage(view));
 });
 
-/** `GET /connectors/install` */
-export const getSpecForm = forReader((c, caller) => {
-  return consolePage(c, caller, specPage(c, caller, { form: EMPTY_FORM }));
+/** `GET /connectors/install`: with `from`, the spec of an installed connector, to change it. */
+export const getSpecForm = forReader(async (c, caller) => {
+  const from = c.req.query('from') ?? '';
+  if (from === '') return consolePage(c, caller, specPage(c, caller, { form: EMPTY_FORM }));
+  const installed = await getConnector(c.get('context'), caller, from);
+  if (!installed.ok) return problem(c, caller, installed.error);
+  const { id, owner, spec } = installed.value;
+  return answerChecked(c, caller, { from: id, owner, spec: textOfSpec(spec) }, spec);
 });
 
-function specPage(c: AppContext, caller: Caller, view: Partial<InstallView> & Pick<InstallView, 'form'>): Page {
-  return installPage({ specProblems: [], checked: null, owners: ownerChoice(c, caller), ...view });
+function textOfSpec(spec: ConnectorSpecRecord): string {
+  return JSON.stringify(spec, null, 2);
 }
 
-/** `POST /connectors`: installs the spec, or only checks it. */
+type SpecView = Partial<InstallView> & Pick<InstallView, 'form'>;
+
+/** A form that was begun at an installed connector leads back to it. */
+function specPage(c: AppContext, caller: Caller, view: SpecView, fqn?: string): Page {
+  const { from = '' } = view.form.values;
+  const changed = /^con_\w+$/.test(from) ? { id: from, fqn: fqn ?? 'Connector' } : null;
+  return installPage({ specProblems: [], checked: null, changed, owners: ownerChoice(c, caller), ...view });
+}
+
+/** `POST /connectors`: installs the spec, only checks it, or adds a rule to it. */
 export const submitSpec = forChange(async (c, caller, fields) => {
   const spec = readSpecText(fields['spec'] ?? '');
   if (!spec.ok) return formAgain(c, caller, specPage(c, caller, wrongSpec(fields, spec.error)));
   if (fields['step'] === 'check') return answerChecked(c, caller, fields, spec.value);
+  if (fields['step'] === 'rule') return answerRule(c, caller, fields, spec.value);
   const owner = ownerQuery.safeParse({ owner: fields['owner'] });
   if (!owner.success) {
     const form = invalidForm(fields, owner.error);
@@ -98,17 +114,30 @@ async function answerInstalled(c: AppContext, caller: Caller, { warnings, ...con
   return consolePage(c, caller, await connectorView(c, caller, connector, { warnings, done: 'connector_installed' }));
 }
 
+/** The text with the rule, and which requests each operation would have matched. */
+async function answerRule(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
+  const changed = addJsonRule(spec, {
+    operation: fields['rule_operation'] ?? '',
+    pointer: fields['rule_pointer'] ?? '',
+    equals: fields['rule_equals'] ?? '',
+    atLeast: fields['rule_at_least'] ?? '',
+    atMost: fields['rule_at_most'] ?? '',
+  });
+  if (changed.ok) {
+    const { from = '', owner = '', rule_operation: operation = '' } = fields;
+    const kept = { from, owner, rule_operation: operation, spec: textOfSpec(changed.value) };
+    return answerChecked(c, caller, kept, changed.value);
+  }
+  const form = { values: fields, problems: changed.error, refusal: null };
+  return formAgain(c, caller, specPage(c, caller, { form }));
+}
+
 async function answerChecked(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
   const checked = await validateConnector(spec);
   if (checked.ok) {
-    return consolePage(
-      c,
-      caller,
-      specPage(c, caller, {
-        form: { ...EMPTY_FORM, values: fields },
-        checked: { reply: checked.value, matches: await matchNewest(c.get('context'), caller, spec) },
-      }),
-    );
+    const matches = await matchNewest(c.get('context'), caller, spec);
+    const view = { form: { ...EMPTY_FORM, values: fields }, checked: { reply: checked.value, matches } };
+    return consolePage(c, caller, specPage(c, caller, view, spec.connector.fqn));
   }
   return formAgain(c, caller, specPage(c, caller, { form: toRefusedForm(fields, checked.error) }), checked.error);
 }
