@@ -170,8 +170,7 @@ async function serve(
   parts: Parts,
   restored: Restored,
 ): Promise<{ readonly mcp: SidecarMcp; close(): void }> {
-  const { own } = parts;
-  const { sessions } = parts;
+  const { own, sessions } = parts;
   const approvals = new Approvals({ channel: parts.control.channel, findSession: (id) => sessions.find(id) });
   const tunnelPorts = tunnelPortsOf(config, parts, approvals);
   const listeners: SessionListeners = new SessionListeners({
@@ -183,6 +182,8 @@ async function serve(
     ownPort: () => own.port,
     homeLabel: homeLabelOf(config.home),
     user: `${process.geteuid?.() ?? 0}:${process.getegid?.() ?? 0}`,
+    warn,
+    pause,
   });
   const mcp = openSidecarMcp({
     ...parts,

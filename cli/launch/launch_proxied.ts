@@ -106,7 +106,8 @@ async function containerLaunch(
   }: Preflight & Required<Pick<ProxiedLaunch, 'hosts' | 'secrets'>> & { readonly scopes: readonly SecretScope[] },
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
-  warnOfOwner(call, mounts, image, engineUserAt(runtime.endpoint));
+  // Elsewhere the engine is in a virtual machine, which gives the files of a mount to whoever reads them.
+  if (process.platform === 'linux') warnOfOwner(call, mounts, image, engineUserAt(runtime.endpoint));
   warnOfServersOutside(call, request, 'container');
   const { detach, relay, command, name, ttlSeconds, egress, allow, plainHttp, unsealed, mcpServers } = request;
   const place = { home: homeOf(call.context, call.options), folder: call.context.workingDirectory, more: hosts };

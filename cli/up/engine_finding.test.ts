@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { ok } from '../../shared/model/result.ts';
 import { engineFinding } from './engine_finding.ts';
 
-const ENGINE = { endpoint: 'unix:///run/docker.sock', kernelRelease: () => Promise.resolve(ok('6.1.0')) };
+const HOST = { kernelRelease: '6.1.0', operatingSystem: null };
+const ENGINE = { endpoint: 'unix:///run/docker.sock', host: () => Promise.resolve(ok(HOST)) };
 const MACHINE = { kernelRelease: '6.1.0', rightsAt: () => 'root' as const };
 
 it.each([
@@ -16,10 +17,10 @@ it.each([
   });
 });
 
-it('warns of an engine in a virtual machine', async () => {
+it('says what an engine in a virtual machine needs', async () => {
   expect(await engineFinding(ok(ENGINE), { ...MACHINE, kernelRelease: '25.1.0' })).toMatchObject({
-    level: 'warning',
-    fix: expect.stringContaining('--sandbox'),
+    level: 'ok',
+    text: expect.stringMatching(/companion container in its virtual machine.*Node 20/),
   });
 });
 

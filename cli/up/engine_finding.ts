@@ -1,9 +1,10 @@
 import type { ContainerRuntime, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
+import { isInVirtualMachine } from '../../sandbox/engine/engine_host.ts';
 import type { NamespaceRights } from '../../sandbox/engine/namespace_rights.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { Finding } from './finding.ts';
 
-type Engine = Pick<ContainerRuntime, 'endpoint' | 'kernelRelease'>;
+type Engine = Pick<ContainerRuntime, 'endpoint' | 'host'>;
 
 /** What the check of an engine compares it with. */
 interface MachineFacts {
@@ -12,12 +13,14 @@ interface MachineFacts {
   readonly rightsAt: (endpoint: string) => NamespaceRights;
 }
 
-/** Who opens the proxy in a sealed container's network (decisions 0018 and 0127). */
+/** Who opens the proxy in a sealed container's network (decisions 0018, 0127 and 0182). */
 const SEALED_BY: Readonly<Record<NamespaceRights, string>> = {
   root: 'by the sidecar, which runs as root',
   rootless: "by the sidecar, through the rootless engine's user namespace",
   none: 'by a companion container, without root',
 };
+
+const IN_VIRTUAL_MACHINE = 'by a companion container in its virtual machine, for images with Node 20 or newer';
 
 /** Says whether `svc launch` can start containers, and who seals them. Everything else works without an engine. */
 export async function engineFinding(engine: Result<Engine, RuntimeFailure>, machine: MachineFacts): Promise<Finding> {
@@ -28,11 +31,8 @@ export async function engineFinding(engine: Result<Engine, RuntimeFailure>, mach
     return { check, level: 'warning', text: `${message}; svc launch and svc plan run need it`, fix };
   }
   const { endpoint } = engine.value;
-  const kernel = await engine.value.kernelRelease();
-  if (kernel.ok && kernel.value !== null && kernel.value !== machine.kernelRelease) {
-    const text = `the engine at ${endpoint} runs its containers in a virtual machine, where the proxy cannot listen`;
-    return { check, level: 'warning', text, fix: 'svc run, on Linux with --sandbox; or an engine of this machine' };
-  }
-  const sealed = `--egress=sealed works, ${SEALED_BY[machine.rightsAt(endpoint)]}`;
-  return { check, level: 'ok', text: `answers at ${endpoint}; ${sealed}` };
+  const host = await engine.value.host();
+  const isThere = host.ok && isInVirtualMachine(host.value, machine.kernelRelease);
+  const by = isThere ? IN_VIRTUAL_MACHINE : SEALED_BY[machine.rightsAt(endpoint)];
+  return { check, level: 'ok', text: `answers at ${endpoint}; --egress=sealed works, ${by}` };
 }

@@ -163,6 +163,21 @@ export function describeEngine(open: () => EngineOnTrial): void {
     expect(await stateOf(id)).toMatchObject({ running: false, exitCode: 9 });
   });
 
+  it('starts one whose streams are ours, and which sees the end of its input', async () => {
+    const { runtime } = open();
+    const script = 'echo begun >&2; tr a-z A-Z; exit 4';
+    const id = await create({ stdin: true, command: ['sh', '-c', script] });
+    const { input, output, said } = valueOf(await runtime.startWithStreams(id));
+    input.end('x'.repeat(100_000));
+    expect(await text(output)).toBe('X'.repeat(100_000));
+    expect(valueOf(await runtime.wait(id))).toBe(4);
+    expect(said()).toContain('begun');
+    const left = await create({ stdin: true, command: ['sh', '-c', 'cat > /dev/null; exit 5'] });
+    const streams = valueOf(await runtime.startWithStreams(left));
+    streams.output.destroy();
+    expect(valueOf(await runtime.wait(left))).toBe(5);
+  });
+
   it('gives a confined one a root that it cannot write, and no more memory', async () => {
     const { runtime } = open();
     const id = await create({
@@ -220,7 +235,7 @@ export function describeEngine(open: () => EngineOnTrial): void {
 
   it('is this machine, by its kernel, and has no network that is not there', async () => {
     const { runtime } = open();
-    expect(valueOf(await runtime.kernelRelease())).toBe(release());
+    expect(valueOf(await runtime.host()).kernelRelease).toBe(release());
     expect(await runtime.gatewayOf('svc-none')).toMatchObject({ ok: false, error: { reason: 'network_missing' } });
   });
 }

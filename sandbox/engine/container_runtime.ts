@@ -1,6 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
 import type { Result } from '../../shared/model/result.ts';
 import type { EngineName } from './engine_address.ts';
+import type { EngineHost } from './engine_host.ts';
 
 /** Why a call to the engine failed. */
 export type RuntimeFailureReason =
@@ -116,6 +118,14 @@ export interface ExecSpec {
   readonly stdio: 'inherit' | 'pipe';
 }
 
+/** The standard streams of a container's first process. The end of the input is seen by the program, and so is a lost connection. */
+export interface ContainerStreams {
+  readonly input: Writable;
+  readonly output: Readable;
+  /** The end of what it has printed on its standard error. */
+  readonly said: () => string;
+}
+
 export interface ContainerState {
   readonly id: string;
   readonly name: string;
@@ -156,6 +166,8 @@ export interface ContainerRuntime {
   start(id: string, streams: { readonly stdin: boolean; readonly tty: boolean }): ChildProcess;
   /** Sends a signal to the container's first process. */
   signal(id: string, name: NodeJS.Signals): Promise<Result<void, RuntimeFailure>>;
+  /** Starts a container that was created with `stdin`, with its streams as pipes. */
+  startWithStreams(id: string): Promise<Result<ContainerStreams, RuntimeFailure>>;
   /** Starts it detached. */
   startDetached(id: string): Promise<Result<void, RuntimeFailure>>;
   /** Null if there is no such container. */
@@ -171,8 +183,8 @@ export interface ContainerRuntime {
   /** Resolves with the exit code when the container has ended. */
   wait(id: string): Promise<Result<number, RuntimeFailure>>;
   listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeFailure>>;
-  /** The release of the kernel that containers run on; null if the engine does not say. */
-  kernelRelease(): Promise<Result<string | null, RuntimeFailure>>;
+  /** The system that containers run on. */
+  host(): Promise<Result<EngineHost, RuntimeFailure>>;
   /** The host's address on an engine network (such as `bridge`); null if it has none. */
   gatewayOf(network: string): Promise<Result<string | null, RuntimeFailure>>;
 }

@@ -77,6 +77,11 @@ export function startArguments(id: string, streams: { readonly stdin: boolean })
   return ['start', '--attach', DETACH_KEYS, ...(streams.stdin ? ['--interactive'] : []), '--', id];
 }
 
+/** Without keys that would be taken out of the streams. */
+export function pipedStartArguments(id: string): string[] {
+  return ['start', '--attach', '--interactive', '--detach-keys=', '--', id];
+}
+
 /** A container's variables are passed in the environment of the engine's program, except those by which podman finds its containers. */
 export function inheritedVariables(env: Readonly<Record<string, string>>, engine: EngineName): Record<string, string> {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !isWrittenOut(name, engine)));

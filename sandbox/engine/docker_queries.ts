@@ -2,13 +2,7 @@ import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ContainerRuntime, RuntimeFailure } from './container_runtime.ts';
 import { dockerApi, type DockerApi, readReply } from './docker_api.ts';
-import {
-  containerStateOf,
-  gatewayAddressOf,
-  imageConfigOf,
-  kernelReleaseOf,
-  parseContainers,
-} from './docker_replies.ts';
+import { containerStateOf, gatewayAddressOf, imageConfigOf, engineHostOf, parseContainers } from './docker_replies.ts';
 import { type EngineQueries, imageMissing, networkMissing } from './engine_queries.ts';
 
 const NOT_FOUND = 404;
@@ -38,7 +32,7 @@ export function dockerQueries(endpoint: string): EngineQueries {
         parseContainers,
       );
     },
-    kernelRelease: async () => readReply(await api({ method: 'GET', path: '/version' }), kernelReleaseOf),
+    host: async () => readReply(await api({ method: 'GET', path: '/info' }), engineHostOf),
     gatewayOf: async (network) => {
       const reply = await api({ method: 'GET', path: `/networks/${encodeURIComponent(network)}` });
       if (reply.ok && reply.value.status === NOT_FOUND) return err(networkMissing(network));

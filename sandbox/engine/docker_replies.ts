@@ -2,6 +2,7 @@ import { isIPv4 } from 'node:net';
 import { z } from 'zod';
 import { HOME_LABEL, SESSION_LABEL } from './container_labels.ts';
 import type { ContainerState, ImageConfig, ListedContainer } from './container_runtime.ts';
+import type { EngineHost } from './engine_host.ts';
 
 /** Parses the replies of Docker's API and of the program `podman`. An image from `docker import` has almost no settings. */
 
@@ -92,11 +93,11 @@ export function parseContainers(reply: unknown): ListedContainer[] {
   }));
 }
 
-const versionReply = z.object({ KernelVersion: z.string().nullish() });
+const infoReply = z.object({ KernelVersion: z.string().nullish(), OperatingSystem: z.string().nullish() });
 
-/** The release of the engine's kernel; null if it names none. */
-export function kernelReleaseOf(reply: unknown): string | null {
-  return versionReply.parse(reply).KernelVersion || null;
+export function engineHostOf(reply: unknown): EngineHost {
+  const { KernelVersion, OperatingSystem } = infoReply.parse(reply);
+  return { kernelRelease: KernelVersion || null, operatingSystem: OperatingSystem || null };
 }
 
 const networkReply = z.object({

@@ -326,9 +326,9 @@ test.each([
   ['6.6.87-linuxkit', '6.6.87-linuxkit'],
   ['', null],
   [null, null],
-])('the kernel of an engine that says %j is %s', async (json, release) => {
-  docker.replies('GET /version', 200, { KernelVersion: json });
-  expect(await runtime.kernelRelease()).toEqual({ ok: true, value: release });
+])('the kernel and the system of an engine that says %j is %s', async (json, release) => {
+  docker.replies('GET /info', 200, { KernelVersion: json, OperatingSystem: json });
+  expect(await runtime.host()).toEqual({ ok: true, value: { kernelRelease: release, operatingSystem: release } });
 });
 
 describe('the gateway of a network', () => {

@@ -6,11 +6,13 @@ import {
   createArguments,
   execArguments,
   inheritedVariables,
+  pipedStartArguments,
   probeArguments,
   startArguments,
 } from './docker_arguments.ts';
 import { dockerApi } from './docker_api.ts';
 import { createContainer } from './docker_creation.ts';
+import { attachStreams, streamsOf } from './docker_streams.ts';
 import { dockerQueries } from './docker_queries.ts';
 import { type EngineName, engineNameOf, podmanStore } from './engine_address.ts';
 import { engineProgramAt, type EngineProgram } from './engine_cli.ts';
@@ -35,6 +37,7 @@ export function engineRuntime(env: Environment, endpoint: string): ContainerRunt
     ...queries,
     pidOf: (id) => pidOf(queries, id),
     ...calls,
+    startWithStreams: (id) => (store === null ? startWithStreams(endpoint, queries, id) : calls.startWithStreams(id)),
     create: (spec) =>
       api === null || spec.enginesProxies === 'kept' ? calls.create(spec) : createContainer(api, spec),
   };
@@ -54,11 +57,25 @@ function callsOf(name: EngineName, engine: EngineProgram): ProgramCalls {
         clientSettings: spec.enginesProxies === 'kept',
       }),
     start: (id, streams) => engine.spawn(startArguments(id, streams), { stdio: 'inherit', ownSession: !streams.tty }),
+    startWithStreams: (id) => Promise.resolve(ok(streamsOf(engine.spawn(pipedStartArguments(id), { stdio: 'pipe' })))),
     runProbe: (image, script) => runProbe(engine, image, script),
     exec: (id, spec) =>
       engine.spawn(execArguments(id, spec, name), { stdio: spec.stdio, add: inheritedVariables(spec.env, name) }),
     logs: (id, { follow }) => engine.spawn(['logs', ...(follow ? ['--follow'] : []), '--', id], { stdio: 'inherit' }),
   };
+}
+
+async function startWithStreams(
+  endpoint: string,
+  queries: EngineQueries,
+  id: string,
+): ReturnType<ContainerRuntime['startWithStreams']> {
+  const attached = await attachStreams(endpoint, id);
+  if (!attached.ok) return attached;
+  const started = await queries.startDetached(id);
+  if (started.ok) return attached;
+  attached.value.output.destroy();
+  return started;
 }
 
 async function pidOf(queries: EngineQueries, id: string): Promise<Result<number | null, RuntimeFailure>> {

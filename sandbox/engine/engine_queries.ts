@@ -4,15 +4,7 @@ import type { EngineName } from './engine_address.ts';
 /** The calls of an engine that have no streams. */
 export type EngineQueries = Pick<
   ContainerRuntime,
-  | 'inspectImage'
-  | 'inspect'
-  | 'signal'
-  | 'startDetached'
-  | 'remove'
-  | 'wait'
-  | 'listByLabel'
-  | 'kernelRelease'
-  | 'gatewayOf'
+  'inspectImage' | 'inspect' | 'signal' | 'startDetached' | 'remove' | 'wait' | 'listByLabel' | 'host' | 'gatewayOf'
 >;
 
 export function imageMissing(name: EngineName, image: string): RuntimeFailure {

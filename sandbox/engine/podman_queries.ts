@@ -3,6 +3,7 @@ import type { ContainerRuntime, ContainerState, RuntimeFailure } from './contain
 import { podmanListArguments } from './docker_arguments.ts';
 import { containerStateOf, imageConfigOf, parseContainers } from './docker_replies.ts';
 import { podmanEnvironmentOf, podmanProgram, type EngineProgram } from './engine_cli.ts';
+import type { EngineHost } from './engine_host.ts';
 import { imageMissing, networkMissing, type EngineQueries } from './engine_queries.ts';
 import { askPodman, otherStoreFailure } from './podman_store.ts';
 import type { Environment } from '../launch/session_environment.ts';
@@ -21,7 +22,7 @@ export function podmanQueries(env: Environment, store: string): EngineQueries {
     wait: (id) => podman.read(['wait', '--', id], { parse: (text) => Number(text.trim()), timeoutMs: null }),
     listByLabel: (label, value) =>
       podman.read(podmanListArguments(label, value), { parse: (text) => parseContainers(JSON.parse(text)) }),
-    kernelRelease: () => kernelRelease(env, store),
+    host: () => hostOf(env, store),
     // Its containers are entered, as their engine is the sidecar's own user's (namespace_rights.ts): no gateway is asked for.
     gatewayOf: (network) => Promise.resolve(err(networkMissing(network))),
   };
@@ -60,10 +61,11 @@ function isThere(podman: EngineProgram, id: string): Promise<Result<boolean, Run
 }
 
 /** podman is asked about itself: a sidecar with other settings than its caller's would not find the containers. */
-async function kernelRelease(env: Environment, store: string): Promise<Result<string | null, RuntimeFailure>> {
+async function hostOf(env: Environment, store: string): Promise<Result<EngineHost, RuntimeFailure>> {
   const asked = await askPodman(podmanEnvironmentOf(env));
   if (!asked.ok) return asked;
-  return asked.value.store === store ? ok(asked.value.kernel) : err(otherStoreFailure(asked.value.store, store));
+  const host = { kernelRelease: asked.value.kernel, operatingSystem: null };
+  return asked.value.store === store ? ok(host) : err(otherStoreFailure(asked.value.store, store));
 }
 
 /** podman replies with a list of one. */

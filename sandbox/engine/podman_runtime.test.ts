@@ -102,8 +102,8 @@ describe('the engine that is meant', () => {
 describe('podman', () => {
   test('whose containers are elsewhere for the sidecar is no engine of the session', async () => {
     const runtime = engineRuntime(env, 'podman:/home/ada/.local/share/containers/storage');
-    expect(await runtime.kernelRelease()).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
-    expect(await engineRuntime(env, ENDPOINT).kernelRelease()).toEqual({ ok: true, value: '6.1.0' });
+    expect(await runtime.host()).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
+    expect(await engineRuntime(env, ENDPOINT).host()).toMatchObject({ ok: true, value: { kernelRelease: '6.1.0' } });
   });
 
   test('gets no secret on its command line, and no variable that leads it to other containers', async () => {

@@ -45,9 +45,9 @@ export async function openListener(
   return ok({ listener, listener_port: port, relay_port: relay ? RELAY_PORT : null });
 }
 
-function findObstacle({ containerId, container, lock }: Session, relay: boolean): LocalError | null {
+function findObstacle({ containerId, container, listener, lock }: Session, relay: boolean): LocalError | null {
   if (containerId === null) return localError('conflict', 'The session has no container yet: register it first.');
-  if (container !== null) return localError('conflict', "The session's listener is already open.");
+  if (container !== null || listener !== null) return localError('conflict', "The session's listener is already open.");
   if (!relay || lock === null) return null;
   const message = "relay: a plan's session has no token of its own, so a relay has nothing to authenticate with.";
   return localError('session_of_plan', message);

@@ -1,15 +1,12 @@
-import { chmod, mkdir } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
 import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels.ts';
 import { type CompanionEngine, companionName, startCompanion } from '../../sandbox/carrier/companion_container.ts';
 import { listNodeFiles } from '../../sandbox/carrier/node_files.ts';
-import { errorCode } from '../../shared/model/error_code.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { listenInFolder } from './listen_in_folder.ts';
 import type { WantedListener } from './namespace_listener.ts';
 import { reachFailure, type ReachFailureReason } from './reach_failure.ts';
+import { listenOnSockets, socketFolderOf, toSocket } from './socket_folder.ts';
 
 interface CompanionListenerOptions {
   readonly engine: CompanionEngine;
@@ -25,8 +22,6 @@ interface CompanionListenerOptions {
   readonly readyMs?: number;
 }
 
-/** In the session's folder; the companion alone has it mounted. */
-const FOLDER = 'companion';
 /** The companion connects to it once it listens. */
 const READY_SOCKET = 'ready.sock';
 const READY_MS = 30_000;
@@ -39,9 +34,10 @@ export async function listenByCompanion(
   wanted: readonly WantedListener[],
   options: CompanionListenerOptions,
 ): Promise<Result<void, Failure<ReachFailureReason>>> {
-  const folder = join(options.directory, FOLDER);
+  // The companion alone has it mounted.
+  const folder = socketFolderOf(options.directory);
   const ready = createServer();
-  const listening = await listenAll([...wanted.map(toSocket), { server: ready, name: READY_SOCKET }], folder);
+  const listening = await listenOnSockets([...wanted.map(toSocket), { server: ready, name: READY_SOCKET }], folder);
   const started = listening.ok ? await startAndWait(wanted, folder, ready, options) : listening;
   ready.close();
   if (started.ok) return started;
@@ -67,35 +63,6 @@ async function startAndWait(
   await engine.remove(companionName(sessionId));
   const ended = state.ok && state.value !== null && !state.value.running;
   return err(ended ? `it ended with ${state.value?.exitCode}` : 'it cannot reach the sidecar');
-}
-
-interface NamedListener {
-  readonly server: Server;
-  readonly name: string;
-}
-
-function toSocket({ server, port }: WantedListener): NamedListener {
-  return { server, name: `${port}.sock` };
-}
-
-/** The folder may be there already. The session's own folder is not made again: it is gone once the session has ended. */
-async function makeOwnFolder(folder: string): Promise<void> {
-  try {
-    await mkdir(folder, { mode: 0o700 });
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
-    await chmod(folder, 0o700);
-  }
-}
-
-async function listenAll(all: readonly NamedListener[], folder: string): Promise<Result<void, string>> {
-  try {
-    await makeOwnFolder(folder);
-    for (const { server, name } of all) await listenInFolder(server, folder, name);
-    return ok(undefined);
-  } catch (error) {
-    return err(error instanceof Error ? error.message : 'unknown error');
-  }
 }
 
 function waitForConnection(server: Server, timeoutMs: number): Promise<boolean> {

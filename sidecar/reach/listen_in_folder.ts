@@ -3,7 +3,7 @@ import type { Server } from 'node:net';
 import { join } from 'node:path';
 
 /** A longer path fits in no address of a socket (unix(7)). */
-const LONGEST_PATH_BYTES = 100;
+export const LONGEST_PATH_BYTES = 100;
 
 /**
  * Listens on a socket in a folder, whose path may be too long for a socket's address. Only this user may connect. An older socket

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Session } from '../session/session.ts';
 import { sessionDirectory, Sessions, sharedDirectory } from '../session/sessions.ts';
 import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
@@ -44,6 +44,8 @@ beforeEach(() => {
     ownPort: () => ownPort,
     homeLabel: 'home',
     user: '1000:1000',
+    warn: () => undefined,
+    pause: () => Promise.resolve(),
   });
   sessions = new Sessions({
     directory: join(home, 'sessions'),
@@ -76,13 +78,61 @@ function readGreeting(at: number | string): Promise<string> {
 }
 
 describe('an engine whose containers run in a virtual machine', () => {
-  it.each(['root', 'rootless', 'none'] as const)('is refused with the nearest way: %s', async (own) => {
-    rights = own;
+  beforeEach(() => {
     engine.kernel = '6.6.87-linuxkit';
-    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({
-      ok: false,
-      error: { reason: 'egress_unavailable', message: expect.stringMatching(/virtual machine.*svc run.*--sandbox/) },
-    });
+    engine.anyImage = true;
+    engine.add(CONTAINER, null, null);
+  });
+
+  it.each(['root', 'rootless', 'none'] as const)(
+    'has a companion with a stream in it, whatever process the engine names and the sidecar may enter: %s',
+    async (own) => {
+      rights = own;
+      for (const egress of ['open', 'sealed'] as const) {
+        expect(await listeners.planFor({ ...SAMPLE_SANDBOX, egress })).toMatchObject({
+          ok: true,
+          value: { listener: 'namespace', address: '127.0.0.1', port: 7421 },
+        });
+      }
+      const session = await launchSession({ egress: 'sealed' });
+      expect(await listeners.open(session, process.pid, true)).toMatchObject({ ok: true });
+      expect([session.container, session.companion]).toEqual([null, session.companion]);
+      expect(kinds.map(({ kind }) => kind)).toEqual(['session', 'relay']);
+      expect(engine.created).toMatchObject([
+        { network: { container: CONTAINER }, image: SAMPLE_SANDBOX.imageId, mounts: [], stdin: true },
+      ]);
+      await sessions.end(session.id);
+      expect(servers.filter(({ listening }) => listening)).toEqual([]);
+    },
+  );
+
+  it('is known by its name too, where it has the kernel of this machine', async () => {
+    engine.kernel = '6.1.0-18-amd64';
+    engine.system = 'Docker Desktop';
+    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({ ok: true, value: { listener: 'namespace' } });
+    const session = await launchSession();
+    expect(await listeners.open(session, process.pid, false)).toMatchObject({ ok: true });
+    expect(engine.created).toHaveLength(1);
+  });
+
+  it('ends a session with its container, as the engine says', async () => {
+    const session = await launchSession({ egress: 'sealed' });
+    await listeners.open(session, process.pid, false);
+    await sessions.sweep();
+    expect(session.ended).toBe(false);
+    engine.end(CONTAINER);
+    await vi.waitFor(() => expect(session.containerIsOver).toBe(true), { timeout: 60_000 });
+    await sessions.sweep();
+    expect(session.ended).toBe(true);
+  });
+
+  it('restores a session with another stream, unless its container has ended meanwhile', async () => {
+    const session = await launchSession({ egress: 'sealed' });
+    session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: false };
+    expect(await listeners.reopen(session)).toEqual({ ok: true, value: undefined });
+    expect(engine.created).toHaveLength(1);
+    engine.containers = [];
+    expect(await listeners.reopen(session)).toMatchObject({ ok: false, error: { reason: 'not_the_container' } });
   });
 
   it.each([null, '6.1.0-18-amd64'])('is not one that says %s', async (kernel) => {

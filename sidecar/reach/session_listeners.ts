@@ -4,6 +4,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { listen } from '../../machine/connection/listen.ts';
 import { PROXY_SOCKET } from '../../sandbox/bubblewrap/sandbox_folder.ts';
 import { companionName } from '../../sandbox/carrier/companion_container.ts';
+import { isInVirtualMachine } from '../../sandbox/engine/engine_host.ts';
 import type { NamespaceRights } from '../../sandbox/engine/namespace_rights.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { Session } from '../session/session.ts';
@@ -12,6 +13,8 @@ import { checkContainerProcess, type ContainerProcess, openContainerNamespace } 
 import { listenByCompanion } from './companion_listener.ts';
 import { listenInNamespace, type WantedListener } from './namespace_listener.ts';
 import { listenInFolder } from './listen_in_folder.ts';
+import { listenByStream } from './stream_listener.ts';
+import { waitForEnd } from './wait_for_end.ts';
 import { reachFailure } from './reach_failure.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import type { ReachFailureReason } from './reach_failure.ts';
@@ -46,6 +49,8 @@ interface SessionListenersOptions {
   readonly homeLabel: string;
   /** This process's user and group, `uid:gid`. */
   readonly user: string;
+  readonly warn: (message: string) => void;
+  readonly pause: (ms: number) => Promise<void>;
 }
 
 /** Inside a container's network namespace. */
@@ -53,11 +58,12 @@ const NAMESPACE_PORT = 7421;
 export const RELAY_PORT = 7422;
 const LOOPBACK = '127.0.0.1';
 const BRIDGE = 'bridge';
+const INSIDE: SessionListener = { listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT };
 
 /** The listeners through which containers reach the proxy (docs/decisions/0018). */
 export class SessionListeners {
   readonly #options: SessionListenersOptions;
-  readonly #elsewhere = new Map<string, boolean>();
+  readonly #inVirtualMachine = new Map<string, boolean>();
   readonly #gateways = new Map<string, Promise<SessionListener>>();
   readonly #servers = new Set<Server>();
 
@@ -68,10 +74,8 @@ export class SessionListeners {
   /** Decides how a new sandbox reaches the proxy. A gateway's listener is open when this resolves. */
   async planFor(sandbox: Sandbox): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { endpoint } = sandbox.runtime;
-    if (await this.#runsElsewhere(sandbox)) return err(engineElsewhereFailure());
-    if (this.#options.rightsAt(endpoint) !== 'none' || sandbox.egress !== 'open') {
-      return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
-    }
+    const listensThere = this.#options.rightsAt(endpoint) !== 'none' || sandbox.egress !== 'open';
+    if (listensThere || (await this.#isInVirtualMachine(sandbox))) return ok(INSIDE);
     const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
     if (!gateway.ok) return err(reachFailure('engine_unavailable', gateway.error.message));
     if (gateway.value === null) return err(reachFailure('egress_unavailable', 'The engine has no default bridge.'));
@@ -89,6 +93,7 @@ export class SessionListeners {
   ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { sandbox, containerId } = session;
     if (sandbox === null || containerId === null) throw new Error('the session has no container yet');
+    if (await this.#isInVirtualMachine(sandbox)) return this.#openByStream(session, { sandbox, containerId, relay });
     const rights = this.#options.rightsAt(sandbox.runtime.endpoint);
     const wanted = { pid, containerId, pidOf: () => this.#pidOf(sandbox, containerId) };
     const listener = await this.planFor(sandbox);
@@ -126,10 +131,12 @@ export class SessionListeners {
 
   /** Opens the listeners of a restored session again, where its container or its sandbox already looks for them. */
   async reopen(session: Session): Promise<Result<void, Failure<ReachFailureReason>>> {
-    const { listener: known, container } = session;
+    const { listener: known, container, sandbox, containerId } = session;
     if (session.hostSandbox !== null) return this.openSocket(session);
-    if (known === null || container === null) return ok(undefined);
-    const opened = await this.open(session, container.pid, known.relay);
+    if (known === null || sandbox === null || containerId === null) return ok(undefined);
+    const opened = await (container === null
+      ? this.#openByStream(session, { sandbox, containerId, relay: known.relay })
+      : this.open(session, container.pid, known.relay));
     if (!opened.ok) return opened;
     const { listener, address, port } = opened.value;
     if (listener === known.listener && address === known.address && port === known.port) return ok(undefined);
@@ -181,21 +188,49 @@ export class SessionListeners {
     return checked;
   }
 
+  /** In a virtual machine a companion container carries connections over its streams, whatever the sidecar's rights here are. */
+  async #openByStream(
+    session: Session,
+    {
+      sandbox,
+      containerId,
+      relay,
+    }: { readonly sandbox: Sandbox; readonly containerId: string; readonly relay: boolean },
+  ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
+    const engine = this.#options.engineAt(sandbox.runtime);
+    const state = await engine.inspect(containerId);
+    if (!state.ok) return err(reachFailure('engine_unavailable', state.error.message));
+    if (state.value?.running !== true) return err(containerEndedFailure(containerId));
+    const { homeLabel, warn, pause } = this.#options;
+    const { id: sessionId, directory } = session;
+    const wanted = this.#makeListeners(session, relay);
+    const own = { engine, sessionId, containerId, imageId: sandbox.imageId, directory, homeLabel, warn, pause };
+    const carrier = await listenByStream(wanted, own);
+    if (!carrier.ok) return carrier;
+    for (const { server } of wanted) session.onEnd(createCloser(server));
+    session.onEnd(() => carrier.value.close());
+    session.companion = companionName(sessionId);
+    if (session.ended) await engine.remove(session.companion);
+    void waitForEnd(engine, containerId, { hasEnded: () => session.ended, pause }).then(
+      () => (session.containerIsOver = true),
+    );
+    return ok(INSIDE);
+  }
+
   #makeListeners(session: Session, relay: boolean): readonly WantedListener[] {
     const { makeListener } = this.#options;
     const own = { server: makeListener({ kind: 'session', session }), port: NAMESPACE_PORT };
     return relay ? [own, { server: makeListener({ kind: 'relay', session }), port: RELAY_PORT }] : [own];
   }
 
-  /** Containers in a virtual machine have no process and no bridge here. An engine that does not say is taken as one of this machine. */
-  async #runsElsewhere({ runtime }: Sandbox): Promise<boolean> {
-    const known = this.#elsewhere.get(runtime.endpoint);
+  async #isInVirtualMachine({ runtime }: Sandbox): Promise<boolean> {
+    const known = this.#inVirtualMachine.get(runtime.endpoint);
     if (known !== undefined) return known;
-    const kernel = await this.#options.engineAt(runtime).kernelRelease();
-    if (!kernel.ok) return false;
-    const isElsewhere = kernel.value !== null && kernel.value !== this.#options.kernelRelease;
-    this.#elsewhere.set(runtime.endpoint, isElsewhere);
-    return isElsewhere;
+    const host = await this.#options.engineAt(runtime).host();
+    if (!host.ok) return false;
+    const isThere = isInVirtualMachine(host.value, this.#options.kernelRelease);
+    this.#inVirtualMachine.set(runtime.endpoint, isThere);
+    return isThere;
   }
 
   async #pidOf({ runtime }: Sandbox, containerId: string): Promise<number | null> {
@@ -237,10 +272,8 @@ function createCloser(server: Server): () => void {
   };
 }
 
-function engineElsewhereFailure(): Failure<ReachFailureReason> {
-  const message =
-    'This engine runs its containers in a virtual machine (as Docker Desktop and colima do), where the proxy cannot listen. Start the agent with svc run, on Linux with --sandbox, or use an engine that runs on this machine itself.';
-  return reachFailure('egress_unavailable', message);
+function containerEndedFailure(containerId: string): Failure<ReachFailureReason> {
+  return reachFailure('not_the_container', `The engine runs no container ${containerId.slice(0, 12)}.`);
 }
 
 function relayUnavailableFailure(): Failure<ReachFailureReason> {

@@ -35,7 +35,8 @@ const sandbox = z.strictObject({
 
 const container = z.strictObject({
   id: sha256Hex,
-  process: processIdentity,
+  /** Null in a virtual machine: the engine is asked whether the container runs. */
+  process: processIdentity.nullable(),
   listener: z.strictObject({
     listener: z.enum(['namespace', 'gateway']),
     address: text,
@@ -147,7 +148,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
 }
 
 function containerOf({ containerId, container: process, listener }: Session): object | null {
-  if (containerId === null || process === null || listener?.listener !== 'namespace') return null;
+  if (containerId === null || listener?.listener !== 'namespace') return null;
   return { id: containerId, process, listener };
 }
 

@@ -100,8 +100,10 @@ export class Session implements LiveSession {
   owner: ProcessIdentity | null;
   /** The engine's id of its container; null before it exists. */
   containerId: string | null = null;
-  /** The container's first process; null before it has started. */
+  /** The container's first process; null before it has started, and in a virtual machine, whose processes are not here. */
   container: ProcessIdentity | null = null;
+  /** True once the engine has said that the container in its virtual machine has ended. */
+  containerIsOver = false;
   /** How the container reaches the proxy; null before its listener is open. */
   listener: ContainerListener | null = null;
   /** The container that carries its connections to the proxy (decision 0127); null if it needs none. */

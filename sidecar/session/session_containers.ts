@@ -1,5 +1,6 @@
 import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels.ts';
 import type { CompanionEngine } from '../../sandbox/carrier/companion_container.ts';
+import type { StreamEngine } from '../../sandbox/carrier/stream_companion.ts';
 import type { ContainerRuntime, ListedContainer } from '../../sandbox/engine/container_runtime.ts';
 import { removeContainer } from '../../sandbox/engine/remove_container.ts';
 import type { EngineAddress } from './sandbox.ts';
@@ -7,9 +8,10 @@ import type { EngineAddress } from './sandbox.ts';
 /** The operations of a container engine that the sidecar needs. */
 export type ContainerEngine = Pick<
   ContainerRuntime,
-  'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf' | 'kernelRelease'
+  'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf' | 'host' | 'wait'
 > &
-  CompanionEngine;
+  CompanionEngine &
+  StreamEngine;
 
 interface SessionContainersOptions {
   readonly engineAt: (address: EngineAddress) => ContainerEngine;

@@ -120,6 +120,21 @@ function changeSigned(session: Session, edit: (facts: Record<string, unknown>) =
 }
 
 describe('a session that is restored', () => {
+  it('may have a container in a virtual machine, whose processes are not here', async () => {
+    const before = runOf();
+    const { session } = await openSession(before, { sandbox: SAMPLE_SANDBOX });
+    session.containerId = 'c'.repeat(64);
+    session.listener = { listener: 'namespace', address: '127.0.0.1', port: 7421, relay: true };
+    await before.save(session);
+    const { sessions, reasons } = await nextRun();
+    expect(reasons).toEqual([]);
+    expect(sessions.get(session.id)).toMatchObject({
+      containerId: 'c'.repeat(64),
+      container: null,
+      listener: { relay: true },
+    });
+  });
+
   it('has the same id, token, CA and facts', async () => {
     const before = runOf();
     const { session, token } = await openSession(before, { mcpServers: ['mcp_1'], unsealed: [UNSEALED] });

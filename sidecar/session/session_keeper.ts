@@ -160,6 +160,8 @@ export class SessionKeeper {
     if (!renews && clock.now() >= expiresAt) return 'session_expired';
     if (owner !== null && !runs(owner)) return 'launcher_ended';
     if (container !== null && container.listener.listener !== 'namespace') return 'proxy_moved';
+    // In a virtual machine: the engine is asked when the listener is opened again.
+    if (container?.process === null) return null;
     if (container !== null) return runs(container.process) ? null : 'container_ended';
     if (owner === null) return 'launcher_ended';
     return proxyPort === this.#options.proxyPort() ? null : 'proxy_moved';

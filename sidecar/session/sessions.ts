@@ -305,11 +305,11 @@ export class Sessions {
 
   async #sweepOne(session: Session): Promise<void> {
     const { isRunning: runs = isRunningByPoll, clock } = this.#options;
-    const { id, owner, container, ended } = session;
+    const { id, owner, container, containerIsOver, ended } = session;
     const now = clock.now();
     if (session.isOver(now) || (owner !== null && !runs(owner))) return void (await this.end(id));
     if (session.expiresAt - now < DAY_MS / 2) session.renew(now + DAY_MS);
-    if (!ended && container !== null && !runs(container)) await this.#containerEnded(session);
+    if (!ended && (containerIsOver || (container !== null && !runs(container)))) await this.#containerEnded(session);
     else await session.endScopesOver(clock.now());
   }
 

@@ -1,12 +1,16 @@
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { duplexPair } from 'node:stream';
+import { Multiplex } from '../../sandbox/carrier/multiplex.cjs';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type {
   ContainerSpec,
   ContainerState,
+  ContainerStreams,
   ListedContainer,
   RuntimeFailure,
 } from '../../sandbox/engine/container_runtime.ts';
+import type { EngineHost } from '../../sandbox/engine/engine_host.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';
 
 /** An engine with given containers. While `down` it answers nothing. */
@@ -17,6 +21,7 @@ export class FakeContainerEngine implements ContainerEngine {
   gateway: string | null = '127.0.0.1';
   /** The kernel that its containers run on. */
   kernel: string | null = null;
+  system: string | null = null;
   containers: ListedContainer[] = [];
   readonly pids = new Map<string, number>();
   readonly removed: string[] = [];
@@ -25,6 +30,15 @@ export class FakeContainerEngine implements ContainerEngine {
   readonly images = new Set<string>();
   /** Companions that cannot reach the sidecar. */
   isCutOff = false;
+  /** The other ends of streams, in the order of their starts; and what a companion prints. */
+  readonly companions: Multiplex[] = [];
+  said = '';
+  exitCode = 0;
+  /** Companions that never say that they are ready. */
+  isSilent = false;
+  /** Images that are there by their id. */
+  anyImage = false;
+  readonly #waiting = new Map<string, () => void>();
 
   add(id: string, session: string | null, home: string | null): void {
     this.containers.push({ id, name: id, running: true, session, home });
@@ -52,7 +66,7 @@ export class FakeContainerEngine implements ContainerEngine {
   create(spec: ContainerSpec): Promise<Result<string, RuntimeFailure>> {
     const { name, labels, image } = spec;
     const id = name ?? '';
-    if (!this.images.has(image) || this.containers.some((one) => one.id === id)) {
+    if ((!this.anyImage && !this.images.has(image)) || this.containers.some((one) => one.id === id)) {
       return Promise.resolve(err({ reason: 'engine_refused', message: 'no such image, or a conflict', fixes: [] }));
     }
     return this.#answer(() => {
@@ -79,7 +93,7 @@ export class FakeContainerEngine implements ContainerEngine {
 
   inspect(id: string): Promise<Result<ContainerState | null, RuntimeFailure>> {
     const found = this.containers.find((one) => one.id === id);
-    const rest = { labels: {}, pid: null, wasStarted: true, exitCode: 0, error: '' };
+    const rest = { labels: {}, pid: null, wasStarted: true, exitCode: this.exitCode, error: '' };
     return this.#answer(() => (found === undefined ? null : { ...found, ...rest }));
   }
 
@@ -88,8 +102,34 @@ export class FakeContainerEngine implements ContainerEngine {
     return this.#answer(() => this.containers.filter((one) => one[key] === value));
   }
 
-  kernelRelease(): Promise<Result<string | null, RuntimeFailure>> {
-    return this.#answer(() => this.kernel);
+  host(): Promise<Result<EngineHost, RuntimeFailure>> {
+    return this.#answer(() => ({ kernelRelease: this.kernel, operatingSystem: this.system }));
+  }
+
+  /** Resolves when {@link end} is called. */
+  wait(id: string): Promise<Result<number, RuntimeFailure>> {
+    return new Promise((resolve) => this.#waiting.set(id, () => resolve(ok(0))));
+  }
+
+  /** Ends a container. */
+  end(id: string): void {
+    this.containers = this.containers.map((one) => (one.id === id ? { ...one, running: false } : one));
+    this.#waiting.get(id)?.();
+  }
+
+  /** A companion at the other end of two pipes, which says that it is ready as the real one does. */
+  startWithStreams(id: string): Promise<Result<ContainerStreams, RuntimeFailure>> {
+    this.containers = this.containers.map((one) => (one.id === id ? { ...one, running: true } : one));
+    const [ours, theirs] = duplexPair();
+    if (this.isCutOff) {
+      this.containers = this.containers.map((one) => (one.id === id ? { ...one, running: false } : one));
+      theirs.end();
+    } else {
+      const companion = new Multiplex({ input: theirs, output: theirs, onOver: () => undefined });
+      if (!this.isSilent) companion.sayReady();
+      this.companions.push(companion);
+    }
+    return this.#answer(() => ({ input: ours, output: ours, said: () => this.said }));
   }
 
   gatewayOf(): Promise<Result<string | null, RuntimeFailure>> {

@@ -14,6 +14,9 @@ const OF_INIT = 'sandbox/bubblewrap/sandbox_init.test.ts';
 const SESSIONS = 'sidecar/session/sessions.ts';
 const OF_LISTENERS = 'sidecar/reach/session_listeners.test.ts';
 
+const MULTIPLEX = 'sandbox/carrier/multiplex.cjs';
+const OF_MULTIPLEX = 'sandbox/carrier/multiplex.test.ts';
+
 const PROFILE = 'sandbox/seatbelt/profile_text.ts';
 const OF_PROFILE = 'sandbox/seatbelt/profile_text.test.ts';
 
@@ -346,5 +349,29 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     text: '(remote ip "localhost:${port}")',
     replacement: '(remote ip "localhost:*")',
     tests: [OF_PROFILE, 'cli/sandbox/mac_sandbox.test.ts'],
+  },
+  {
+    row: 'Sandboxes: stream of a companion',
+    holds: 'a connection keeps no more than its window',
+    file: MULTIPLEX,
+    text: 'return one.endSeen || one.owed > WINDOW ?',
+    replacement: 'return one.endSeen ?',
+    tests: [OF_MULTIPLEX],
+  },
+  {
+    row: 'Sandboxes: stream of a companion',
+    holds: 'a companion reaches only the ports of its session',
+    file: MULTIPLEX,
+    text: "return socket === null ? this.end('it names a port that is not carried') :",
+    replacement: 'return socket === null ? undefined :',
+    tests: [OF_MULTIPLEX],
+  },
+  {
+    row: 'Sandboxes: stream of a companion',
+    holds: 'no process here is taken for one of a virtual machine',
+    file: 'sidecar/reach/session_listeners.ts',
+    text: 'if (await this.#isInVirtualMachine(sandbox)) return this.#openByStream',
+    replacement: 'if (sandbox.detached) return this.#openByStream',
+    tests: [OF_LISTENERS],
   },
 ];

@@ -30,6 +30,7 @@ const FILES = [
   'sandbox/bubblewrap/server_init.cjs',
   'sandbox/carrier/carry.cjs',
   'sandbox/carrier/companion.cjs',
+  'sandbox/carrier/multiplex.cjs',
   'sandbox/engine/agent_seccomp.json',
   'sandbox/image',
   'sidecar/reach/listen_in_namespace.cjs',

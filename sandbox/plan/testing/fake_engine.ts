@@ -62,6 +62,7 @@ export class FakeEngine {
       },
       start: throwUnused,
       signal: (_id, name) => this.#logCall(name),
+      startWithStreams: throwUnused,
       startDetached: () => this.#logCall('start'),
       inspect: () => Promise.resolve(ok(null)),
       pidOf: () => Promise.resolve(ok(4711)),
@@ -71,7 +72,7 @@ export class FakeEngine {
       logs: throwUnused,
       wait: throwUnused,
       listByLabel: throwUnused,
-      kernelRelease: throwUnused,
+      host: throwUnused,
       gatewayOf: throwUnused,
     };
   }
