@@ -9,6 +9,7 @@ import type { GatewayLimits } from './gateway_limits.ts';
 import type { GatewayPorts } from './gateway_ports.ts';
 import type { KeptLists } from './routing/kept_lists.ts';
 import { keepListStream, type StreamTimes } from './servers/kept_stream.ts';
+import type { LinkedResources } from './routing/linked_resources.ts';
 import type { Launcher } from './servers/launcher.ts';
 import { PromptRouter } from './routing/prompt_router.ts';
 import { ResourceRouter } from './routing/resource_router.ts';
@@ -19,6 +20,7 @@ import { ServerInstructions } from './routing/server_instructions.ts';
 import { ServerCatalog } from './routing/server_catalog.ts';
 import type { ToolSource } from './tool_source.ts';
 import type { SupervisedOptions } from './servers/supervised_server.ts';
+import { TaskRouter } from './tasks/task_router.ts';
 import { ToolReviews } from './routing/tool_reviews.ts';
 import { ToolRouter } from './routing/tool_router.ts';
 
@@ -48,6 +50,7 @@ export class Gateway {
   readonly resources: ResourceRouter;
   readonly prompts: PromptRouter;
   readonly subscriptions: ResourceSubscriptions;
+  readonly tasks: TaskRouter;
   readonly #registry = new CallRegistry();
   readonly #held: HeldCalls;
   readonly #catalog: ServerCatalog;
@@ -78,7 +81,7 @@ export class Gateway {
       pause,
       noteOf: (server) => reviews.noteOf(server) ?? promptReviews.noteOf(server) ?? instructionReviews.noteOf(server),
       eventsOf: (serverId) => this.#eventsOf(serverId),
-      isBusy: (serverId) => this.#registry.countOf(serverId) > 0,
+      isBusy: (serverId) => this.#registry.countOf(serverId) > 0 || this.tasks.countOf(serverId) > 0,
       onConnection: (serverId) => this.#onConnection(serverId),
       onServers: () => this.#listsChanged(null),
     });
@@ -93,7 +96,11 @@ export class Gateway {
       onLate: (kind, serverId) => this.audience.listChanged(kind === 'templates' ? 'resources' : kind, serverId),
     });
     this.#catalog = catalog;
-    const forwarder = new Forwarder({ limits, registry, held: this.#held });
+    const learn: LinkedResources['learn'] = (caller, serverId, result) =>
+      this.resources.links.learn(caller, serverId, result);
+    this.tasks = new TaskRouter({ clock: ports.clock, limits, links: { learn }, pause });
+    const { tasks } = this;
+    const forwarder = new Forwarder({ limits, registry, held: this.#held, tasks });
     this.resources = new ResourceRouter({ catalog, forwarder, limits });
     this.tools = new ToolRouter({
       ports,
@@ -101,6 +108,7 @@ export class Gateway {
       catalog,
       forwarder,
       registry,
+      tasks,
       sources,
       limits,
       links: this.resources.links,
@@ -128,11 +136,12 @@ export class Gateway {
     return this.#instructions.textFor(this.fleet, caller);
   }
 
-  /** A client disconnected: ends its calls and subscriptions. */
+  /** A client disconnected: ends its calls, tasks and subscriptions. */
   leave(clientKey: string): void {
     this.audience.remove(clientKey);
     this.subscriptions.removeClient(clientKey);
     this.#held.dropClient(clientKey);
+    this.tasks.dropClient(clientKey);
   }
 
   /** The clients' log levels changed: sends the lowest one to the servers. */
@@ -143,10 +152,11 @@ export class Gateway {
     for (const { current } of this.fleet.listRunning()) setLevel(current, level);
   }
 
-  /** Ends every call and every server. */
+  /** Ends every call, every task and every server. */
   async stop(): Promise<void> {
     for (const end of this.#unwatch) end();
     this.#held.dropAll();
+    await this.tasks.stop();
     await this.fleet.stop();
   }
 

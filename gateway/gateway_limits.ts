@@ -31,6 +31,18 @@ export interface GatewayLimits {
   /** Running calls in all, and to one server. The last quarter is for callers that have only a few (`call_slots.ts`). */
   readonly maxCalls: number;
   readonly maxCallsOfServer: number;
+  /** Tasks that run, in all and of one server. The last quarter is for callers that have only a few. */
+  readonly maxTasks: number;
+  readonly maxTasksOfServer: number;
+  /** Tasks that are known, and how many of one caller's have ended. */
+  readonly maxKeptTasks: number;
+  readonly maxKeptTasksOfCaller: number;
+  /** How long a task may take in all, and is kept. */
+  readonly taskMs: number;
+  /** After this time without a question of its client, the gateway itself asks for the state of a task that runs. */
+  readonly followTaskMs: number;
+  /** How often clients are told to ask for the state of a task at most. */
+  readonly minPollMs: number;
   readonly maxArgumentBytes: number;
   readonly maxReplyBytes: number;
   /** Maximum size of one message from a server. */
@@ -77,6 +89,13 @@ export const DEFAULT_GATEWAY_LIMITS: GatewayLimits = {
   maxConnecting: 64,
   maxCalls: 128,
   maxCallsOfServer: 32,
+  maxTasks: 64,
+  maxTasksOfServer: 32,
+  maxKeptTasks: 4_096,
+  maxKeptTasksOfCaller: 512,
+  taskMs: 24 * 3_600_000,
+  followTaskMs: 30_000,
+  minPollMs: 500,
   maxArgumentBytes: 4 * MIB,
   maxReplyBytes: 16 * MIB,
   maxMessageBytes: 24 * MIB,

@@ -1,12 +1,19 @@
 import {
+  type CallToolResult,
   isInputRequiredResult,
   type LoggingLevel,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
   Server,
   type ServerCapabilities,
+  type ServerContext,
 } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import type { Caller } from '../machine/mcp_caller.ts';
 import { type Gateway, newClientKey } from './gateway.ts';
-import { clientRequest, type GatewayClient } from './fronts/gateway_client.ts';
+import { type ClientRequest, clientRequest, type GatewayClient } from './fronts/gateway_client.ts';
+import { isTaskResult, TASKS_CAPABILITY } from './tasks/task_messages.ts';
 
 const CAPABILITIES: ServerCapabilities = {
   tools: { listChanged: true },
@@ -14,6 +21,7 @@ const CAPABILITIES: ServerCapabilities = {
   resources: { listChanged: true, subscribe: true },
   completions: {},
   logging: {},
+  ...TASKS_CAPABILITY,
 };
 
 const INSTRUCTIONS =
@@ -48,6 +56,7 @@ export function gatewayServer(gateway: Gateway, caller: Caller, connected: boole
   // The SDK answers unexpected messages of a client; nothing to do here.
   Object.assign(server, { onerror: () => undefined });
   serveTools(gateway, server, client);
+  serveTasks(gateway, server, client);
   servePrompts(gateway, server, client);
   serveResources(gateway, server, client);
   server.setRequestHandler('logging/setLevel', ({ params }) => {
@@ -67,8 +76,29 @@ function serveTools(gateway: Gateway, server: Server, client: GatewayClient): vo
     const call = { name: params.name, args: params.arguments };
     const { result, tool } = await gateway.tools.call(call, clientRequest(client, server, ctx));
     if (isInputRequiredResult(result)) return result;
+    if (isTaskResult(result)) return TOOL_RESULT.parse(result);
     return server.projectCallToolResult(result, tool?.outputSchema);
   });
+}
+
+/** The SDK knows only results of tools; it sends another type of result as it is. */
+const TOOL_RESULT = z.custom<CallToolResult>();
+
+/** The methods of the tasks extension (SEP-2663). The methods of the earlier generation's tasks are not served. */
+function serveTasks({ tasks }: Gateway, server: Server, client: GatewayClient): void {
+  const schemas = { params: z.object({ taskId: z.string() }) };
+  const read = (ctx: ServerContext): ClientRequest => {
+    const request = clientRequest(client, server, ctx);
+    if (ctx.mcpReq.envelope === undefined)
+      throw new ProtocolError(ProtocolErrorCode.MethodNotFound, 'Method not found');
+    if (!request.hasTasks) throw new MissingRequiredClientCapabilityError({ requiredCapabilities: TASKS_CAPABILITY });
+    return request;
+  };
+  server.setRequestHandler('tasks/get', schemas, ({ taskId }, ctx) =>
+    tasks.get(taskId, read(ctx), (result, { outputSchema }) => server.projectCallToolResult(result, outputSchema)),
+  );
+  server.setRequestHandler('tasks/update', schemas, ({ taskId }, ctx) => tasks.update(taskId, read(ctx)));
+  server.setRequestHandler('tasks/cancel', schemas, ({ taskId }, ctx) => tasks.cancel(taskId, read(ctx)));
 }
 
 function servePrompts(gateway: Gateway, server: Server, client: GatewayClient): void {

@@ -10,6 +10,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/client';
 import { z } from 'zod';
+import { receiveTasks } from '../tasks/receive_tasks.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
 import type { SecretMask } from '../servers/secret_mask.ts';
 import type { ValueEnds } from '../servers/value_ends.ts';
@@ -105,6 +106,7 @@ export async function connectClient(options: ConnectOptions): Promise<Client> {
     signal,
     ...(options.isLegacy ? { prior: { kind: 'legacy' } as const } : {}),
   });
+  if (client.getProtocolEra() === 'modern') receiveTasks(transport);
   return client;
 }
 

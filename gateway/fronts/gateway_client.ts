@@ -8,6 +8,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { declaresTasks } from '../tasks/task_messages.ts';
 import type { CallRound } from '../routing/active_call.ts';
 import type { Caller } from '../../machine/mcp_caller.ts';
 
@@ -25,6 +26,8 @@ export interface ClientRequest {
   readonly client: GatewayClient;
   readonly round: CallRound;
   readonly capabilities: ClientCapabilities;
+  /** The later generation, with the extension: the request's answer may be a task. */
+  readonly hasTasks: boolean;
   /** Metadata of the request for the server. */
   readonly meta: Readonly<Record<string, unknown>>;
   /** The lowest severity of messages that the request wants; only in the later generation. */
@@ -47,10 +50,12 @@ export function clientRequest(client: GatewayClient, server: Server, ctx: Server
   const { _meta: given } = mcpReq;
   const { progressToken, ...meta } = given ?? {};
   const envelope = mcpReq.envelope === undefined ? {} : envelopeKeys.parse(mcpReq.envelope);
+  const capabilities = envelope[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {};
   return {
     client,
     round: { notify: (notification) => mcpReq.notify(notification), progressToken, signal: mcpReq.signal },
-    capabilities: envelope[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
+    capabilities,
+    hasTasks: mcpReq.envelope !== undefined && declaresTasks(capabilities),
     meta,
     logLevel: envelope[LOG_LEVEL_META_KEY] ?? null,
     state: mcpReq.requestState<string>(),

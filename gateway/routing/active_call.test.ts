@@ -1,7 +1,7 @@
 import type { Notification } from '@modelcontextprotocol/server';
 import { describe, expect, test, vi } from 'vitest';
 import { ActiveCall, type CallOwner } from './active_call.ts';
-import { CallRegistry, HeldCalls } from './call_registry.ts';
+import { CallRegistry, HeldCalls, UNRECORDED } from './call_registry.ts';
 
 const ALL: CallOwner = {
   clientKey: 'a',
@@ -132,7 +132,7 @@ describe('a call that waits for its client', () => {
       clientKey: 'a',
       running: null,
       state: 's',
-      onFinished: ignoreEnd,
+      begun: UNRECORDED,
       onDropped: ignoreEnd,
     };
     const state = held.hold(call)!;
@@ -150,7 +150,7 @@ describe('a call that waits for its client', () => {
       const hold = (clientKey: string) => {
         const { call } = startCall();
         void call.runRound(round().round).catch(() => undefined);
-        const waiting = { subject: '', clientKey, running: call, state: undefined, onFinished: ignoreEnd };
+        const waiting = { subject: '', clientKey, running: call, state: undefined, begun: UNRECORDED };
         return held.hold({ ...waiting, onDropped: () => void dropped.push(clientKey) })!;
       };
       const [first, second] = [hold('a'), hold('b')];

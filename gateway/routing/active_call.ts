@@ -192,7 +192,7 @@ export class ActiveCall {
 }
 
 /** The capability that the client of a call lacks for a request; null if it has it. */
-function findMissingCapability({ method, params }: InputCall, can: ClientCapabilities): string | null {
+export function findMissingCapability({ method, params }: InputCall, can: ClientCapabilities): string | null {
   if (method === 'sampling/createMessage') return can.sampling === undefined ? 'sampling' : null;
   if (method === 'roots/list') return can.roots === undefined ? 'roots' : null;
   if (can.elicitation === undefined) return 'elicitation';

@@ -62,6 +62,17 @@ export class CallRegistry {
   }
 }
 
+/** A request that was begun, and is recorded. */
+export interface BegunRequest {
+  /** Called once, when it has ended. */
+  readonly finished: (outcome: McpOutcome) => void;
+  /** Called before `finished` if it becomes a task; false if it may not. */
+  readonly becomeTask: () => boolean;
+}
+
+/** For a request that is not recorded. */
+export const UNRECORDED: BegunRequest = { finished: () => undefined, becomeTask: () => false };
+
 /** A call that waits for its client's next request. */
 export interface HeldCall {
   /** Hash of the client, the method and its arguments: only the same request may continue the call. */
@@ -71,8 +82,7 @@ export interface HeldCall {
   readonly running: ActiveCall | null;
   /** Later generation: the state that the server wants back. */
   readonly state: string | undefined;
-  /** Called when its request has ended. */
-  readonly onFinished: (outcome: McpOutcome) => void;
+  readonly begun: BegunRequest;
   /** Called if the client did not return in time. */
   readonly onDropped: () => void;
 }

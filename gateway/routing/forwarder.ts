@@ -18,7 +18,7 @@ import {
 import { z } from 'zod';
 import type { McpOutcome } from '../../shared/model/audit_event.ts';
 import { ActiveCall, CallEnded } from './active_call.ts';
-import type { CallRegistry, HeldCall, HeldCalls } from './call_registry.ts';
+import type { BegunRequest, CallRegistry, HeldCall, HeldCalls } from './call_registry.ts';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
@@ -29,6 +29,8 @@ import { maskError } from '../servers/mask_error.ts';
 import { DownstreamError, ServerUnavailable } from '../servers/server_unavailable.ts';
 import { dropStale } from '../servers/stale_connection.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { declaresTasks, TASKS_CAPABILITY, unwrapCreatedTask } from '../tasks/task_messages.ts';
+import type { TaskRouter } from '../tasks/task_router.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
 
 /** A request to one server that may need input from the client before it is answered. */
@@ -44,16 +46,16 @@ interface ForwarderOptions {
   readonly limits: GatewayLimits;
   readonly registry: CallRegistry;
   readonly held: HeldCalls;
+  readonly tasks: Pick<TaskRouter, 'isFull' | 'keep' | 'refuse'>;
 }
 
-type Finished = (outcome: McpOutcome) => void;
 type Answer = Result | InputRequiredResult;
 
 interface Leg {
   readonly target: Target;
   readonly request: ClientRequest;
   readonly subject: string;
-  readonly finished: Finished;
+  readonly begun: BegunRequest;
   readonly downstream: Downstream;
 }
 
@@ -71,10 +73,10 @@ export class Forwarder {
 
   /**
    * Returns the server's answer, masked. For a new request (not a continuation), `begin` is called before anything is sent, and
-   * its result is called once when the request ends. Rejects with the server's error (masked), {@link ServerUnavailable} or
+   * its result is told once how the request has ended. Rejects with the server's error (masked), {@link ServerUnavailable} or
    * {@link CallEnded}.
    */
-  async run(target: Target, request: ClientRequest, begin: () => Promise<Finished>): Promise<Answer> {
+  async run(target: Target, request: ClientRequest, begin: () => Promise<BegunRequest>): Promise<Answer> {
     const subject = subjectOf(target, request);
     const held = request.state === undefined ? undefined : this.#options.held.take(request.state, subject);
     if (held === null) throw invalidState();
@@ -82,9 +84,9 @@ export class Forwarder {
     const { running } = held;
     const downstream = running === null ? undefined : this.#downstreamOf.get(running);
     if (running === null || downstream === undefined) {
-      return this.#first(target, request, subject, held.onFinished, held);
+      return this.#first(target, request, subject, held.begun, held);
     }
-    const leg = { target, request, subject, finished: held.onFinished, downstream };
+    const leg = { target, request, subject, begun: held.begun, downstream };
     running.answer(request.inputResponses);
     return this.#step(leg, running).catch((error: unknown) => failLeg(leg, error));
   }
@@ -93,14 +95,14 @@ export class Forwarder {
     target: Target,
     request: ClientRequest,
     subject: string,
-    finished: Finished,
+    begun: BegunRequest,
     held?: HeldCall,
   ): Promise<Answer> {
     const connected = await this.connection(target.supervised, request.round.signal).catch((error: unknown) => {
-      finished(outcomeOf(error));
+      begun.finished(outcomeOf(error));
       throw error;
     });
-    const leg = { target, request, subject, finished, downstream: connected };
+    const leg = { target, request, subject, begun, downstream: connected };
     try {
       return await this.#step(leg, this.#begin(leg, held));
     } catch (error) {
@@ -140,7 +142,7 @@ export class Forwarder {
     const { capabilities } = request;
     const wantsLog = (level: LoggingLevel): boolean => isLogged(level, request.logLevel ?? client.logLevel());
     const owner = { clientKey: client.key ?? randomUUID(), capabilities, wantsLog };
-    const params = paramsOf(target, request, downstream, held);
+    const params = paramsOf(leg, this.#taskCapabilities(leg), held);
     const { callMs, maxCallMs } = this.#options.limits;
     const call: ActiveCall = new ActiveCall(owner, callMs, (signal) =>
       send(target, downstream, params, {
@@ -156,15 +158,16 @@ export class Forwarder {
   }
 
   async #step(leg: Leg, call: ActiveCall): Promise<Answer> {
-    const { downstream, target, finished } = leg;
+    const { downstream, target, begun } = leg;
     try {
       const step = await call.runRound(leg.request.round);
       if (step.kind === 'input') return this.#requireInput(leg, step.requests, call, undefined);
       this.#options.registry.remove(target.supervised.server.id, call);
+      if (unwrapCreatedTask(step.result) !== null) return this.#keepTask(leg, step.result);
       const result = downstream.mask.maskValue(step.result);
       if (isInputRequiredResult(result))
         return this.#requireInput(leg, result.inputRequests, null, result.requestState);
-      finished('isError' in result && result['isError'] === true ? 'tool_error' : 'ok');
+      begun.finished('isError' in result && result['isError'] === true ? 'tool_error' : 'ok');
       return result;
     } catch (error) {
       this.#options.registry.remove(target.supervised.server.id, call);
@@ -172,8 +175,32 @@ export class Forwarder {
     }
   }
 
+  /** The extension if this request's answer may be a task. Only then does a server that has tasks hear that the client has them. */
+  #taskCapabilities(leg: Leg): ClientCapabilities {
+    const { target, request } = leg;
+    const use = { serverId: target.supervised.server.id, sessionId: request.client.caller.sessionId };
+    return canBecomeTask(leg) && !this.#options.tasks.isFull(use) ? TASKS_CAPABILITY : {};
+  }
+
+  /** The call has become a task, which ends later. */
+  #keepTask(leg: Leg, result: Result): Answer {
+    const { target, request, downstream, begun } = leg;
+    const created = unwrapCreatedTask(result);
+    const { tool, supervised } = target;
+    if (created === null || created === 'invalid')
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'the server answered with a task that cannot be read');
+    const capabilities = { ...capabilitiesOf(request), ...TASKS_CAPABILITY };
+    if (!canBecomeTask(leg) || tool === undefined || !begun.becomeTask()) {
+      this.#options.tasks.refuse({ downstream, created, capabilities });
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'the server began a task where none is possible now');
+    }
+    const { client } = request;
+    const { finished } = begun;
+    return this.#options.tasks.keep({ client, supervised, downstream, tool, created, capabilities, finished });
+  }
+
   #requireInput(
-    { request, subject, finished, target }: Leg,
+    { request, subject, begun, target }: Leg,
     inputRequests: InputRequiredResult['inputRequests'],
     running: ActiveCall | null,
     state: string | undefined,
@@ -183,10 +210,10 @@ export class Forwarder {
       clientKey: request.client.key,
       running,
       state,
-      onFinished: finished,
+      begun,
       onDropped: () => {
         if (running !== null) this.#options.registry.remove(target.supervised.server.id, running);
-        finished('cancelled');
+        begun.finished('cancelled');
       },
     });
     if (requestState === null) {
@@ -195,6 +222,12 @@ export class Forwarder {
     }
     return { resultType: 'input_required', requestState, ...(inputRequests === undefined ? {} : { inputRequests }) };
   }
+}
+
+/** A call of a tool, and both its client and its server have the extension. */
+function canBecomeTask({ target, request, downstream: { client } }: Leg): boolean {
+  if (!request.hasTasks || target.tool === undefined || client.getProtocolEra() !== 'modern') return false;
+  return declaresTasks(client.getServerCapabilities());
 }
 
 interface SendOptions {
@@ -221,13 +254,12 @@ function send(
 }
 
 function paramsOf(
-  { params, tool }: Target,
-  request: ClientRequest,
-  { client }: Downstream,
+  { target: { params, tool }, request, downstream: { client } }: Leg,
+  more: ClientCapabilities,
   held: HeldCall | undefined,
 ): Record<string, unknown> {
   const isModern = client.getProtocolEra() === 'modern';
-  const meta = isModern ? { ...request.meta, ...envelopeOf(request) } : request.meta;
+  const meta = isModern ? { ...request.meta, ...envelopeOf(request, more) } : request.meta;
   return {
     ...params,
     ...(tool === undefined ? {} : { name: tool.name }),
@@ -239,14 +271,18 @@ function paramsOf(
 }
 
 /** In the later generation each request carries the client's capabilities, so the real client's are sent. */
-function envelopeOf({ capabilities, logLevel }: ClientRequest): Record<string, unknown> {
-  const { sampling, elicitation, roots } = capabilities;
-  const can: ClientCapabilities = {
+function envelopeOf(request: ClientRequest, more: ClientCapabilities): Record<string, unknown> {
+  const { logLevel } = request;
+  const can = { ...capabilitiesOf(request), ...more };
+  return { [CLIENT_CAPABILITIES_META_KEY]: can, ...(logLevel === null ? {} : { [LOG_LEVEL_META_KEY]: logLevel }) };
+}
+
+function capabilitiesOf({ capabilities: { sampling, elicitation, roots } }: ClientRequest): ClientCapabilities {
+  return {
     ...(sampling === undefined ? {} : { sampling }),
     ...(elicitation === undefined ? {} : { elicitation }),
     ...(roots === undefined ? {} : { roots }),
   };
-  return { [CLIENT_CAPABILITIES_META_KEY]: can, ...(logLevel === null ? {} : { [LOG_LEVEL_META_KEY]: logLevel }) };
 }
 
 /** The parts that must be equal for a request to continue an earlier one. */
@@ -265,8 +301,8 @@ function outcomeOf(error: unknown): McpOutcome {
 }
 
 /** The request is over. If its server has ended, the error says how, with its last output. */
-async function failLeg({ finished, downstream, target }: Leg, error: unknown): Promise<never> {
-  finished(outcomeOf(error));
+async function failLeg({ begun, downstream, target }: Leg, error: unknown): Promise<never> {
+  begun.finished(outcomeOf(error));
   if (error instanceof InsufficientScopeError) throw new DownstreamError(scopeText(target.supervised.server, error));
   if (error instanceof CallEnded || error instanceof ServerUnavailable) throw error;
   const isClosed = SdkError.isInstance(error) && error.code === SdkErrorCode.ConnectionClosed;

@@ -12,6 +12,7 @@ import { z } from 'zod';
 import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Fleet } from '../servers/fleet.ts';
+import { UNRECORDED } from './call_registry.ts';
 import type { Forwarder } from './forwarder.ts';
 import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
@@ -154,7 +155,7 @@ export class PromptRouter {
 }
 
 /** Only calls of tools are recorded. */
-const unrecorded = () => Promise.resolve(() => undefined);
+const unrecorded = () => Promise.resolve(UNRECORDED);
 
 function unknownPromptError(name: string): ProtocolError {
   const shown = JSON.stringify(name.slice(0, 128));

@@ -11,6 +11,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Caller } from '../../machine/mcp_caller.ts';
+import { UNRECORDED } from './call_registry.ts';
 import type { Forwarder } from './forwarder.ts';
 import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
@@ -137,7 +138,7 @@ export class ResourceRouter {
 }
 
 /** Only calls of tools are recorded. */
-const unrecorded = () => Promise.resolve(() => undefined);
+const unrecorded = () => Promise.resolve(UNRECORDED);
 
 function nextOf(nextCursor: string | undefined): { readonly nextCursor?: string } {
   return nextCursor === undefined ? {} : { nextCursor };

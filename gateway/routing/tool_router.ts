@@ -7,13 +7,12 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import type { McpOutcome } from '../../shared/model/audit_event.ts';
 import { callSummary, callText } from '../../shared/mcp/call_summary.ts';
 import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import { toolText } from '../../shared/mcp/tools/tool_definition.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
-import type { CallRegistry } from './call_registry.ts';
+import type { BegunRequest, CallRegistry } from './call_registry.ts';
 import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Forwarder } from './forwarder.ts';
@@ -28,6 +27,8 @@ import type { ServerCatalog } from './server_catalog.ts';
 import { DownstreamError, ServerUnavailable, unavailableError } from '../servers/server_unavailable.ts';
 import { withErrorMarks, withResultMarks } from './result_marks.ts';
 import type { ToolReviews } from './tool_reviews.ts';
+import type { TaskRouter } from '../tasks/task_router.ts';
+import type { TaskResult } from '../tasks/task_messages.ts';
 import type { ToolSource } from '../tool_source.ts';
 import type { SupervisedServer } from '../servers/supervised_server.ts';
 import { waitUnlessAborted } from '../servers/wait_unless_aborted.ts';
@@ -39,6 +40,7 @@ interface ToolRouterOptions {
   readonly catalog: ServerCatalog;
   readonly forwarder: Forwarder;
   readonly registry: CallRegistry;
+  readonly tasks: Pick<TaskRouter, 'take'>;
   readonly sources: readonly ToolSource[];
   readonly links: LinkedResources;
   readonly reviews: ToolReviews;
@@ -58,7 +60,7 @@ interface Found {
   readonly listed: readonly Tool[];
 }
 
-type CallAnswer = CallToolResult | InputRequiredResult;
+type CallAnswer = CallToolResult | InputRequiredResult | TaskResult;
 
 /** Lists the tools of all servers under unique names and routes each call to its server. */
 export class ToolRouter {
@@ -165,12 +167,8 @@ export class ToolRouter {
   }
 
   /** Checks what must hold before a call is sent, and records the call when it ends. */
-  async #begin(
-    { supervised, tool }: Found,
-    call: ToolCall,
-    request: ClientRequest,
-  ): Promise<(outcome: McpOutcome) => void> {
-    const { limits, registry, ports } = this.#options;
+  async #begin({ supervised, tool }: Found, call: ToolCall, request: ClientRequest): Promise<BegunRequest> {
+    const { limits, registry, ports, tasks } = this.#options;
     const { server } = supervised;
     const { sessionId } = request.client.caller;
     if (isLargerThan(call.args ?? {}, limits.maxArgumentBytes)) throw new Denied('arguments_too_large');
@@ -188,13 +186,23 @@ export class ToolRouter {
       if (!approved.ok) throw new Denied(approved.error.reason, approved.error.message);
       await this.#requireUnchanged({ supervised, tool }, call, request);
     }
-    const leave = registry.take(use, limits);
-    if (leave === null) throw new Denied('too_many_calls');
+    const slot = registry.take(use, limits);
+    if (slot === null) throw new Denied('too_many_calls');
+    let leave = slot;
     const startedAt = performance.now();
-    return (outcome) => {
-      leave();
-      const durationMs = Math.round(performance.now() - startedAt);
-      ports.record({ type: 'mcp.tool.called', server, tool: tool.name, outcome, durationMs, sessionId });
+    return {
+      finished(outcome) {
+        leave();
+        const durationMs = Math.round(performance.now() - startedAt);
+        ports.record({ type: 'mcp.tool.called', server, tool: tool.name, outcome, durationMs, sessionId });
+      },
+      becomeTask() {
+        const taskSlot = tasks.take(use);
+        if (taskSlot === null) return false;
+        leave();
+        leave = taskSlot;
+        return true;
+      },
     };
   }
 

@@ -16,6 +16,7 @@ const OAUTH = 'worker/mcp_oauth.test.ts';
 const TOOLS = 'worker/mcp_tools.test.ts';
 const REVIEW = 'shared/mcp/tools/tool_review.test.ts';
 const REVIEWS = 'gateway/routing/tool_reviews.test.ts';
+const TASKS = 'gateway/tasks/task_router.test.ts';
 const POLICY = 'shared/mcp/tool_policy.test.ts';
 const CONFINED_SANDBOX = 'gateway/servers/confined_sandbox.test.ts';
 const CMDS = 'cli/mcp/mcp_commands.test.ts';
@@ -53,6 +54,62 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     text: ' || (taken >= most - reserved && own >= few)',
     replacement: '',
     tests: ['gateway/routing/call_slots.test.ts'],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'a task is unknown to every caller but the one that began it',
+    file: 'gateway/tasks/task_table.ts',
+    text: 'task === undefined || ownerOf(task.client) !== ownerOf(client)',
+    replacement: 'task === undefined',
+    tests: [TASKS],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'a task is unknown to a caller that may not use its server any more',
+    file: 'gateway/tasks/task_router.ts',
+    text: 'task === null || !mayUse(client.caller, task.supervised.server.id)',
+    replacement: 'task === null',
+    tests: [TASKS],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'a task shows no credential of its server',
+    file: 'gateway/tasks/task_router.ts',
+    text: 'detailedTask.safeParse(task.downstream.mask.maskValue(answer))',
+    replacement: 'detailedTask.safeParse(answer)',
+    tests: [TASKS],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'the result of a task whose tool is denied is withheld',
+    file: 'gateway/tasks/task_router.ts',
+    text: '      this.#requireAllowed(task);\n      const detailed',
+    replacement: '      const detailed',
+    tests: [TASKS],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'the end of a task is recorded although nobody asks for it',
+    file: 'gateway/tasks/task_router.ts',
+    text: '    void this.#follow(task);\n',
+    replacement: '',
+    tests: [TASKS],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'nothing of a task is sent over another connection',
+    file: 'gateway/tasks/task_router.ts',
+    text: 'supervised.current === downstream && (await isStill(task))',
+    replacement: 'true',
+    tests: [TASKS],
+  },
+  {
+    row: 'MCP: calls',
+    holds: 'a task asks its client for nothing that the client does not support',
+    file: 'gateway/tasks/task_router.ts',
+    text: '    requireCapabilities(detailed.inputRequests, request.capabilities);\n',
+    replacement: '',
+    tests: [TASKS],
   },
   {
     row: 'MCP: tools',

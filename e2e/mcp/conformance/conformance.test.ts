@@ -24,18 +24,8 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   'server-sse-polling': 'not checked: the gateway never closes the stream of a running call',
 };
 
-const TASKS = 'the extension of tasks is not built';
 /** Scenarios that the revision does not require (the suite calls them an extension, or pending) and that do not pass, with the reason. */
 const NOT_REQUIRED: Readonly<Record<string, string>> = {
-  'tasks-lifecycle': TASKS,
-  'tasks-capability-negotiation': TASKS,
-  'tasks-wire-fields': TASKS,
-  'tasks-request-state-removal': TASKS,
-  'tasks-mrtr-input': TASKS,
-  'tasks-request-headers': TASKS,
-  'tasks-dispatch-and-envelope': TASKS,
-  'tasks-required-task-error': TASKS,
-  'tasks-mrtr-composition': TASKS,
   'http-custom-header-server-validation':
     'the gateway reads arguments from the body alone, and ignores headers that repeat them',
 };

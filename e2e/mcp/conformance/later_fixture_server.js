@@ -9,6 +9,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { answers, tools } from './fixture_answers.js';
+import { callTaskTool, serveTasks, taskCapability, taskTools } from './fixture_tasks.js';
 
 const KEY = randomBytes(32);
 const none = { type: 'object', properties: {} };
@@ -128,6 +129,7 @@ function newServer() {
         prompts: { listChanged: true },
         logging: {},
         completions: {},
+        ...taskCapability,
       },
     },
   );
@@ -136,6 +138,7 @@ function newServer() {
       answer(request, { sendNotification: (notification) => context.mcpReq.notify(notification) }),
     );
   }
+  serveTasks(server);
   server.setRequestHandler('tools/list', () => {
     const names = [
       ...Object.keys(asking),
@@ -144,7 +147,7 @@ function newServer() {
       'test_trigger_prompt_change',
     ];
     const more = [...names, ...added.tools].map((name) => ({ name, description: name, inputSchema: none }));
-    return { tools: [...tools, HEADERS, ...more] };
+    return { tools: [...tools, ...taskTools, HEADERS, ...more] };
   });
   server.setRequestHandler('prompts/list', async () => {
     const { prompts } = await answers.get('prompts/list')();
@@ -164,6 +167,8 @@ function newServer() {
     const { name } = request.params;
     const can = context.mcpReq.envelope?.[CAPABILITIES] ?? {};
     if (Object.hasOwn(asking, name)) return asking[name](...roundOf(context), can);
+    const ofTasks = callTaskTool(request, context);
+    if (ofTasks !== undefined) return ofTasks;
     if (name === HEADERS.name || added.tools.includes(name)) return text('done');
     const notify = (notification) => context.mcpReq.notify(notification);
     if (name === 'test_logging_tool') {
