@@ -1,4 +1,4 @@
-import { Client, type JsonSchemaValidator, type jsonSchemaValidator } from '@modelcontextprotocol/client';
+import { Client, type JsonSchemaValidator, type jsonSchemaValidator, type Tool } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { z } from 'zod';
 import { SVC } from '../../support/program.ts';
@@ -73,19 +73,22 @@ export class ScenarioPlayer {
     try {
       // A server may ask for a sign-in only after the handshake.
       const state = await this.#stateOf(id, scenario.startsWith('auth/') ? REFUSED : TRIED);
-      let asked = state === 'needs_authorisation' ? {} : await this.#callTools(name, toolCalls);
+      let asked =
+        state === 'needs_authorisation' ? {} : await this.#callTools(name, await this.#toolsOf(name), toolCalls);
       for (let signIns = 0; asked !== null && signIns < MOST_SIGN_INS; signIns += 1) {
         await this.#authorise(id, { ...registered, ...asked });
         const signedInAt = new Date().toISOString();
         // The server of this scenario lists nothing, whatever the token is.
         if (scenario === 'auth/scope-retry-limit') return void (await this.#stateOf(id, ANSWERED));
-        const isListed = await waitFor('the tools', async () => {
-          if ((await this.#toolsOf(name)).length > 0) return 'yes';
+        const listed = await waitFor('the tools', async () => {
+          const tools = await this.#toolsOf(name);
+          if (tools.length > 0) return tools;
           // The server of this scenario refuses the first token after its first request.
           const health = scenario === 'auth/authorization-server-migration' ? await this.#health(id) : null;
-          return health?.state === 'needs_authorisation' && health.checked_at > signedInAt && 'no';
+          return health?.state === 'needs_authorisation' && health.checked_at > signedInAt && 'none';
         });
-        asked = isListed === 'yes' ? await this.#callTools(name, toolCalls) : {};
+        // The server may refuse the token by now; then a call says so.
+        asked = listed === 'none' ? {} : await this.#callTools(name, listed, toolCalls);
       }
     } finally {
       await this.#svc.api('DELETE', `/v1/mcp-servers/${id}`);
@@ -98,8 +101,11 @@ export class ScenarioPlayer {
   }
 
   /** Calls each tool once. Returns what to sign in with if a call asks for that; null if all were answered. */
-  async #callTools(name: string, named: z.output<typeof calls> | undefined): Promise<object | null> {
-    const own = await this.#toolsOf(name);
+  async #callTools(
+    name: string,
+    own: readonly Tool[],
+    named: z.output<typeof calls> | undefined,
+  ): Promise<object | null> {
     const all =
       named ??
       own.map((tool) => ({
