@@ -294,6 +294,15 @@ test('the OpenAPI document defines every schema it references', async () => {
   expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['user', 'sidecar', 'browser', 'scim']);
 });
 
+test('no pattern of the OpenAPI document has a flag, which JSON Schema lacks', async () => {
+  const text = await (await control.send('/openapi.json')).text();
+  const patterns = Array.from(text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g), ([, quoted = '""']) =>
+    String(JSON.parse(quoted)),
+  );
+  expect(patterns.length).toBeGreaterThan(50);
+  expect(patterns.filter((pattern) => /\$\/\w*$/.test(pattern))).toEqual([]);
+});
+
 test('the OpenAPI document lists every way to sign in and every path of it that browsers use', async () => {
   const text = await (await control.send('/openapi.json')).text();
   const { paths } = z

@@ -9,8 +9,8 @@ const MAX_ADDRESS = 254;
 const ADDRESS =
   /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+)$/;
 
-/** The allowed form of an address. */
-export const EMAIL_PATTERN = new RegExp(ADDRESS.source, 'i');
+/** The allowed form of an address, in any letter case. Without a flag: a JSON Schema, such as the API's description, has none. */
+export const EMAIL_PATTERN = new RegExp(ADDRESS.source.replaceAll('a-z', 'A-Za-z'));
 
 /** The address in a text; null if there is none, or if it is not ASCII. */
 export function parseEmail(text: string): Email | null {

@@ -165,7 +165,7 @@ const auditFilter = {
   /** The upstream's status: one, or a class of them. */
   status: z
     .string()
-    .regex(/^(?:[1-9]\d\d|[1-5]xx)$/i, 'is not an HTTP status: use one such as 404, or a class such as 4xx')
+    .regex(/^(?:[1-9]\d\d|[1-5][Xx]{2})$/, 'is not an HTTP status: use one such as 404, or a class such as 4xx')
     .optional(),
   /** A part of the path, in any letter case. */
   path: short.optional(),

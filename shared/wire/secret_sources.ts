@@ -177,10 +177,13 @@ const awsRole = {
   /** Default: the STS of the region. */
   sts_url: providerUrl.optional(),
 };
+const TAG_CHARACTERS = String.raw`[\p{L}\p{N} _.:/=+\-@]`;
 const tagText = (longest: number) =>
   z
     .string()
-    .regex(new RegExp(`^[\\p{L}\\p{N} _.:/=+\\-@]{0,${longest}}$`, 'u'), 'has a character that no tag may have');
+    .regex(new RegExp(`^${TAG_CHARACTERS}{0,${longest}}$`, 'u'), 'has a character that no tag may have')
+    // The API's description takes a pattern's flag for a part of it. JSON Schema reads every pattern with this one.
+    .meta({ pattern: `^${TAG_CHARACTERS}{0,${longest}}$` });
 
 const awsAssumeRole = z.strictObject({
   kind: z.literal('aws_assume_role'),
