@@ -1,6 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
@@ -8,7 +5,7 @@ import { parseBindingFile, planChanges, type Change } from './binding_file.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { unreadableFile } from '../terminal/unreadable_file.ts';
+import { readTextFile } from '../terminal/read_text_file.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -32,7 +29,7 @@ export function addApplyCommand(line: CommandLine, binding: Command): void {
 
 async function applyFile(call: Call<ApplyOptions>): Promise<undefined> {
   const { options, print } = call;
-  const parsed = parseBindingFile(await fileText(call));
+  const parsed = parseBindingFile(await readTextFile(call.context, options.file));
   if (!parsed.ok) throw new CliError(EXIT.failed, `${options.file} was not applied:`, parsed.error);
   const client = controlClient(call.context, options);
   const changes = planChanges(await fetchAllPages(client, '/v1/host-bindings', hostBindingsPage), parsed.value);
@@ -41,16 +38,6 @@ async function applyFile(call: Call<ApplyOptions>): Promise<undefined> {
     changes.map((change) => changeText(change, print.paint)).join(''),
   );
   await warnOfMissingSecrets(client, parsed.value, print);
-}
-
-async function fileText(call: Call<ApplyOptions>): Promise<string> {
-  const { file } = call.options;
-  if (file === '-') return readStream(call.context.stdin);
-  try {
-    return readFileSync(resolve(call.context.workingDirectory, file), 'utf8');
-  } catch (error) {
-    throw unreadableFile(file, error);
-  }
 }
 
 async function carryOut(client: HttpClient, changes: readonly Change[]): Promise<void> {

@@ -1,12 +1,12 @@
 import { openSync, closeSync, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { parseDocument } from 'yaml';
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connectors/connector_spec.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { parseYaml } from '../terminal/parse_yaml.ts';
 import { unreadableFile } from '../terminal/unreadable_file.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 
@@ -52,15 +52,8 @@ function readFile(context: CliContext, name: string, mostBytes: number): Buffer 
 
 /** A spec in the form of the control API, or one line for each problem. */
 export function parseSpec(text: string): Result<ConnectorSpecRecord, readonly string[]> {
-  const document = parseDocument(text, { uniqueKeys: true });
-  if (document.errors.length > 0) return err(document.errors.map((error) => toPrintable(firstLineOf(error.message))));
-  let value: unknown;
-  try {
-    value = document.toJS({ maxAliasCount: 100 });
-  } catch (error) {
-    return err([error instanceof Error ? toPrintable(error.message) : 'cannot be read']);
-  }
-  return checkSpec(value);
+  const parsed = parseYaml(text);
+  return parsed.ok ? checkSpec(parsed.value) : parsed;
 }
 
 /** The same for a value that is already parsed. */
@@ -70,10 +63,6 @@ export function checkSpec(value: unknown): Result<ConnectorSpecRecord, readonly 
   const lines = parsed.error.issues.map((issue) => issueLine(issue, value));
   const more = lines.length - MOST_PROBLEMS;
   return err(more > 0 ? [...lines.slice(0, MOST_PROBLEMS), `... and ${more} more`] : lines);
-}
-
-function firstLineOf(message: string): string {
-  return message.split('\n')[0] ?? '';
 }
 
 /** `operations[2].path (get-item) must begin with "/"`. */

@@ -1,6 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { text as readStream } from 'node:stream/consumers';
 import { parse } from 'yaml';
 import type { Result } from '../../shared/model/result.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
@@ -10,7 +7,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { askYes } from '../terminal/ask.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { unreadableFile } from '../terminal/unreadable_file.ts';
+import { readTextFile } from '../terminal/read_text_file.ts';
 import { replace } from './mcp_change.ts';
 import { listAllMcpServers } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
@@ -40,7 +37,7 @@ export async function exportPolicy(call: Call): Promise<undefined> {
 /** `svc mcp policy apply -f FILE`: checks the whole file, shows what would change and which servers that stops, asks, and saves it. */
 export async function applyPolicy(call: Call<PolicyApplyOptions>): Promise<undefined> {
   const { options, print, context } = call;
-  const file = valueOf(options, parsePolicyFile(await fileText(call)));
+  const file = valueOf(options, parsePolicyFile(await readTextFile(call.context, options.file)));
   if (options.dryRun !== true) requireOutsideForTools(call);
   const client = controlClient(context, options);
   const inForce = await fetchPolicy(client);
@@ -74,15 +71,6 @@ function valueOf<T>({ file }: PolicyApplyOptions, result: Result<T, readonly str
 async function fetchPolicy(client: HttpClient): Promise<PolicyInForce> {
   const rules = await client.call('GET', '/v1/mcp-rules', mcpRulesRecord);
   return { rules, servers: await listAllMcpServers(client) };
-}
-
-async function fileText({ options: { file }, context }: Call<PolicyApplyOptions>): Promise<string> {
-  if (file === '-') return readStream(context.stdin);
-  try {
-    return readFileSync(resolve(context.workingDirectory, file), 'utf8');
-  } catch (error) {
-    throw unreadableFile(file, error);
-  }
 }
 
 async function confirm({ context, options, print }: Call<PolicyApplyOptions>): Promise<void> {

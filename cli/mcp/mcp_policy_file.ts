@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { parseDocument, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import { z } from 'zod';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -7,6 +7,7 @@ import { oneOfValues } from '../../shared/wire/host_binding_fields.ts';
 import { mcpRulesInput, type McpRulesInput, type McpRulesRecord } from '../../shared/wire/mcp/mcp_rules.ts';
 import { mcpTools } from '../../shared/wire/mcp/mcp_server_fields.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
+import { parseYaml } from '../terminal/parse_yaml.ts';
 
 const serverPolicy = z.strictObject({
   name: z.string(),
@@ -45,9 +46,9 @@ export interface PolicyChanges {
 
 /** Reads a policy file: YAML, thus JSON too. Returns every problem, each with the place in the file. */
 export function parsePolicyFile(text: string): Result<PolicyFile, readonly string[]> {
-  const document = parseDocument(text, { uniqueKeys: true });
-  if (document.errors.length > 0) return err(document.errors.map(({ message }) => message));
-  const content: unknown = document.toJS({ maxAliasCount: 100 });
+  const read = parseYaml(text);
+  if (!read.ok) return read;
+  const { value: content } = read;
   if (content === null) return err(['the file is empty: `svc mcp policy export` writes one']);
   const parsed = policyFile.safeParse(content);
   if (!parsed.success)
