@@ -10,7 +10,7 @@ afterEach(() => home.remove());
 
 const time = '2026-01-01T11:59:00.000Z';
 const TOOLS = { allow: null, deny: ['write_*'], approval: [] };
-const RULES = { sources: ['npm:@acme/*'], isolation: 'process', pinned_only: true, tools: { ...TOOLS, deny: [] } };
+const RULES = { sources: ['npm:@acme/*'], isolation: 'process', pinned_only: true, tools: TOOLS };
 
 function serverOf(id: string, name: string, owner: 'personal' | 'enterprise'): McpServerRecord {
   return {
@@ -67,6 +67,25 @@ test('shows what would change, and which servers that stops, and saves nothing',
   ]);
   expect(stderr).toContain('a rule says no');
   expect(writes(calls)).toEqual([]);
+});
+
+test.each(['sources', 'isolation', 'pinned_only', 'tools'])(
+  'a file without %s leaves that rule as it is',
+  async (field) => {
+    const kept = { sources: ['npm:@acme/*'], isolation: 'process', pinned_only: true, tools: { deny: ['write_*'] } };
+    const rules = Object.fromEntries(Object.entries(kept).filter(([name]) => name !== field));
+    const { stdout, calls } = await apply(JSON.stringify({ rules }), '--yes');
+    expect([stdout, writes(calls)]).toEqual(['Nothing differs from the file.\n', []]);
+  },
+);
+
+test('a file without a list of a server leaves that list as it is', async () => {
+  const { calls } = await apply(
+    'servers: [{name: files, tools: {approval: [read_*]}}, {name: shared, owner: enterprise}]',
+    '--yes',
+  );
+  const saved = calls.filter(({ method }) => method === 'PUT').map(({ body }) => body);
+  expect(saved).toEqual([expect.objectContaining({ tools: { ...TOOLS, approval: ['read_*'] } })]);
 });
 
 test('saves the rules that were read, then servers of the enterprise, then one’s own', async () => {

@@ -9,17 +9,30 @@ import { mcpTools } from '../../shared/wire/mcp/mcp_server_fields.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp/mcp_servers.ts';
 import { parseYaml } from '../terminal/parse_yaml.ts';
 
-const serverPolicy = z.strictObject({
+// The API's schemas without their defaults, which allow everything: what a file leaves out stays as it is.
+const toolFields = mcpTools.unwrap().shape;
+const someTools = z
+  .strictObject({
+    allow: toolFields.allow.unwrap().exactOptional(),
+    deny: toolFields.deny.unwrap().exactOptional(),
+    approval: toolFields.approval.unwrap().exactOptional(),
+  })
+  .default({});
+const ruleFields = mcpRulesInput.shape;
+const someRules = z.strictObject({
+  sources: ruleFields.sources.unwrap().exactOptional(),
+  isolation: ruleFields.isolation.unwrap().exactOptional(),
+  pinned_only: ruleFields.pinned_only.unwrap().exactOptional(),
+  tools: someTools,
+});
+const someServer = z.strictObject({
   name: z.string(),
   owner: oneOfValues(OWNERS).default('personal'),
-  tools: mcpTools,
+  tools: someTools,
 });
 
-/** The policy file: the rules of the enterprise, and which tools of which server may be called. A part that is left out stays as it is. */
-const policyFile = z.strictObject({
-  rules: mcpRulesInput.optional(),
-  servers: z.array(serverPolicy).default([]),
-});
+const policyFile = z.strictObject({ rules: someRules.optional(), servers: z.array(someServer).default([]) });
+/** The policy file: the rules of the enterprise, and which tools of which server may be called. */
 export type PolicyFile = z.output<typeof policyFile>;
 
 /** What the control plane has now. */
@@ -78,13 +91,17 @@ export function planPolicy(
     server === undefined ? [`there is no server ${wanted.name} with the owner ${wanted.owner}`] : [],
   );
   if (problems.length > 0) return err(problems);
-  const ruleFields = rules === undefined ? [] : listChanges(rulesOf(inForce.rules), rules);
-  const changed = found.flatMap(({ wanted: { tools }, server }) => {
-    const fields = server === undefined ? [] : listChanges(server.tools, tools);
-    return server === undefined || fields.length === 0 ? [] : [{ server, tools, fields }];
+  const before = rulesOf(inForce.rules);
+  const after = { ...before, ...rules, tools: { ...before.tools, ...rules?.tools } };
+  const fieldsOfRules = listChanges(before, after);
+  const changed = found.flatMap(({ wanted, server }) => {
+    if (server === undefined) return [];
+    const wantedTools = { ...server.tools, ...wanted.tools };
+    const fields = listChanges(server.tools, wantedTools);
+    return fields.length === 0 ? [] : [{ server, tools: wantedTools, fields }];
   });
   return ok({
-    rules: rules === undefined || ruleFields.length === 0 ? null : { input: rules, fields: ruleFields },
+    rules: fieldsOfRules.length === 0 ? null : { input: after, fields: fieldsOfRules },
     // A caller who is no admin may change none of the enterprise, and should learn it before anything has changed.
     servers: changed.toSorted((a, b) => a.server.owner.localeCompare(b.server.owner)),
   });
