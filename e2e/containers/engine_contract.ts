@@ -166,7 +166,7 @@ export function describeEngine(open: () => EngineOnTrial): void {
   it('starts one whose streams are ours, and which sees the end of its input', async () => {
     const { runtime } = open();
     const script = 'echo begun >&2; tr a-z A-Z; exit 4';
-    const id = await create({ stdin: true, command: ['sh', '-c', script] });
+    const id = await create({ stdin: true, keepsNoLog: true, command: ['sh', '-c', script] });
     const { input, output, said } = valueOf(await runtime.startWithStreams(id));
     input.end('x'.repeat(100_000));
     expect(await text(output)).toBe('X'.repeat(100_000));

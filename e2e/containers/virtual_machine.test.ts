@@ -77,10 +77,14 @@ describeContainers('an engine in a virtual machine', () => {
     const comesBack = (path: string): Promise<unknown> =>
       waitFor(`an answer to ${path}`, async () => (await askInside(path)).code === 0);
     await comesBack('first');
-    machine.cutStreams();
-    await comesBack('after-the-cut');
     const companion = async (): Promise<string> =>
       engine.docker('ps', '-q', '--filter', 'name=svc-companion-', '--filter', 'status=running');
+    // The session's token is in what it carries.
+    expect(await engine.docker('inspect', '--format', '{{.HostConfig.LogConfig.Type}}', await companion())).toBe(
+      'none',
+    );
+    machine.cutStreams();
+    await comesBack('after-the-cut');
     await engine.docker('kill', await companion());
     await comesBack('after-the-kill');
     kill(world.svc.runFile.sidecar_pid, 'SIGKILL');

@@ -86,6 +86,7 @@ it('has the network of the one container and no right, and nothing of this machi
     env: { NODE_OPTIONS: '' },
     hardening: { capabilities: [] },
     confinement: { tmpfs: [] },
+    keepsNoLog: true,
     stdin: true,
     tty: false,
   });

@@ -77,6 +77,8 @@ function streamCompanionSpec({ sessionId, labels, containerId, imageId, ports }:
     network: { container: containerId },
     hardening: HARDENING,
     confinement: CONFINEMENT,
+    // The agent's requests to the proxy, with the session's token, are what it prints.
+    keepsNoLog: true,
     enginesProxies: 'left_out',
   };
 }

@@ -99,6 +99,8 @@ export interface ContainerSpec {
   readonly confinement?: Confinement;
   /** The engine removes it when it has ended. */
   readonly removedAtEnd?: boolean;
+  /** The engine keeps nothing of what it prints. Whoever is attached gets it all the same. */
+  readonly keepsNoLog?: boolean;
   /**
    * Whether the container gets the proxy variables of the user's engine settings. They may contain another proxy's password and
    * would bypass our proxy.

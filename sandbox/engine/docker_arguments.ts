@@ -32,6 +32,7 @@ export function createArguments(spec: ContainerSpec, engine: EngineName): string
     ...(spec.hardening === null ? [] : hardeningArguments(hardeningOf(spec.hardening, spec.user, engine))),
     ...(spec.confinement === undefined ? [] : confinementArguments(spec.confinement, engine)),
     ...(spec.removedAtEnd === true ? ['--rm'] : []),
+    ...(spec.keepsNoLog === true ? ['--log-driver', 'none'] : []),
     '--',
     spec.image,
     ...spec.command,

@@ -45,13 +45,15 @@ export function creationOf(spec: ContainerSpec): object {
   };
 }
 
-function hostConfigOf({ mounts, volumes = [], network, hardening, confinement, removedAtEnd }: ContainerSpec): object {
+function hostConfigOf(spec: ContainerSpec): object {
+  const { mounts, volumes = [], network, hardening, confinement, removedAtEnd, keepsNoLog } = spec;
   return {
     Mounts: [...mounts.map(bindOf), ...volumes.map(volumeOf)],
     ...(network !== null && { NetworkMode: network === 'none' ? 'none' : `container:${network.container}` }),
     ...(hardening !== null && hardeningOf(hardening)),
     ...(confinement !== undefined && confinementOf(confinement)),
     AutoRemove: removedAtEnd === true,
+    ...(keepsNoLog === true && { LogConfig: { Type: 'none' } }),
   };
 }
 
