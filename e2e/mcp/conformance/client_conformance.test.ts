@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { Svc } from '../../support/svc.ts';
 import { listen } from '../../support/tls_upstream.ts';
 import { expectMcpTable } from '../mcp_table.ts';
 import { type Scenario, ScenarioPlayer } from './played_scenario.ts';
+import { isUnmet, readSuiteResults } from './suite_results.ts';
 
 // The protocol's own conformance suite, with its servers behind the gateway: what each revision requires of a client.
 // `MCP_MD=write` writes the table of docs/mcp.md.
@@ -35,7 +36,6 @@ const scenario = z.object({
   serverUrl: z.string(),
   context: z.record(z.string(), z.unknown()),
 }) satisfies z.ZodType<Scenario>;
-const checks = z.array(z.object({ id: z.string(), status: z.string(), description: z.string() }));
 
 let svc: Svc;
 let player: ScenarioPlayer;
@@ -64,25 +64,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The checks of each scenario that did not pass, by the folder that the suite writes for it. */
-function readResults(place: string): ReadonlyMap<string, readonly string[]> {
-  const results = new Map<string, readonly string[]>();
-  const files = readdirSync(place, { recursive: true, encoding: 'utf8' }).filter((name) =>
-    name.endsWith('checks.json'),
-  );
-  for (const file of files) {
-    const name = file.replace(/-\d{4}-\d\d-\d\dT[^/]*\/checks\.json$/, '');
-    const failed = checks
-      .parse(JSON.parse(readFileSync(join(place, file), 'utf8')))
-      .filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
-    results.set(
-      name,
-      failed.map(({ id, status, description }) => `${status} ${id}: ${description}`),
-    );
-  }
-  return results;
-}
-
 const cellOf = (name: string, isThere: boolean): string => {
   if (!isThere) return '';
   return name in EXTENSIONS ? `not played: ${EXTENSIONS[name]}` : 'passed';
@@ -97,7 +78,8 @@ test.skipIf(installed === null)('what each revision requires of a client passes'
     await run(process.execPath, [...args, '-o', place, '--timeout', String(HANGS_MS)], {
       cwd: folder,
     });
-    for (const [name, failed] of readResults(place)) {
+    for (const [name, checks] of readSuiteResults(place)) {
+      const failed = checks.filter(isUnmet).map(({ id, status, description }) => `${status} ${id}: ${description}`);
       const row = all.get(name) ?? new Map<string, readonly string[]>();
       all.set(name, row.set(revision, failed));
     }

@@ -1,12 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
+import { getRequestListener } from '@hono/node-server';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { z } from 'zod';
 import { mcpTokens } from '../../../shared/wire/mcp/mcp_clients.ts';
 import { cachedInstall } from '../../support/cached_install.ts';
 import { ONLY_FULL } from '../../support/full_counts.ts';
@@ -24,6 +23,7 @@ import {
   type RemoteWorld,
   startRemoteWorld,
 } from '../remote_world.ts';
+import { isUnmet, readSuiteResults } from './suite_results.ts';
 
 // The protocol's own conformance suite against a hosted control plane: its authorization server, and `/mcp` with the server
 // that the suite expects behind it. `MCP_MD=write` with `SVC_TEST_FULL=1` writes the table of docs/mcp.md.
@@ -75,31 +75,28 @@ let origin: string;
 let fixture: ChildProcess;
 const servers: Server[] = [];
 
-async function requestOf(request: IncomingMessage): Promise<RequestInit> {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) headers.set(name, String(value));
-  const { method = 'GET' } = request;
-  return { method, headers, ...(method === 'POST' && { body: await text(request) }) };
+interface ReadRequest {
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body: string | null;
 }
 
-async function send(response: ServerResponse, reply: Response): Promise<void> {
-  response.writeHead(reply.status, Object.fromEntries(reply.headers)).end(Buffer.from(await reply.arrayBuffer()));
+async function readRequest(request: Request): Promise<ReadRequest> {
+  const { method, headers } = request;
+  return { method, headers, body: method === 'POST' ? await request.text() : null };
 }
 
 /** A server of this test on a free port. */
-async function serve(answer: (request: IncomingMessage) => Promise<Response>): Promise<string> {
-  const server = createServer((request, response) => {
-    void answer(request)
-      .catch((error: unknown) => new Response(String(error), { status: 500 }))
-      .then((reply) => send(response, reply));
-  });
+async function serve(answer: (request: Request) => Promise<Response>): Promise<string> {
+  const listener = getRequestListener(answer);
+  const server = createServer((request, response) => void listener(request, response));
   servers.push(server);
   return `http://127.0.0.1:${await listen(server)}`;
 }
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-e2e-conformance-'));
-  origin = await serve(async (request) => world.control.send(`${origin}${request.url}`, await requestOf(request)));
+  origin = await serve(async (request) => world.control.send(request.url, await readRequest(request)));
   world = await startRemoteWorld(origin);
   user = await remoteUser(world.control);
   fixture = start(process.execPath, [join(HERE, 'http_fixture_server.js')]);
@@ -108,9 +105,7 @@ beforeAll(async () => {
   });
   world.hosts.set('tools.example.com', async (request) => {
     if (request.headers.get('authorization') !== `Bearer ${TOKEN}`) return new Response('no', { status: 401 });
-    const { method, headers } = request;
-    const body = method === 'POST' ? await request.text() : undefined;
-    return fetch(`http://127.0.0.1:${port}/mcp`, { method, headers, ...(body !== undefined && { body }) });
+    return fetch(`http://127.0.0.1:${port}/mcp`, await readRequest(request));
   });
   await addRemoteServer(user, { name: SERVER }, TOKEN);
 });
@@ -149,19 +144,12 @@ interface Played {
   readonly problems: readonly string[];
 }
 
-const checks = z.array(z.object({ id: z.string(), status: z.string(), errorMessage: z.string().optional() }));
-
-/** The checks that the suite wrote below this folder. */
+/** What the suite wrote about a scenario below this folder. */
 function readPlayed(scenario: string, place: string): Played {
-  const files = readdirSync(place, { recursive: true, encoding: 'utf8' }).filter((name) =>
-    name.endsWith('checks.json'),
-  );
-  const all = files.flatMap((name) => checks.parse(JSON.parse(readFileSync(join(place, name), 'utf8'))));
-  const failed = all.filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
-  const problems = failed
-    .filter(({ id }) => !NOT_SERVED.has(id))
-    .map(({ id, errorMessage = '' }) => `${id}: ${errorMessage}`);
-  return { scenario, passed: all.filter(({ status }) => status === 'SUCCESS').length, problems };
+  const checks = [...readSuiteResults(place).values()].flat();
+  const unmet = checks.filter((check) => isUnmet(check) && !NOT_SERVED.has(check.id));
+  const problems = unmet.map(({ id, errorMessage = '' }) => `${id}: ${errorMessage}`);
+  return { scenario, passed: checks.filter(({ status }) => status === 'SUCCESS').length, problems };
 }
 
 /** Connects a client as a person does in a browser, and returns its token. */
@@ -192,15 +180,15 @@ async function decide(url: string): Promise<string> {
 /** The suite has no token, and calls tools by the server's own names: this adds both. */
 async function startRelay(token: string): Promise<string> {
   const relay: string = await serve(async (request) => {
-    const { method, headers: given, body: sent } = await requestOf(request);
+    const { method, headers: given, body: sent } = await readRequest(request);
     const headers = new Headers(given);
     headers.set('authorization', `Bearer ${token}`);
     headers.delete('content-length');
     if (headers.get('origin') === relay) headers.set('origin', origin);
     const name = headers.get('mcp-name');
     if (name !== null) headers.set('mcp-name', PREFIX + name);
-    const body = typeof sent === 'string' ? sent.replace(/"name":"(?=test_|json_)/, `$&${PREFIX}`) : null;
-    const reply = await fetch(`${origin}/mcp`, { ...(method !== undefined && { method }), headers, body });
+    const body = sent?.replace(/"name":"(?=test_|json_)/, `$&${PREFIX}`) ?? null;
+    const reply = await fetch(`${origin}/mcp`, { method, headers, body });
     const answer = (await reply.text()).replaceAll(`"${PREFIX}`, '"');
     const type = reply.headers.get('content-type');
     const { status } = reply;
