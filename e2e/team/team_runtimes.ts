@@ -22,6 +22,8 @@ export interface HostedProgram {
   /** Does what is due from time to time, such as the sending of audit events, where only the platform starts it. */
   readonly takeTurns: () => Promise<unknown>;
   readonly stop: () => Promise<void>;
+  /** Ends it at once, as a power cut would. */
+  readonly kill: () => Promise<void>;
 }
 
 /** Starts a hosted control plane with these settings. */
@@ -40,7 +42,7 @@ export const startHostedOnDeno: StartHosted = (settings, sites) =>
 
 async function whenListening(program: Running): Promise<HostedProgram> {
   const url = await until(program, listening(program));
-  return { url, output: program.output, takeTurns: async () => undefined, stop: program.stop };
+  return { url, output: program.output, takeTurns: async () => undefined, stop: program.stop, kill: program.kill };
 }
 
 /** workerd resolves names itself, so its calls go through the program that starts it. */
@@ -63,5 +65,5 @@ export const startHostedOnWorkerd: StartHosted = async (settings, { names, port:
     await rm(folder, { recursive: true, force: true });
   };
   const takeTurns = () => fetch(`${url}/cdn-cgi/handler/scheduled`);
-  return { url, output: program.output, takeTurns, stop };
+  return { url, output: program.output, takeTurns, stop, kill: program.kill };
 };

@@ -25,14 +25,16 @@ const agent = new Agent({
   },
 });
 
-/** Everything that the worker calls goes through here, its database too. */
+/** Everything that the worker calls goes through here, its database too. Nothing else leaves this machine. */
 async function callOut(call: Request): Promise<Response> {
   const url = new URL(call.url);
+  const isSite = sites.includes(url.hostname);
+  if (!isSite && url.hostname !== '127.0.0.1') throw new Error(`${url.hostname} is not there`);
   const reply = await request(url, {
     method: call.method,
     headers: Object.fromEntries(call.headers),
     body: new Uint8Array(await call.arrayBuffer()),
-    ...(sites.includes(url.hostname) && { dispatcher: agent }),
+    ...(isSite && { dispatcher: agent }),
   });
   const headers = Object.entries(reply.headers).map(([name, value]): [string, string] => [name, String(value)]);
   return new Response(await reply.body.arrayBuffer(), { status: reply.statusCode, headers });
