@@ -40,6 +40,7 @@ describe('an install in the console', () => {
     await page.getByRole('link', { name: 'Continue' }).click();
     await page.getByLabel('region').fill('eu');
     await page.getByLabel('UNIT').selectOption('celsius');
+    expect(await page.getByLabel('In a container').isChecked()).toBe(true);
     await page.getByLabel('Name (optional)').fill('Not A Name');
     await page.getByRole('button', { name: 'Install' }).click();
     const name = page.getByLabel('Name (optional)');
@@ -60,6 +61,7 @@ describe('an install in the console', () => {
     const made = await serverNamed('by-form');
     expect(made).toMatchObject({
       registry_id: WEATHER,
+      isolation: 'container',
       command: ['npx', '-y', '@acme/weather@1.2.2', '--region', 'eu'],
     });
     expect(made.env).toMatchObject({ UNIT: 'celsius' });
@@ -77,6 +79,8 @@ describe('an install in the console', () => {
     await page.keyboard.type('us');
     await tabTo(page, 'Name (optional)');
     await page.keyboard.type('by-keyboard');
+    await tabTo(page, 'In a container');
+    await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/credentials?**');
     await tabTo(page, 'API_KEY');
@@ -84,6 +88,7 @@ describe('an install in the console', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL('**/connect?**');
     expect(await mainText(page)).toContain('svc mcp consent by-keyboard');
+    expect(await serverNamed('by-keyboard')).toMatchObject({ isolation: 'process' });
   });
 
   test('installs only what was reviewed', async () => {

@@ -72,7 +72,7 @@ describe('a custom local server', () => {
     await page.getByLabel('Program', { exact: true }).fill('npx');
     await page.getByLabel('Arguments').fill('-y\na-package@1.2.3\n"with a\\nline break"');
     await page.getByLabel('Variables').fill(`LOG_LEVEL=info\nAPI_KEY=${PLANTED_SECRET}`);
-    await page.getByLabel('In a container').check();
+    expect(await page.getByLabel('In a container').isChecked()).toBe(true);
     await page.getByText('Version, description, which tools').click();
     await page.getByLabel('Denied').fill('bad*name');
     await page.getByRole('button', { name: 'Register' }).click();

@@ -10,6 +10,7 @@ import { installSteps } from '../components/wizard_steps.ts';
 import type { Html } from '../frame/html.ts';
 import { inputField, inputFields } from './install_fields.ts';
 import { inputTable, installPreview } from './install_preview.ts';
+import { hasIsolationChoice, isolationField } from './isolation_field.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { entryPath, freshnessWords, type InstallSubject, ruleAlert } from './marketplace_words.ts';
 import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
@@ -38,15 +39,7 @@ export function installReviewPage(view: InstallView): Page {
       ${installPreview(preview)}
       ${definitionList([
         ['Version', preview.version === null ? null : foreignText(preview.version)],
-        [
-          'Isolation',
-          preview.mode === 'local'
-            ? view.isBoxed
-              ? 'In a container, by a rule of your enterprise'
-              : html`A process of your user; <code data-command>svc mcp update NAME --isolation container</code> runs it
-                  in a container`
-            : null,
-        ],
+        ['Isolation', preview.mode === 'local' && view.isBoxed ? 'In a container, by a rule of your enterprise' : null],
       ])}
     </section>
     ${
@@ -73,14 +66,15 @@ export function inputsGivenNow({ inputs }: Pick<InstallPreview, 'inputs'>): read
 export function installSettingsPage(view: InstallView, form: FormState, owners: OwnerChoice): Page {
   const { subject, preview, reviewed } = view;
   const inputs = inputsGivenNow(preview);
-  const fields = ['name', 'owner', ...inputs.map((_, index) => inputField(index))];
+  const fields = ['name', 'owner', 'isolation', ...inputs.map((_, index) => inputField(index))];
   const hidden = Object.entries({ ...subject, reviewed });
   const content = html`${head('Settings', subject)} ${installSteps('Settings')} ${formRefusal(form, fields)}
     <form class="panel stack" method="post" action="/mcp-servers/install">
       ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
       ${inputFields(form, inputs)}
       ${textField(form, { name: 'name', label: 'Name (optional)', hint: 'Prefix of the names of its tools. Empty: made from the registry name.', isMono: true, maxLength: 48, placeholder: 'weather' })}
-      ${ownerField(form, owners)} ${laterWords(preview)}
+      ${ownerField(form, owners)} ${!view.isBoxed && hasIsolationChoice(preview) ? isolationField(form) : ''}
+      ${laterWords(preview)}
       <div class="actions">
         <button class="primary">Install</button>
         <a class="button" href="${pathWith('/mcp-servers/install', { ...subject })}">Back</a>

@@ -1,13 +1,14 @@
 import { html } from 'hono/html';
 import type { McpMode } from '../../../shared/model/mcp_server.ts';
 import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
-import { type FormState, formRefusal, radioField, selectField, textField } from '../components/form_field.ts';
+import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { tabs } from '../components/tabs.ts';
 import { textArea } from '../components/text_area.ts';
 import { ownServerSteps } from '../components/wizard_steps.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { isolationField } from './isolation_field.ts';
 import { toolFields } from './mcp_server.ts';
 import { type ChangedValue, changePanel } from './mcp_server_changes.ts';
 import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
@@ -136,15 +137,7 @@ function localFields(form: FormState): Html {
     rows: 3,
     isMono: true,
   })}
-  ${radioField(form, {
-    name: 'isolation',
-    label: 'Isolation',
-    choices: [
-      { value: 'process', title: 'A program with your rights' },
-      { value: 'container', title: 'In a container' },
-    ],
-    hint: 'A container has no files and no capabilities of the machine. It needs Docker there.',
-  })}`;
+  ${isolationField(form)}`;
 }
 
 function remoteFields(form: FormState): Html {

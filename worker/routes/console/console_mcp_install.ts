@@ -11,6 +11,7 @@ import { previewInstall } from '../../marketplace/install_plan.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import { pathWith } from '../../pages/components/pager.ts';
 import { inputField } from '../../pages/mcp/install_fields.ts';
+import { hasIsolationChoice } from '../../pages/mcp/isolation_field.ts';
 import type { InstallSubject } from '../../pages/mcp/marketplace_words.ts';
 import {
   changedSinceReviewPage,
@@ -53,11 +54,13 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
       installSettingsPage(view.value, toRefusedInputs(fields, asked, error), ownerChoice(c, caller)),
       error,
     );
-  const { name = '', owner = 'personal' } = fields;
+  const { name = '', owner = 'personal', isolation = 'container' } = fields;
+  const isChosen = !view.value.isBoxed && hasIsolationChoice(view.value.preview);
   const body = {
     ...choiceOf(view.value.subject),
     owner,
     ...(name !== '' && { name }),
+    ...(isChosen && { isolation }),
     inputs: inputsOf(fields, asked),
   };
   const parsed = marketplaceInstallInput.safeParse(body);
