@@ -40,7 +40,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'shared/wire/mcp/mcp_server_fields.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/wire/plan/plan_fields.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/wire/secrets.ts': [1, 'canonical JSON holds no lone surrogate'],
-  'shared/wire/sources/vault.ts': [1, 'what a path in Vault can hold'],
+  'shared/wire/sources/vault_fields.ts': [1, 'what a path in Vault can hold'],
   'cli/mcp/json_with_comments.ts': [1, 'a byte order mark is no part of JSON'],
   'cli/launch/launch_options.ts': [1, 'what a path can hold'],
   'cli/terminal/read_secret.ts': [1, 'which key deletes a character'],

@@ -12,9 +12,9 @@ import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, sealedCredential } from '../shared/wire/channel.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { hostBindingRecord } from '../shared/wire/host_binding.ts';
-import { type SourceOf, sourcePlan, sourceRecord, sourcesPage } from '../shared/wire/secret_sources.ts';
-import { vaultKv } from '../shared/wire/sources/vault.ts';
-import { narrowSource } from '../shared/wire/sources/narrowing.ts';
+import { sourcePlan, sourceRecord, sourcesPage } from '../shared/wire/secret_sources.ts';
+import { SOURCE_TABLE, type SourceOf } from '../shared/wire/sources/source_table.ts';
+import { narrowSource } from '../shared/wire/sources/narrow_source.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import type { Outbound, OutboundReply, OutboundRequest } from './kernel/outbound.ts';
 import { json } from './kernel/testing/json_reply.ts';
@@ -29,6 +29,7 @@ const TOKEN = 'hvs.the-token-of-the-source';
 const LOGIN_TOKEN = 'hvs.the-token-of-a-login';
 const SECRET_ID = 'the-secret-id-of-the-role';
 const VALUE = 'the-value-in-vault';
+const VAULT_SCHEMA = SOURCE_TABLE.vault_kv.schema;
 const KV = { kind: 'vault_kv', vault_url: 'https://vault.example.com', secret_path: 'ci/database', field: 'password' };
 const ROLE = { ...KV, authentication: 'approle', role_id: 'the-role' };
 const LIFE_MS = 300_000;
@@ -387,7 +388,7 @@ describe('a source of Vault', () => {
     fc.assert(
       fc.property(fc.array(segment, { minLength: 1, maxLength: 4 }), (segments) => {
         const path = segments.join('/');
-        const read = vaultKv.safeParse({ ...KV, secret_path: path });
+        const read = VAULT_SCHEMA.safeParse({ ...KV, secret_path: path });
         if (!read.success) return;
         const url = new URL(VAULT_KV.plan(read.data).providerUrl ?? '');
         expect([url.search, url.hash]).toEqual(['', '']);
@@ -416,7 +417,7 @@ describe('a source of Vault', () => {
   });
 
   test('cannot be narrowed', () => {
-    const narrowed = narrowSource(vaultKv.parse(KV), { scopes: ['a'] });
+    const narrowed = narrowSource(VAULT_SCHEMA.parse(KV), { scopes: ['a'] });
     expect(narrowed).toEqual({ ok: false, error: expect.stringContaining('which cannot be narrowed') });
   });
 });
@@ -439,7 +440,7 @@ describe('over real HTTP', () => {
       paths.push([request.headers['x-vault-token'], request.url].join(' '));
       serve(request, reply);
     });
-    source = vaultKv.parse({ ...KV, vault_url: `http://127.0.0.1:${await listen(server)}` });
+    source = VAULT_SCHEMA.parse({ ...KV, vault_url: `http://127.0.0.1:${await listen(server)}` });
   });
   afterEach(() => new Promise((resolve) => server.close(resolve)));
 

@@ -1,15 +1,15 @@
-import { BORROWED_KIND, SOURCE_KINDS, type SourceKind } from '../../shared/model/source_kind.ts';
+import { sourcePlan, type SourcePlan, sourceRecord } from '../../shared/wire/secret_sources.ts';
+import { formOf, readField } from '../../shared/wire/sources/field_form.ts';
 import {
-  type FieldForm,
+  fieldsOf,
+  isSourceKind,
   type MintedSource,
-  readSourceField,
+  isMinted,
   secretSource,
-  SOURCE_FIELDS,
+  SOURCE_KINDS,
+  type SourceKind,
   sourceKeyName,
-  sourcePlan,
-  type SourcePlan,
-  sourceRecord,
-} from '../../shared/wire/secret_sources.ts';
+} from '../../shared/wire/sources/source_table.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -87,39 +87,38 @@ export function planText(plan: SourcePlan): string {
 
 /** The source that a kind and its fields say. */
 function readSource(kind: string, set: readonly string[]): MintedSource {
-  const known = SOURCE_KINDS.find((name) => name === kind);
-  if (known === undefined) {
+  if (!isSourceKind(kind)) {
     throw new CliError(
       EXIT.usage,
       `${JSON.stringify(kind)} is no kind of source: write one of ${SOURCE_KINDS.join(', ')}`,
     );
   }
   const read = secretSource.safeParse({
-    kind: known,
-    ...Object.fromEntries(set.map((text) => readField(known, text))),
+    kind,
+    ...Object.fromEntries(set.map((text) => readAssignment(kind, text))),
   });
-  if (read.success && read.data.kind !== BORROWED_KIND) return read.data;
+  if (read.success && isMinted(read.data)) return read.data;
   const [issue] = read.error?.issues ?? [];
   const field = issue?.path.join('.') ?? '';
   const message = issue?.message ?? '';
   throw new CliError(EXIT.usage, `the field ${field} of the source: ${message}`, [
-    `Give it with --set ${field}=VALUE. The fields of ${known}: ${Object.keys(SOURCE_FIELDS[known]).join(', ')}.`,
+    `Give it with --set ${field}=VALUE. The fields of ${kind}: ${Object.keys(fieldsOf(kind)).join(', ')}.`,
   ]);
 }
 
-function readField(kind: SourceKind, text: string): [string, unknown] {
-  const forms: Readonly<Record<string, FieldForm>> = SOURCE_FIELDS[kind];
+function readAssignment(kind: SourceKind, text: string): [string, unknown] {
+  const fields = new Map(Object.entries(fieldsOf(kind)));
   const end = text.indexOf('=');
   const name = text.slice(0, Math.max(0, end));
   const value = text.slice(end + 1);
-  const form = forms[name];
-  if (form === undefined) {
+  const field = fields.get(name);
+  if (field === undefined) {
     // Not quoted: it may be the key itself.
-    const fields = Object.keys(forms).join(', ');
+    const names = [...fields.keys()].join(', ');
     throw new CliError(
       EXIT.usage,
-      `a value of --set names no field of ${kind}: write FIELD=VALUE with one of ${fields}`,
+      `a value of --set names no field of ${kind}: write FIELD=VALUE with one of ${names}`,
     );
   }
-  return [name, readSourceField(form, value)];
+  return [name, readField(formOf(field.schema), value)];
 }

@@ -1,6 +1,7 @@
 import { TESTED_LEFT } from '../../shared/wire/sources/tested_left.ts';
 import type { Command } from 'commander';
-import { parseSourcePath, SOURCE_KINDS } from '../../shared/model/source_kind.ts';
+import { parseSourcePath } from '../../shared/model/source_kind.ts';
+import { SOURCE_KINDS } from '../../shared/wire/sources/source_table.ts';
 import { sourcePlan, type SourceRecord, sourceTestReply } from '../../shared/wire/secret_sources.ts';
 import { controlClient } from '../clients.ts';
 import { type Call, type CommandLine, handle } from '../command_line.ts';

@@ -2,7 +2,7 @@ import { type RemovalOptions, withRemovalOptions } from '../bindings/confirm_rem
 import { withSourceOptions } from '../bindings/source_options.ts';
 import { Option, type Command } from 'commander';
 import { MCP_ISOLATIONS, MCP_TRANSPORTS } from '../../shared/model/mcp_server.ts';
-import { SOURCE_KINDS } from '../../shared/model/source_kind.ts';
+import { SOURCE_KINDS } from '../../shared/wire/sources/source_table.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import {
   type OwnerOption,

@@ -5,25 +5,32 @@ import {
   renderCommandTable,
   renderQuotaTable,
   renderSettingsTable,
+  renderSourceTable,
   rowsOf,
   tableRows,
   withTable,
 } from './reference.ts';
 import { referenceProgram } from './reference_program.ts';
 
-const document = (file: string) => readFileSync(new URL(`../../docs/reference/${file}`, import.meta.url), 'utf8');
+const document = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), 'utf8');
 
-describe('docs/reference (node cli/reference/write_tables.ts writes its tables)', () => {
+describe('docs (node cli/reference/write_tables.ts writes its tables)', () => {
   test('lists every setting of the code', () => {
-    expect(tableRows(document('settings.md'), 'settings')).toEqual(rowsOf(renderSettingsTable()));
+    expect(tableRows(document('reference/settings.md'), 'settings')).toEqual(rowsOf(renderSettingsTable()));
   });
 
   test('lists every quota of the code', () => {
-    expect(tableRows(document('quotas.md'), 'quotas')).toEqual(rowsOf(renderQuotaTable()));
+    expect(tableRows(document('reference/quotas.md'), 'quotas')).toEqual(rowsOf(renderQuotaTable()));
   });
 
   test('lists every command and exit code of the code', async () => {
-    expect(tableRows(document('commands.md'), 'cli')).toEqual(rowsOf(renderCommandTable(await referenceProgram())));
+    expect(tableRows(document('reference/commands.md'), 'cli')).toEqual(
+      rowsOf(renderCommandTable(await referenceProgram())),
+    );
+  });
+
+  test('lists every kind of source of the code, with its fields', () => {
+    expect(tableRows(document('credential_sources.md'), 'kinds')).toEqual(rowsOf(renderSourceTable()));
   });
 });
 

@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
 import { formatQuota, QUOTA_KINDS, QUOTAS, type QuotaScope } from '../../shared/model/quotas/quotas.ts';
 import { SETTINGS } from '../../shared/model/settings.ts';
+import { choicesOf, isNeeded } from '../../shared/wire/sources/field_form.ts';
+import type { SourceFields } from '../../shared/wire/sources/source_descriptor.ts';
+import { SOURCE_KINDS, SOURCE_TABLE } from '../../shared/wire/sources/source_table.ts';
 import { EXIT_CODE_ROWS } from '../exit_codes.ts';
 
 /** The table of docs/reference/settings.md, between `<!-- settings -->` and `<!-- /settings -->`. */
@@ -28,6 +31,33 @@ export function renderQuotaTable(): string {
     return [code(kind), cell(what), OF[scope], formatQuota(kind, most)];
   });
   return table(['Kind', 'What', 'Of', 'Limit'], rows);
+}
+
+/** The table of docs/credential_sources.md, between `<!-- kinds -->` and `<!-- /kinds -->`. */
+export function renderSourceTable(): string {
+  const rows = SOURCE_KINDS.map((kind) => {
+    const { keys, lifeSeconds, narrowedBy, revokes, fields } = SOURCE_TABLE[kind];
+    const life = lifeSeconds === null ? 'as its provider says' : `${lifeSeconds / 60} minutes`;
+    const hasOwnLife = Object.hasOwn(fields, 'duration_seconds');
+    return [
+      code(kind),
+      keys.join(' or '),
+      hasOwnLife ? `${code('duration_seconds')}, or ${life}` : life,
+      Object.keys(narrowedBy).map(code).join(', '),
+      revokes === 'by revocation_url' ? `with ${code('revocation_url')}` : { always: 'yes', never: 'no' }[revokes],
+      fieldNames(fields),
+    ];
+  });
+  return table(['Kind', 'Key', 'Longest life', 'Narrowed by', 'Revoked', 'Fields'], rows);
+}
+
+function fieldNames(fields: SourceFields): string {
+  const texts = Object.entries(fields).map(([name, { schema }]) => {
+    const choices = choicesOf(schema)?.map(code).join(', ');
+    const text = isNeeded(schema) ? `**${code(name)}**` : code(name);
+    return choices === undefined ? text : `${text} (${choices})`;
+  });
+  return texts.join(', ');
 }
 
 /** The tables of docs/reference/commands.md, between `<!-- cli -->` and `<!-- /cli -->`: every command, and the exit codes. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { mcpCredentialName } from './mcp/mcp_server_fields.ts';
 import { id, line, time } from './primitives.ts';
-import { secretSource } from './secret_sources.ts';
+import { secretSource } from './sources/source_table.ts';
 import { secretValue, sourcePath, vaultPath } from './secrets.ts';
 import { signingKey } from './sidecars.ts';
 

@@ -1,7 +1,9 @@
 import type { Mutation } from '../mutation.ts';
 
-const NARROWING = 'shared/wire/sources/narrowing.ts';
-const NARROWING_TEST = 'shared/wire/sources/narrowing.test.ts';
+const FIELDS = 'shared/wire/sources/fields.ts';
+const GITHUB = 'shared/wire/sources/kinds/github_app.ts';
+const AWS = 'shared/wire/sources/aws_fields.ts';
+const NARROWING_TEST = 'shared/wire/sources/narrow_source.test.ts';
 const SCOPES = 'sidecar/control/credential_scopes.ts';
 const SCOPES_TEST = 'sidecar/control/credential_scopes.test.ts';
 const SESSIONS_TEST = 'sidecar/local_api/scoped_session.test.ts';
@@ -14,7 +16,7 @@ export const SCOPE_MUTATIONS: readonly Mutation[] = [
   {
     row,
     holds: 'a session gets no scope that the source does not name',
-    file: NARROWING,
+    file: FIELDS,
     text: 'const more = scopes.find((scope) => !own.includes(scope));',
     replacement: 'const more = scopes.find((scope) => scope === own.join());',
     tests: [NARROWING_TEST],
@@ -22,7 +24,7 @@ export const SCOPE_MUTATIONS: readonly Mutation[] = [
   {
     row,
     holds: 'a source without scopes is not narrowed by one that may be more',
-    file: NARROWING,
+    file: FIELDS,
     text: 'if (own.length === 0) return',
     replacement: 'if (scopes.length === 0) return',
     tests: [NARROWING_TEST],
@@ -30,25 +32,25 @@ export const SCOPE_MUTATIONS: readonly Mutation[] = [
   {
     row,
     holds: 'a session gets no repository that the source does not name',
-    file: NARROWING,
-    text: 'repositories?.find((name) => !own.includes(name.toLowerCase()));',
-    replacement: "repositories?.find((name) => name === own.join(','));",
+    file: GITHUB,
+    text: 'wanted.find((name) => own?.includes(name.toLowerCase()) === false);',
+    replacement: "wanted.find((name) => own?.join(',') === name);",
     tests: [NARROWING_TEST],
   },
   {
     row,
     holds: 'a session gets no permission at a higher level than the source',
-    file: NARROWING,
-    text: "LEVELS.indexOf(level) > LEVELS.indexOf(allowed[name] ?? '')",
+    file: GITHUB,
+    text: 'LEVELS.indexOf(level) > LEVELS.indexOf(most)',
     replacement: 'LEVELS.indexOf(level) < 0',
     tests: [NARROWING_TEST],
   },
   {
     row,
     holds: 'a session policy is not added to those of the source',
-    file: NARROWING,
-    text: 'if (policy !== undefined && (source.policy ?? source.policy_arns) !== undefined) {',
-    replacement: "if (policy === '') {",
+    file: AWS,
+    text: '(policy ?? arns) === undefined',
+    replacement: "policy !== ''",
     tests: [NARROWING_TEST],
   },
   {

@@ -158,7 +158,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Vault and OpenBao',
     holds: 'a path in Vault leads to no other endpoint',
-    file: 'shared/wire/sources/vault.ts',
+    file: 'shared/wire/sources/vault_fields.ts',
     text: "segments.includes('.') || segments.includes('..')",
     replacement: "segments.includes('.')",
     tests: [VAULT],
@@ -214,7 +214,7 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Secret managers',
     holds: 'a name of a secret is no other path of the API',
-    file: 'shared/wire/sources/secret_managers.ts',
+    file: 'shared/wire/sources/fields.ts',
     text: '/^\\.{0,2}[\\w-][\\w.-]{0,252}$/',
     replacement: '/^[\\w.-]{1,255}$/',
     tests: [MANAGERS],
@@ -278,9 +278,9 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Minted secrets',
     holds: 'a token is revoked at the server of its token URL only',
-    file: 'shared/wire/secret_sources.ts',
-    text: "if (!isSame) context.addIssue({ code: 'custom', path: ['revocation_url'], message });",
-    replacement: 'if (isSame === null) return;',
+    file: 'shared/wire/sources/grant_fields.ts',
+    text: 'new URL(revocation).origin === new URL(url).origin',
+    replacement: "url !== ''",
     tests: ['worker/revoked_values.test.ts'],
   },
   {

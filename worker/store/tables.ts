@@ -2,7 +2,7 @@ import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
 import { MCP_HEALTH_STATES } from '../../shared/model/mcp_server.ts';
 import { MCP_TOOL_STATES, REVIEWED_KINDS } from '../../shared/model/mcp_tool.ts';
-import { BORROWED_KIND, SOURCE_KINDS } from '../../shared/model/source_kind.ts';
+import type { AnySourceKind } from '../../shared/wire/sources/source_table.ts';
 import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
@@ -83,7 +83,7 @@ export const secrets = sqliteTable('secrets', {
 /** Secrets whose value is minted. Triggers delete the source of a secret that is deleted or gets another version. */
 export const secretSources = sqliteTable('secret_sources', {
   secretId: text('secret_id').primaryKey(),
-  kind: text('kind', { enum: [...SOURCE_KINDS, BORROWED_KIND] }).notNull(),
+  kind: text('kind').$type<AnySourceKind>().notNull(),
   /** JSON without secrets. */
   config: text('config').notNull(),
   sealedMaterial: text('sealed_material').notNull(),

@@ -2,7 +2,7 @@
 export type KeyPart = 'private_key' | 'token' | 'client_secret' | 'actor_token';
 
 /** What of a source says what its key is made of. */
-interface KeyedGrant {
+export interface KeyedGrant {
   readonly kind: 'jwt_bearer' | 'token_exchange';
   readonly issuer?: string | undefined;
   readonly client_authentication?: 'none' | 'basic' | 'post' | 'private_key_jwt' | undefined;

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
-import type { SecretSource } from '../../../shared/wire/secret_sources.ts';
+import { type AnySourceKind, SOURCE_TABLE } from '../../../shared/wire/sources/source_table.ts';
 import type { SecretRecord } from '../../../shared/wire/secrets.ts';
 import type { CredentialUse, VaultUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
@@ -17,7 +17,6 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type OwnerChoice, ownerField } from './owner_field.ts';
 import { removalEffects, type RemovalView } from './removal_effects.ts';
-import { SOURCE_TITLES } from './source_words.ts';
 import { LAST_USED_NOTE, lastUsedWords, useLink } from './use_words.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
@@ -25,9 +24,7 @@ const ABOVE = { path: '/secrets', title: 'Secrets' };
 interface SecretsView {
   readonly use: VaultUse;
   /** What mints the value; null if it is stored. */
-  readonly sourceOf: (
-    secret: SecretRecord,
-  ) => { readonly kind: SecretSource['kind']; readonly isFailing: boolean } | null;
+  readonly sourceOf: (secret: SecretRecord) => { readonly kind: AnySourceKind; readonly isFailing: boolean } | null;
   readonly query: ListQuery;
   readonly done: string | undefined;
   readonly nowMs: number;
@@ -131,7 +128,7 @@ function referenceCell({ ref, description, path, owner }: SecretRecord, mintedBy
   return html`<a href="${pathWith('/secrets/source', { path, owner })}"><code>${ref}</code></a>
     <span class="sub"
       >${kind === BORROWED_KIND ? 'borrowed' : 'minted'}:
-      ${SOURCE_TITLES[kind].title}${isFailing ? html`, <strong>failing</strong>` : ''}</span
+      ${SOURCE_TABLE[kind].title}${isFailing ? html`, <strong>failing</strong>` : ''}</span
     >
     ${about}`;
 }

@@ -2,12 +2,9 @@ import { TESTED_LEFT } from '../../../shared/wire/sources/tested_left.ts';
 import { html } from 'hono/html';
 import { mcpCredentialAt } from '../../../shared/model/mcp_server.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
-import {
-  type SourcePlan,
-  sourceFieldText,
-  type SourceRecord,
-  type SourceTested,
-} from '../../../shared/wire/secret_sources.ts';
+import type { SourcePlan, SourceRecord, SourceTested } from '../../../shared/wire/secret_sources.ts';
+import { fieldText } from '../../../shared/wire/sources/field_form.ts';
+import { fieldsOf, SOURCE_TABLE } from '../../../shared/wire/sources/source_table.ts';
 import type { CredentialUse } from '../../services/vault/credential_uses.ts';
 import { alert, flash } from '../components/alert.ts';
 import { codeBlock } from '../components/code_block.ts';
@@ -18,7 +15,6 @@ import { pathWith } from '../components/pager.ts';
 import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { SOURCE_FIELD_WORDS, SOURCE_TITLES } from './source_words.ts';
 import { lastUsedWords, useLink } from './use_words.ts';
 
 /** What a provider said when it was asked for a value that nobody gets. */
@@ -46,7 +42,7 @@ export function sourcePage(view: SourceView): Page {
   const content = html`${pageHeader({
     title: html`<span class="mono">${ref}</span>`,
     above: place,
-    lead: description === null ? SOURCE_TITLES[source.kind].lead : foreignText(description),
+    lead: description === null ? SOURCE_TABLE[source.kind].lead : foreignText(description),
     actions: mayChange
       ? html`${isBorrowed ? '' : changeLink(source.kind, at)}
           <a class="button danger" href="${place.deletion ?? pathWith('/secrets/delete', at)}">Delete</a>`
@@ -113,11 +109,10 @@ function stateSection({ record, users, lastUse, nowMs }: SourceView): Html {
 function fieldsSection({ source, owner, version }: SourceRecord): Html {
   const { kind, ...fields } = source;
   return html`<section class="panel" aria-labelledby="source-title">
-    <h2 id="source-title">${SOURCE_TITLES[kind].title}</h2>
+    <h2 id="source-title">${SOURCE_TABLE[kind].title}</h2>
     ${definitionList([
       ...Object.entries(fields).map(
-        ([name, value]) =>
-          [SOURCE_FIELD_WORDS[name]?.label ?? name, foreignText(sourceFieldText(value) || 'none')] as const,
+        ([name, value]) => [fieldsOf(kind)[name]?.label ?? name, foreignText(fieldText(value) || 'none')] as const,
       ),
       ['Key', kind === BORROWED_KIND ? 'none' : 'stored, never shown'] as const,
       ['Owner', owner, 'hosted-only'] as const,

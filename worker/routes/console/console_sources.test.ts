@@ -2,12 +2,12 @@ import { generateKeyPairSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
-import { SOURCE_KINDS } from '../../../shared/model/source_kind.ts';
 import { signInLinkReply } from '../../../shared/wire/account.ts';
-import { requiredSourceFields, SOURCE_FIELDS, sourcesPage } from '../../../shared/wire/secret_sources.ts';
+import { sourcesPage } from '../../../shared/wire/secret_sources.ts';
+import { isNeeded } from '../../../shared/wire/sources/field_form.ts';
+import { fieldsOf, SOURCE_KINDS } from '../../../shared/wire/sources/source_table.ts';
 import type { OutboundReply } from '../../kernel/outbound.ts';
 import { json } from '../../kernel/testing/json_reply.ts';
-import { SOURCE_FIELD_WORDS } from '../../pages/bindings/source_words.ts';
 
 const PEM = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' });
 /** What a browser makes of lines that are pasted into a field of one line. */
@@ -71,14 +71,9 @@ test('a borrowed secret has a page without a key, a form or a provider to ask', 
 describe('the form of a source', () => {
   test.each(SOURCE_KINDS)('asks for each field of %s, and marks what is needed', async (kind) => {
     const page = await open(`/secrets/sources/new?kind=${kind}`);
-    for (const name of Object.keys(SOURCE_FIELDS[kind])) {
-      expect(SOURCE_FIELD_WORDS).toHaveProperty(name);
+    for (const [name, { schema }] of Object.entries(fieldsOf(kind))) {
       const element = new RegExp(`<(?:input|select|textarea)[^>]*name="${name}"[^>]*>`).exec(page)?.[0] ?? '';
-      expect([name, element === '', / required/.test(element)]).toEqual([
-        name,
-        false,
-        requiredSourceFields(kind).has(name),
-      ]);
+      expect([name, element === '', / required/.test(element)]).toEqual([name, false, isNeeded(schema)]);
     }
   });
 

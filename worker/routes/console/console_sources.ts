@@ -1,16 +1,13 @@
 import { OWNERS, type Owner } from '../../../shared/model/host_binding.ts';
-import { SOURCE_KINDS, type SourceKind } from '../../../shared/model/source_kind.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import {
-  readSourceField,
-  type FieldForm,
-  SOURCE_FIELDS,
-  sourceFieldText,
   sourceInput,
   sourceInputFields,
   type SourcePlan,
   type SourceRecord,
 } from '../../../shared/wire/secret_sources.ts';
+import { fieldText, formOf, readField } from '../../../shared/wire/sources/field_form.ts';
+import { fieldsOf, isSourceKind, type SourceKind } from '../../../shared/wire/sources/source_table.ts';
 import { apiError } from '../../../shared/wire/errors.ts';
 import { type Caller, writableOwner } from '../../kernel/caller.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
@@ -52,17 +49,17 @@ export const getNewSource = forReader(async (c, caller) => {
   const query = c.req.query();
   const kind = kindIn(query);
   const record = await findSourceRecord(c.get('context'), caller, placeIn(query));
-  const kept = record !== null && record.source.kind === kind ? fieldsOf(record) : {};
+  const kept = record !== null && record.source.kind === kind ? textsOf(record) : {};
   const { path = '', owner = 'personal' } = query;
   return consolePage(c, caller, formPage(c, caller, { ...EMPTY_FORM, values: { ...kept, path, owner } }, kind));
 });
 
-function kindIn({ kind }: Fields): SourceKind {
-  return SOURCE_KINDS.find((each) => each === kind) ?? 'client_credentials';
+function kindIn({ kind = '' }: Fields): SourceKind {
+  return isSourceKind(kind) ? kind : 'client_credentials';
 }
 
-function fieldsOf({ source, description }: SourceRecord): Fields {
-  const texts = Object.entries(source).map(([name, value]): [string, string] => [name, sourceFieldText(value)]);
+function textsOf({ source, description }: SourceRecord): Fields {
+  const texts = Object.entries(source).map(([name, value]): [string, string] => [name, fieldText(value)]);
   return { ...Object.fromEntries(texts), description: description ?? '' };
 }
 
@@ -130,12 +127,11 @@ function refusedPage(c: AppContext, caller: Caller, kind: SourceKind, form: Form
 
 /** The fields of the kind that are not empty. Others, such as those of another kind, are not read. */
 function sourceIn(kind: SourceKind, fields: Fields) {
-  const forms: Readonly<Record<string, FieldForm>> = SOURCE_FIELDS[kind];
-  const given = Object.entries(forms).filter(([name]) => (fields[name] ?? '').trim() !== '');
-  return {
-    kind,
-    ...Object.fromEntries(given.map(([name, form]) => [name, readSourceField(form, (fields[name] ?? '').trim())])),
-  };
+  const typed = Object.entries(fieldsOf(kind)).map(
+    ([name, { schema }]) => [name, formOf(schema), (fields[name] ?? '').trim()] as const,
+  );
+  const given = typed.filter(([, , text]) => text !== '').map(([name, form, text]) => [name, readField(form, text)]);
+  return { kind, ...Object.fromEntries(given) };
 }
 
 /** `GET /secrets/source?path=&owner=`; with `plan`, what would be minted. */

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { connectorOfVaultPath } from '../../../shared/model/connector.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { keySetProblem, MINTED_KEY_ID, mintsKeySet } from '../../../shared/model/source_kind.ts';
+import { keySetProblem, MINTED_KEY_ID } from '../../../shared/model/source_kind.ts';
+import { SOURCE_TABLE } from '../../../shared/wire/sources/source_table.ts';
 import { formatVaultReference, parseBindingReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { HostBindingRecord, ValidHostBinding } from '../../../shared/wire/host_binding.ts';
@@ -201,7 +202,8 @@ async function refuseKeySet(
     const secret = await findSealedSecret(context.database, { ownerId, path });
     if (secret === null) continue;
     const reference = formatVaultReference(path);
-    const isKeySet = mintsKeySet((await findSource(context.database, secret.id))?.source.kind ?? 'stored');
+    const kind = (await findSource(context.database, secret.id))?.source.kind;
+    const isKeySet = kind !== undefined && SOURCE_TABLE[kind].value === 'key_set';
     if (isKeySet && !wantsKeySet) {
       const field = index === 0 ? 'credential_ref' : 'session_token_ref';
       return fieldError(field, `cannot be used so: ${keySetProblem(reference)}`);

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import type { SourceOf } from '../../../shared/wire/sources/source_table.ts';
 import { awsDomain } from '../../../shared/model/kms_key.ts';
 import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
 import type { Minted, MintFailure, MintPlan } from './source_port.ts';
@@ -56,7 +56,6 @@ export function planRole(source: RoleSource): MintPlan {
     scope: [...(source.policy === undefined ? [] : ['a session policy']), ...(source.policy_arns ?? [])],
     audience: null,
     providerUrl: stsUrl(source),
-    lifeSeconds: source.duration_seconds,
   };
 }
 

@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import { GOOGLE_TOKEN_SECONDS } from '../../../shared/wire/sources/kinds/google_service_account.ts';
+import type { SourceOf } from '../../../shared/wire/sources/source_table.ts';
 import { type Advice, callManager, failed, notAnAnswer, withoutSlash } from './kept_value.ts';
 import type { Minted, MintFailure, Minting } from './source_port.ts';
 
 type Source = SourceOf<'google_service_account'>;
 
-/** The life of Google's tokens, and the longest of an assertion. */
-export const LIFE_SECONDS = 3600;
 const IAM_CREDENTIALS = 'https://iamcredentials.googleapis.com';
 
 const answer = z.object({
@@ -33,7 +32,7 @@ export async function generateAccessToken(
 ): Promise<Result<Minted, MintFailure>> {
   const url = impersonationUrl(source);
   if (url === null) return failed('the source impersonates no account');
-  const { delegates, scopes: scope, duration_seconds: seconds = LIFE_SECONDS } = source;
+  const { delegates, scopes: scope, duration_seconds: seconds = GOOGLE_TOKEN_SECONDS } = source;
   const json = {
     ...(delegates !== undefined && { delegates: delegates.map((email) => `projects/-/serviceAccounts/${email}`) }),
     scope,

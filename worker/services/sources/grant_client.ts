@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseJson } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import type { SourceOf } from '../../../shared/wire/sources/source_table.ts';
 import { type KeyPart, keyPartsOf } from '../../../shared/wire/sources/key_parts.ts';
 import type { Grantee } from '../oauth/oauth_grants.ts';
 import { signAssertion } from './sign_jwt.ts';

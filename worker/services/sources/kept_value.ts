@@ -2,8 +2,9 @@ import { parseJson, parseJsonBytes } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { secretValue } from '../../../shared/wire/secrets.ts';
+import { UNTOLD_SECONDS } from '../../../shared/wire/sources/source_descriptor.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
-import { type Minted, type MintFailure, type MintPlan, UNTOLD_SECONDS } from './source_port.ts';
+import type { Minted, MintFailure, MintPlan } from './source_port.ts';
 
 const LIMITS = { maxReplyBytes: 2 * 1024 * 1024, timeoutMs: 12_000 };
 
@@ -79,7 +80,7 @@ function fieldOf(text: unknown, field: string): unknown {
 }
 
 export function keptPlan(identity: string, what: string, providerUrl: string): MintPlan {
-  return { identity, scope: [what], audience: null, providerUrl, lifeSeconds: UNTOLD_SECONDS };
+  return { identity, scope: [what], audience: null, providerUrl };
 }
 
 /** A token that is sent in a header. */

@@ -1,10 +1,11 @@
 import { leftUntil, momentAt, readClocks } from '../../../shared/model/clock.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { BORROWED_KIND, keySetProblem, isKept, mintsKeySet } from '../../../shared/model/source_kind.ts';
+import { BORROWED_KIND, keySetProblem } from '../../../shared/model/source_kind.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { SecretSource, SourcePlan } from '../../../shared/wire/secret_sources.ts';
+import type { SourcePlan } from '../../../shared/wire/secret_sources.ts';
+import { lifeSecondsOf, type SecretSource, SOURCE_TABLE } from '../../../shared/wire/sources/source_table.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import {
   BACKOFF,
@@ -33,7 +34,8 @@ import { openRow } from '../vault/secrets.ts';
 import { revokeDiscarded } from './given_up_values.ts';
 import { fromSealedText, toSealedRevocation, toSealedText } from './sealed_value.ts';
 import type { Minted, MintFailure, SignedAs } from './source_port.ts';
-import { BORROWED_WHY, configured } from './source_table.ts';
+import { BORROWED_WHY } from './kinds/borrowed.ts';
+import { configured } from './source_table.ts';
 import {
   mintedForOf,
   mintEvent,
@@ -221,10 +223,11 @@ async function change(context: ServiceContext, read: SourcedSecret, { set, event
 /** What a mint would ask for now. Nothing is asked. */
 export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 'key_checked'> {
   const { plan, describe } = configured(source);
-  const { identity, scope, audience, providerUrl, lifeSeconds } = plan();
+  const { identity, scope, audience, providerUrl } = plan();
+  const lifeSeconds = lifeSecondsOf(source);
   return {
     kind: source.kind,
-    value: plannedValue(source.kind),
+    value: SOURCE_TABLE[source.kind].value,
     minted_for: describe(),
     identity,
     scope: [...scope],
@@ -233,11 +236,6 @@ export function planMint(source: SecretSource, nowMs: number): Omit<SourcePlan, 
     life_seconds: lifeSeconds,
     until_at_latest: new Date(nowMs + (lifeSeconds === null ? LONGEST_MS : lifeSeconds * 1000)).toISOString(),
   };
-}
-
-function plannedValue(kind: SecretSource['kind']): SourcePlan['value'] {
-  if (isKept(kind)) return 'kept_value';
-  return mintsKeySet(kind) ? 'key_set' : 'token';
 }
 
 export function unavailable({ secret: { path } }: SourcedSecret, why: string): ApiError {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Secret } from '../../../shared/model/secret.ts';
-import { mintsKeySet } from '../../../shared/model/source_kind.ts';
+import { type AnySourceKind, SOURCE_TABLE } from '../../../shared/wire/sources/source_table.ts';
 import type { Minted } from './source_port.ts';
 
 type MintedValue = Pick<Minted, 'value' | 'signedAs'>;
@@ -19,8 +19,8 @@ export function toSealedText({ value, signedAs }: MintedValue): Secret {
 }
 
 /** The value of such a text, by the kind of its source. */
-export function fromSealedText({ kind }: { readonly kind: string }, text: Secret): MintedValue {
-  if (!mintsKeySet(kind)) return { value: text };
+export function fromSealedText({ kind }: { readonly kind: AnySourceKind }, text: Secret): MintedValue {
+  if (SOURCE_TABLE[kind].value !== 'key_set') return { value: text };
   const parts = keySet.parse(JSON.parse(text.reveal()));
   const signedAs = { accessKeyId: parts.access_key_id, sessionToken: new Secret(parts.session_token) };
   return { value: new Secret(parts.secret_access_key), signedAs };

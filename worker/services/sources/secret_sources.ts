@@ -4,8 +4,9 @@ import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { SecretSource, SourcePlan, SourceRecord, SourceTested } from '../../../shared/wire/secret_sources.ts';
-import { BORROWED_KIND, findServerCredential, isKept } from '../../../shared/model/source_kind.ts';
+import type { SourcePlan, SourceRecord, SourceTested } from '../../../shared/wire/secret_sources.ts';
+import { type SecretSource, SOURCE_TABLE } from '../../../shared/wire/sources/source_table.ts';
+import { BORROWED_KIND, findServerCredential } from '../../../shared/model/source_kind.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
 import type { Statement } from '../../store/database.ts';
 import { findMcpServer, isStill } from '../../store/mcp/mcp_servers.ts';
@@ -32,7 +33,8 @@ import { revocationOfHeld, revokeMinted } from './given_up_values.ts';
 import { mint, planMint } from './minted_value.ts';
 import { keyPlace, mintedForOf, mintEvent, sourceOf } from './sourced_secret.ts';
 import type { Minted, MintFailure } from './source_port.ts';
-import { BORROWED_WHY, configured } from './source_table.ts';
+import { BORROWED_WHY } from './kinds/borrowed.ts';
+import { configured } from './source_table.ts';
 
 interface SourceToStore {
   readonly path: string;
@@ -226,7 +228,7 @@ export async function testSource(
   // A value that was minted is revoked also if the caller disconnects.
   context.defer('the revocation of a tested value', () => revoking);
   const revoked = await revoking;
-  const left = revoked === 'ends' && isKept(sourceOf(row.source).kind) ? 'kept' : revoked;
+  const left = revoked === 'ends' && SOURCE_TABLE[row.source.kind].value === 'kept_value' ? 'kept' : revoked;
   return ok({ minted_for: mintedForOf(row), until, left });
 }
 

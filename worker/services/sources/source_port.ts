@@ -1,8 +1,7 @@
 import type { Failure } from '../../../shared/model/failure.ts';
 import type { Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import type { SourceKind } from '../../../shared/model/source_kind.ts';
-import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import type { AnySourceKind, SourceOf } from '../../../shared/wire/sources/source_table.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 
 /** What a signature by a key set's secret access key names beside it. */
@@ -31,7 +30,7 @@ export type MintFailure = Failure<'invalid_key' | 'failed'>;
 /** Null: the key has the form that is needed. `unchecked`: it has none that is known, and only the provider can tell. */
 export type KeyCheck = MintFailure | 'unchecked' | null;
 
-export interface Minting<K extends SourceKind> {
+export interface Minting<K extends AnySourceKind> {
   readonly source: SourceOf<K>;
   /** The client secret, the private key, the secret access key of the caller, the token to exchange, or Vault's token or secret id. */
   readonly key: Secret;
@@ -39,15 +38,16 @@ export interface Minting<K extends SourceKind> {
   readonly nowMs: number;
 }
 
-export interface Revoking<K extends SourceKind> extends Minting<K> {
+export interface Revoking<K extends AnySourceKind> extends Minting<K> {
   readonly minted: Pick<Minted, 'value' | 'revokeBy'>;
 }
 
 /**
- * A kind of source that runs in the control plane. What a value is narrowed to is part of the source, so that a binding that may do
- * less names a secret of its own.
+ * How a kind of source mints. What it is made of, how long its values live, what they may be narrowed to and whether they are revoked is
+ * in the file of the same name in `shared/wire/sources/kinds/`. What a value is narrowed to is part of the source, so that a binding that
+ * may do less names a secret of its own.
  */
-export interface MintingSource<K extends SourceKind> {
+export interface MintingSource<K extends AnySourceKind> {
   /** What its values are for, in words without secrets, for people and the audit log. */
   describe(source: SourceOf<K>): string;
   /** What a mint would ask for. Nothing is asked. */
@@ -55,10 +55,8 @@ export interface MintingSource<K extends SourceKind> {
   /** Whether the key can be used; asked before it is stored. */
   checkKey(source: SourceOf<K>, key: Secret): Promise<KeyCheck>;
   mint(minting: Minting<K>): Promise<Result<Minted, MintFailure>>;
-  /** Has the provider end a value that nobody is to use any more. Absent: the provider cannot, and the value ends by itself. */
+  /** Has the provider end a value that nobody is to use any more. Absent: its `revokes` is `never`, and the value ends by itself. */
   readonly revoke?: (revoking: Revoking<K>) => Promise<Result<void, MintFailure>>;
-  /** Whether the provider of this source can, of a kind whose providers differ. Absent: each can that has {@link revoke}. */
-  readonly canRevoke?: (source: SourceOf<K>) => boolean;
 }
 
 /** What a mint asks for, in words and names without secrets. */
@@ -70,9 +68,4 @@ export interface MintPlan {
   readonly audience: string | null;
   /** The URL that is called; null if the source signs the value itself. */
   readonly providerUrl: string | null;
-  /** The longest life that is asked for or believed; null if the provider alone decides. */
-  readonly lifeSeconds: number | null;
 }
-
-/** The life of a value whose provider states no end. */
-export const UNTOLD_SECONDS = 300;

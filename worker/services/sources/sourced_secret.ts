@@ -1,6 +1,6 @@
 import type { Secret } from '../../../shared/model/secret.ts';
 import { formatVaultReference } from '../../../shared/model/vault_path.ts';
-import { type SecretSource, secretSource } from '../../../shared/wire/secret_sources.ts';
+import { type SecretSource, secretSource } from '../../../shared/wire/sources/source_table.ts';
 import { ownerName } from '../../kernel/caller.ts';
 import type { AuditDraft } from '../../kernel/commit.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';

@@ -1,9 +1,10 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
+import { UNTOLD_SECONDS } from '../../../shared/wire/sources/source_descriptor.ts';
 import { type Grantee, type GrantFailure, revokeToken, type Tokens } from '../oauth/oauth_grants.ts';
 import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { importPrivateKey, type SigningAlgorithm } from './sign_jwt.ts';
-import { type Minted, type MintFailure, type MintPlan, UNTOLD_SECONDS } from './source_port.ts';
+import type { Minted, MintFailure } from './source_port.ts';
 
 /** Turns the reply of a token endpoint into a value. Its end counts from before the request, so that it is never too late. */
 export function mintedOf(granted: Result<Tokens, GrantFailure>, askedAtMs: number): Result<Minted, MintFailure> {
@@ -15,10 +16,6 @@ export function mintedOf(granted: Result<Tokens, GrantFailure>, askedAtMs: numbe
 
 /** What a source says about where its tokens are revoked. */
 type Revocable = { readonly revocation_url?: string | undefined };
-
-export function namesRevocation({ revocation_url: url }: Revocable): boolean {
-  return url !== undefined;
-}
 
 /** Has the authorization server revoke an access token (RFC 7009). Its client authenticates as it does for a token. */
 export async function revokeAccessToken(
@@ -47,10 +44,6 @@ const ADVICE: Readonly<Record<string, string>> = {
 /** A refusal by its code (RFC 6749 section 5.2, RFC 8693 section 2.2.2), with what to do. */
 function withAdvice({ message, code = '' }: GrantFailure): string {
   return ADVICE[code] === undefined ? message : `${message} (${ADVICE[code]})`;
-}
-
-export function tokenPlan(identity: string, asked: Pick<MintPlan, 'scope' | 'audience' | 'providerUrl'>): MintPlan {
-  return { identity, ...asked, lifeSeconds: null };
 }
 
 /** The client of a grant without a person. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../shared/wire/secret_sources.ts';
+import type { SourceOf } from '../../../shared/wire/sources/source_table.ts';
 import { secretValue } from '../../../shared/wire/secrets.ts';
 import type { Outbound, OutboundReply } from '../../kernel/outbound.ts';
 import { signAssertion } from './sign_jwt.ts';

@@ -1,6 +1,6 @@
 import { awsKeyCheck } from '../aws_key_check.ts';
 import { z } from 'zod';
-import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
+import type { SourceOf } from '../../../../shared/wire/sources/source_table.ts';
 import { awsDomain } from '../../../../shared/model/kms_key.ts';
 import { signAwsCall } from '../../../kernel/sign_aws_call.ts';
 import { type Advice, anotherSecret, callManager, keptPlan, keptValue, notAnAnswer } from '../kept_value.ts';

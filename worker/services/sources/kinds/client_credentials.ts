@@ -1,24 +1,20 @@
 import { ok, type Result } from '../../../../shared/model/result.ts';
 import type { Secret } from '../../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
+import type { SourceOf } from '../../../../shared/wire/sources/source_table.ts';
 import { clientCredentialsGrant } from '../../oauth/oauth_grants.ts';
 import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
-import {
-  clientOf,
-  keyProblem,
-  mintedOf,
-  namesRevocation,
-  revokeAccessToken,
-  scopesAt,
-  tokenPlan,
-} from '../token_source.ts';
+import { clientOf, keyProblem, mintedOf, revokeAccessToken, scopesAt } from '../token_source.ts';
 
 /** An access token of a client itself (RFC 6749 section 4.4). */
 export const CLIENT_CREDENTIALS: MintingSource<'client_credentials'> = {
   describe: ({ scopes, token_url: url, client_id: client }) => scopesAt(scopes, url, ` for the client ${client}`),
-  plan: ({ client_id: client, scopes: scope, audience = null, resource = audience, token_url: url }) =>
-    tokenPlan(`the client ${client}`, { scope, audience: resource, providerUrl: url }),
+  plan: ({ client_id: client, scopes: scope, audience = null, resource = audience, token_url: url }) => ({
+    identity: `the client ${client}`,
+    scope,
+    audience: resource,
+    providerUrl: url,
+  }),
   async checkKey({ client_authentication: way, algorithm }, key) {
     return way === 'private_key_jwt' ? keyProblem(key, algorithm) : 'unchecked';
   },
@@ -30,7 +26,6 @@ export const CLIENT_CREDENTIALS: MintingSource<'client_credentials'> = {
     const client = { ...clientNamed(source), scopes, ...(resource !== undefined && { resource }) };
     return mintedOf(await clientCredentialsGrant({ outbound, client, ...proof.value }, audience), nowMs);
   },
-  canRevoke: namesRevocation,
   async revoke(revoking) {
     const { source, outbound, minted } = revoking;
     const proof = await proofOf(revoking);

@@ -2,14 +2,13 @@ import { z } from 'zod';
 import { parseJsonBytes } from '../../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../../shared/model/result.ts';
 import { Secret } from '../../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
+import { GITHUB_TOKEN_SECONDS } from '../../../../shared/wire/sources/kinds/github_app.ts';
+import type { SourceOf } from '../../../../shared/wire/sources/source_table.ts';
 import type { OutboundReply } from '../../../kernel/outbound.ts';
 import { signJwt } from '../sign_jwt.ts';
 import type { MintingSource, MintFailure, Minting } from '../source_port.ts';
 import { keyProblem } from '../token_source.ts';
 
-/** GitHub's tokens live an hour; one that says more is not believed, because the two clocks may differ. */
-const LIFE_MS = 3_600_000;
 /** GitHub asks for an `iat` a minute ago, and for an `exp` of at most ten minutes. */
 const BACKDATED_SECONDS = 60;
 const JWT_SECONDS = 540;
@@ -35,7 +34,6 @@ export const GITHUB_APP: MintingSource<'github_app'> = {
     scope: [...(source.repositories ?? []).map((name) => `repository ${name}`), ...permissionsOf(source)],
     audience: null,
     providerUrl: tokensUrl(source),
-    lifeSeconds: LIFE_MS / 1000,
   }),
   checkKey: (_source, key) => keyProblem(key, 'RS256'),
   async mint(minting) {
@@ -65,7 +63,9 @@ export const GITHUB_APP: MintingSource<'github_app'> = {
       const left = revoked.ok ? 'which was revoked' : `which was discarded, but not revoked: ${revoked.error.message}`;
       return failed(`${host} issued a token for more than was asked, ${left}`);
     }
-    return ok({ value, expiresAtMs: Math.min(Date.parse(reply.value.expires_at), nowMs + LIFE_MS) });
+    // One that says more is not believed, because the two clocks may differ.
+    const latest = nowMs + GITHUB_TOKEN_SECONDS * 1000;
+    return ok({ value, expiresAtMs: Math.min(Date.parse(reply.value.expires_at), latest) });
   },
   revoke: (revoking) => revokeToken(revoking, revoking.minted.value),
 };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
+import type { SourceOf } from '../../../../shared/wire/sources/source_table.ts';
 import {
   type Advice,
   anotherSecret,

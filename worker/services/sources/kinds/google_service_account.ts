@@ -1,7 +1,8 @@
 import { ok, type Result } from '../../../../shared/model/result.ts';
-import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
+import { GOOGLE_TOKEN_SECONDS } from '../../../../shared/wire/sources/kinds/google_service_account.ts';
+import type { SourceOf } from '../../../../shared/wire/sources/source_table.ts';
 import { jwtBearerGrant } from '../../oauth/oauth_grants.ts';
-import { generateAccessToken, impersonationUrl, LIFE_SECONDS } from '../google_impersonation.ts';
+import { generateAccessToken, impersonationUrl } from '../google_impersonation.ts';
 import { signJwt } from '../sign_jwt.ts';
 import type { Minted, MintFailure, Minting, MintingSource } from '../source_port.ts';
 import { clientOf, keyProblem, mintedOf, scopesAt } from '../token_source.ts';
@@ -26,7 +27,6 @@ export const GOOGLE_SERVICE_ACCOUNT: MintingSource<'google_service_account'> = {
     scope: source.scopes,
     audience: source.audience ?? null,
     providerUrl: source.audience === undefined ? (impersonationUrl(source) ?? source.token_url) : null,
-    lifeSeconds: source.duration_seconds ?? LIFE_SECONDS,
   }),
   checkKey: (_source, key) => keyProblem(key, 'RS256'),
   async mint(minting) {
@@ -43,7 +43,7 @@ async function mintOwn(
 ): Promise<Result<Minted, MintFailure>> {
   const { client_email: iss, subject, audience, token_url: url, key_id: keyId } = source;
   const iat = Math.floor(nowMs / 1000);
-  const exp = iat + LIFE_SECONDS;
+  const exp = iat + GOOGLE_TOKEN_SECONDS;
   const own = { iss, sub: subject ?? iss, aud: audience, iat, exp };
   const asked = { iss, aud: url, scope: scopes.join(' '), iat, exp, ...(subject !== undefined && { sub: subject }) };
   const claims = audience === undefined ? asked : own;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ok, type Result } from '../../../../shared/model/result.ts';
 import { Secret } from '../../../../shared/model/secret.ts';
-import type { SourceOf } from '../../../../shared/wire/secret_sources.ts';
+import type { SourceOf } from '../../../../shared/wire/sources/source_table.ts';
 import {
   type Advice,
   anotherSecret,

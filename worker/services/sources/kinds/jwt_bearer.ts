@@ -2,13 +2,17 @@ import { jwtBearerGrant } from '../../oauth/oauth_grants.ts';
 import { signAssertion } from '../sign_jwt.ts';
 import type { MintingSource } from '../source_port.ts';
 import { authenticateClient, checkKeyParts, namedClient, readKeyParts, revokeGranted } from '../grant_client.ts';
-import { clientOf, mintedOf, namesRevocation, scopesAt, tokenPlan } from '../token_source.ts';
+import { clientOf, mintedOf, scopesAt } from '../token_source.ts';
 
 /** An access token for a JWT that the source signs (RFC 7523 section 2.1). */
 export const JWT_BEARER: MintingSource<'jwt_bearer'> = {
   describe: ({ scopes, token_url: url, subject }) => scopesAt(scopes, url, ` for ${subject}`),
-  plan: ({ subject, issuer, scopes: scope, token_url: url }) =>
-    tokenPlan(`${subject}, by an assertion of ${issuer}`, { scope, audience: null, providerUrl: url }),
+  plan: ({ subject, issuer, scopes: scope, token_url: url }) => ({
+    identity: `${subject}, by an assertion of ${issuer}`,
+    scope,
+    audience: null,
+    providerUrl: url,
+  }),
   checkKey: checkKeyParts,
   async mint({ source, key, outbound, nowMs }) {
     const { issuer: iss, subject: sub, audience, token_url: url, scopes, algorithm, key_id: keyId } = source;
@@ -22,6 +26,5 @@ export const JWT_BEARER: MintingSource<'jwt_bearer'> = {
     const client = clientOf(url, { scopes, ...namedClient(source) });
     return mintedOf(await jwtBearerGrant({ outbound, client, ...proof.value }, signed.value), nowMs);
   },
-  canRevoke: namesRevocation,
   revoke: revokeGranted,
 };

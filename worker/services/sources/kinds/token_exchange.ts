@@ -11,7 +11,7 @@ import {
   readKeyParts,
   revokeGranted,
 } from '../grant_client.ts';
-import { clientOf, mintedOf, namesRevocation, scopesAt, tokenPlan } from '../token_source.ts';
+import { clientOf, mintedOf, scopesAt } from '../token_source.ts';
 
 const TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:';
 
@@ -24,9 +24,9 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
       `${audience === undefined ? '' : ` of ${audience}`}${subject === undefined ? '' : ` for ${subject}`}`,
     ),
   plan({ subject, issuer, scopes: scope, audience = null, resource = audience, token_url: url }) {
-    const who =
+    const identity =
       issuer === undefined ? 'whoever the stored token stands for' : `${subject}, by an assertion of ${issuer}`;
-    return tokenPlan(who, { scope, audience: resource, providerUrl: url });
+    return { identity, scope, audience: resource, providerUrl: url };
   },
   checkKey: checkKeyParts,
   async mint(minting) {
@@ -59,7 +59,6 @@ export const TOKEN_EXCHANGE: MintingSource<'token_exchange'> = {
     }
     return mintedOf(granted, nowMs);
   },
-  canRevoke: namesRevocation,
   revoke: revokeGranted,
 };
 

@@ -1,5 +1,6 @@
 import { ok, type Result } from '../../../../shared/model/result.ts';
-import { type Minted, type MintFailure, type Minting, type MintingSource, UNTOLD_SECONDS } from '../source_port.ts';
+import { UNTOLD_SECONDS } from '../../../../shared/wire/sources/source_descriptor.ts';
+import type { Minted, MintFailure, Minting, MintingSource } from '../source_port.ts';
 import {
   fieldOf,
   identityOf,
@@ -25,7 +26,6 @@ export const VAULT_KV: MintingSource<'vault_kv'> = {
     scope: [`field ${source.field}`],
     audience: null,
     providerUrl: urlOf(source, readPath(source)),
-    lifeSeconds: UNTOLD_SECONDS,
   }),
   checkKey: keyProblemOf,
   async mint(minting) {

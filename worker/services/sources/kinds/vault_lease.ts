@@ -26,7 +26,6 @@ export const VAULT_LEASE: MintingSource<'vault_lease'> = {
     scope: [`field ${source.field}`],
     audience: null,
     providerUrl: urlOf(source, encodePath(source.lease_path)),
-    lifeSeconds: null,
   }),
   checkKey: keyProblemOf,
   async mint(minting) {

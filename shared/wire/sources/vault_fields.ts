@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import type { FieldProblem } from '../../model/problem.ts';
 import { providerUrl } from '../connectors/connector_credentials.ts';
 import { line } from '../primitives.ts';
+import { ALGORITHM, AUDIENCE, ISSUER, KEY_ID, SUBJECT, VALUE_FIELD } from './fields.ts';
 
 /** A path inside of Vault, as `vault kv get` takes it. A dot segment would be resolved away, to another path. */
-const innerPath = z
+export const innerPath = z
   .string()
   .min(1)
   .max(500)
@@ -28,53 +30,51 @@ const vaultUrl = providerUrl.refine(
 );
 const word = line(255).min(1);
 
+export const VAULT_URL = { schema: vaultUrl, label: 'Address of Vault', placeholder: 'https://vault.example.com' };
+export const VAULT_FIELD = { ...VALUE_FIELD, schema: word };
+
 /** How a source authenticates. */
-const access = {
-  authentication: z.enum(['token', 'approle', 'jwt']).default('token'),
-  /** Of an AppRole, whose secret id is the key of the source. */
-  role_id: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,500}$/, 'has a space or a character that is not ASCII: give it as Vault shows it')
-    .optional(),
-  /** Of a login by a JWT, which the key of the source signs. Absent: the default role of the auth method. */
-  role: word.optional(),
-  issuer: word.optional(),
-  subject: word.optional(),
-  audience: word.optional(),
+export const VAULT_ACCESS = {
+  authentication: {
+    schema: z.enum(['token', 'approle', 'jwt']).default('token'),
+    label: 'How it authenticates',
+    hint: 'token: the key is a token; approle: it is the secret id of an AppRole; jwt: it is a private key that signs a JWT for issuer and subject',
+  },
+  role_id: {
+    schema: z
+      .string()
+      .regex(/^[\x21-\x7e]{1,500}$/, 'has a space or a character that is not ASCII: give it as Vault shows it')
+      .optional(),
+    label: 'Role id of the AppRole',
+  },
+  /** Of a login by a JWT, which the key of the source signs. */
+  role: { schema: word.optional(), label: 'Role of the login by JWT', hint: 'Empty: the default role', isRare: true },
+  issuer: { ...ISSUER, schema: word.optional() },
+  subject: { ...SUBJECT, schema: word.optional() },
+  audience: { ...AUDIENCE, schema: word.optional() },
   /** Default: RS256. */
-  algorithm: z.enum(['RS256', 'PS256', 'ES256', 'EdDSA']).optional(),
-  key_id: word.optional(),
-  /** Where a login is made. Default: `approle` or `jwt`. */
-  auth_mount: innerPath.optional(),
-  namespace: innerPath.optional(),
+  algorithm: { ...ALGORITHM, schema: z.enum(['RS256', 'PS256', 'ES256', 'EdDSA']).optional() },
+  key_id: { ...KEY_ID, schema: word.optional() },
+  auth_mount: {
+    schema: innerPath.optional(),
+    label: 'Mount of the login',
+    hint: 'Empty: approle or jwt',
+    isRare: true,
+  },
+  namespace: { schema: innerPath.optional(), label: 'Namespace of Vault', isRare: true },
+} as const;
+
+type Access = { readonly [N in keyof typeof VAULT_ACCESS]?: z.output<(typeof VAULT_ACCESS)[N]['schema']> } & {
+  readonly authentication: 'token' | 'approle' | 'jwt';
 };
 
-/** A field of a secret in a KV engine of HashiCorp Vault or OpenBao. */
-export const vaultKv = z.strictObject({
-  kind: z.literal('vault_kv'),
-  vault_url: vaultUrl,
-  /** Where the engine is mounted. */
-  mount: innerPath.default('secret'),
-  secret_path: innerPath,
-  field: word,
-  /** Of the engine. Default: 2. */
-  kv_version: z.number().int().min(1).max(2).optional(),
-  /** Absent: the newest. Engines of version 1 keep no others. */
-  version: z.number().int().min(1).max(2_147_483_647).optional(),
-  ...access,
-});
+const KEYS = { token: 'token', approle: 'secret id', jwt: 'private key' } as const;
+export const VAULT_KEYS = {
+  keys: Object.values(KEYS),
+  keyHint: 'The token, the secret id of the AppRole, or the private key that signs the JWT, in PEM.',
+  keyOf: ({ authentication }: Pick<Access, 'authentication'>) => KEYS[authentication],
+};
 
-/** A field of a secret that an engine of Vault or OpenBao makes at each read, and takes back at the end of its lease. */
-export const vaultLease = z.strictObject({
-  kind: z.literal('vault_lease'),
-  vault_url: vaultUrl,
-  /** With the engine, such as `nomad/creds/ci`. */
-  lease_path: innerPath,
-  field: word,
-  ...access,
-});
-
-type Access = Pick<z.output<typeof vaultKv>, keyof typeof access>;
 type AccessField = Exclude<keyof Access, 'authentication' | 'algorithm' | 'namespace'>;
 
 const NEEDED: Readonly<Record<Access['authentication'], readonly AccessField[]>> = {
@@ -94,9 +94,7 @@ const WHY_NEEDED: Partial<Record<AccessField, string>> = {
 };
 
 /** Which field of a source contradicts its authentication; null if none does. */
-export function authenticationProblem(
-  source: Access,
-): { readonly field: AccessField; readonly message: string } | null {
+export function authenticationProblem(source: Access): FieldProblem | null {
   const { authentication } = source;
   const missing = NEEDED[authentication].find((name) => source[name] === undefined);
   if (missing !== undefined) return { field: missing, message: WHY_NEEDED[missing] ?? 'is needed' };

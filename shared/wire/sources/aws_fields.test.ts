@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { awsDomain, parseKmsKey } from '../../model/kms_key.ts';
-import { awsRegion } from './aws_region.ts';
+import { AWS_REGION } from './aws_fields.ts';
 
 test.each([
   ['eu-central-1', 'amazonaws.com'],
@@ -12,7 +12,7 @@ test.each([
   ['us-isof-south-1', 'csp.hci.ic.gov'],
   ['eu-isoe-west-1', 'cloud.adc-e.uk'],
 ])('the services of %s are at %s', (region, domain) => {
-  expect(awsRegion.safeParse(region).success).toBe(true);
+  expect(AWS_REGION.schema.safeParse(region).success).toBe(true);
   expect(awsDomain(region)).toBe(domain);
   expect(parseKmsKey(`arn:aws:kms:${region}:123456789012:key/k`)).toMatchObject({ value: { domain } });
 });
