@@ -105,7 +105,12 @@ async function main(): Promise<void> {
   control.value.audit.onReason((id, reason) => sessions.noteReason(id, reason));
   control.value.scopes.useSessions((id) => sessions.get(id) ?? sessions.scope(id));
   const restored = await sessions.start();
-  const requestCounts = openRequestCounts({ path: join(home, 'sidecar', 'request_counts.json'), clock, warn });
+  const requestCounts = openRequestCounts({
+    path: join(home, 'sidecar', 'request_counts.json'),
+    clock,
+    limitsOfSession: (id) => sessions.get(id)?.limits ?? null,
+    warn,
+  });
   const parts = { requestCounts, control: control.value, sessions, refusals, hostToken: hostToken.value, own };
   const served = await serve(config.value, parts, restored);
   stopOnSignal(async () => {

@@ -134,7 +134,7 @@ describe('svc binding limit', () => {
   });
 
   test.each([
-    ['0', 'must be at least 1: to stop all requests, delete the binding'],
+    ['0', 'must be at least 1'],
     ['1.5', 'must be a whole number from 1 to 1000000'],
     ['many', 'must be a whole number from 1 to 1000000'],
     ['9999999', 'must be at most 1000000: leave it out for no limit'],

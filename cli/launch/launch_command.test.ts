@@ -268,6 +268,18 @@ describe('a launch with the proxy', () => {
     expect([refused.code, refused.stderr]).toEqual([125, expect.stringContaining('"branches"')]);
   });
 
+  test('passes on how many requests may get a credential, and refuses what is no limit', async () => {
+    const run = await launch(['--requests-per-minute', '60', '--requests-per-day', '2000', '--', 'tool']);
+    expect(run.calls[1]?.body).toMatchObject({ requests_per_minute: 60, requests_per_day: 2000 });
+    const refused = await launch(['--requests-per-day', 'many', '--', 'tool']);
+    expect([refused.code, refused.stderr]).toEqual([
+      125,
+      expect.stringContaining('--requests-per-day must be a whole number'),
+    ]);
+    const off = await launch(['--sandbox-proxy=off', '--requests-per-day', '5', '--', 'tool']);
+    expect([off.code, off.stderr]).toEqual([2, expect.stringContaining('--requests-per-day needs the proxy')]);
+  });
+
   test.each(['--sandbox=none', '--sandbox-proxy=off'])('refuses --scope with %s', async (off) => {
     const run = await launch([off, '--scope', 'ci/github:repositories=website', '--', 'tool']);
     expect([run.code, run.stderr]).toEqual([2, expect.stringContaining('--scope needs the proxy')]);

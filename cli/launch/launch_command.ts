@@ -6,6 +6,7 @@ import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
 import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './hosts/plain_http_option.ts';
+import { addLimitOptions } from './limit_options.ts';
 import { SCOPE_OPTION, SCOPE_TEXT, USE_OPTION, USE_TEXT } from './use_option.ts';
 import type { LaunchOptions } from './launch_options.ts';
 
@@ -73,6 +74,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
 
 function addSecretOptions(launch: Command): void {
   launch.option(USE_OPTION, USE_TEXT, collectValue).option(SCOPE_OPTION, SCOPE_TEXT, collectValue);
+  addLimitOptions(launch);
 }
 
 function addAgentOptions(launch: Command): void {

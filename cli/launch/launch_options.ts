@@ -20,11 +20,12 @@ import { parseSessionLength } from '../terminal/relative_time.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { parseAllowedHost, parsePlainHost } from '../../shared/resolve/admitted_host.ts';
 import type { UseOptions } from './chosen_secrets.ts';
+import { type LimitOptions, listLimits } from './limit_options.ts';
 import type { ScopeOptions } from './scope_option.ts';
 import { valueOrUsageError } from '../command_options.ts';
 
 /** The options of `svc launch` as typed. */
-export interface LaunchOptions extends UseOptions, ScopeOptions {
+export interface LaunchOptions extends UseOptions, ScopeOptions, LimitOptions {
   readonly sandbox?: string;
   readonly sandboxProxy?: string;
   readonly egress?: string;
@@ -162,7 +163,7 @@ function refuseUselessAllow({ allow: typed, egress }: LaunchRequest): void {
 }
 
 /** Refuses options that need the proxy. */
-function refuseWithoutProxy(request: LaunchRequest, options: UseOptions & ScopeOptions): void {
+function refuseWithoutProxy(request: LaunchRequest, options: UseOptions & ScopeOptions & LimitOptions): void {
   if (request.proxy !== 'off' && request.sandbox !== 'none') return;
   const off = request.proxy === 'off' ? '--sandbox-proxy=off' : `--sandbox=${request.sandbox}`;
   const asked = [
@@ -174,6 +175,7 @@ function refuseWithoutProxy(request: LaunchRequest, options: UseOptions & ScopeO
     ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
     ...(options.use === undefined ? [] : ['--use']),
     ...(options.scope === undefined ? [] : ['--scope']),
+    ...listLimits(options),
     ...(request.ttlSeconds !== null ? ['--ttl'] : []),
   ];
   if (asked.length > 0 && request.proxy !== 'on') {

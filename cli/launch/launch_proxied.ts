@@ -14,10 +14,12 @@ import { checkLaunchImage } from './image/launch_image.ts';
 import { engineUserAt } from '../../sandbox/engine/engine_user.ts';
 import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
+import { readLimits } from './limit_options.ts';
 import { readScopes } from './scope_option.ts';
 import { chooseSecrets } from './chosen_secrets.ts';
 import type { LaunchOptions, LaunchRequest } from './launch_options.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import { HTTPS_PORT, portOfHost } from '../../shared/net/host_port.ts';
 import { allowListFor, otherPortsFor } from './hosts/allowed_hosts.ts';
 import { plainHttpFor } from './hosts/plain_http_option.ts';
@@ -57,9 +59,10 @@ export async function launchProxied(
 ): Promise<LaunchEnd> {
   // Before anything is asked for.
   const scopes = await readScopes(call.options);
+  const limits = await readLimits(call.options);
   const secrets = given.secrets ?? (await chooseSecrets(call));
   const found = await preflight(call, request, sessions);
-  const launch = await containerLaunch(call, request, { ...found, hosts, secrets, scopes });
+  const launch = await containerLaunch(call, request, { ...found, hosts, secrets, scopes, limits });
   const changed = { ...launch, ...(await changes?.(launch, found)) };
   const end = await launchContainer({ ...callPorts(call, signals), runtime: found.runtime, sessions }, changed);
   if (end.exitCode === null) tellDetached(call, request, end);
@@ -94,16 +97,16 @@ async function preflightFailed(
   return new LaunchError(problem);
 }
 
+/** What was chosen for the session before its engine was asked. */
+interface ChosenAtLaunch extends Required<Pick<ProxiedLaunch, 'hosts' | 'secrets'>> {
+  readonly scopes: readonly SecretScope[];
+  readonly limits: RequestLimits;
+}
+
 async function containerLaunch(
   call: Call,
   request: LaunchRequest,
-  {
-    runtime,
-    image,
-    hosts,
-    secrets,
-    scopes,
-  }: Preflight & Required<Pick<ProxiedLaunch, 'hosts' | 'secrets'>> & { readonly scopes: readonly SecretScope[] },
+  { runtime, image, hosts, secrets, scopes, limits }: Preflight & ChosenAtLaunch,
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   // Elsewhere the engine is in a virtual machine, which gives the files of a mount to whoever reads them.
@@ -122,6 +125,7 @@ async function containerLaunch(
       otherPorts: egress === 'sealed' ? undefined : otherPortsFor(place, allow),
       secrets,
       scopes,
+      limits,
       unsealed,
       mcpServers,
       owner: identify(process.pid),

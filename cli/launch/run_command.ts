@@ -3,6 +3,7 @@ import type { SignalSource } from '../../sandbox/engine/run_child.ts';
 import { handle, collectValue, type CommandLine } from '../command_line.ts';
 import { AGENT_FLAG } from '../command_separator.ts';
 import { PLAIN_HTTP_OPTION, PLAIN_HTTP_TEXT } from './hosts/plain_http_option.ts';
+import { addLimitOptions } from './limit_options.ts';
 import { SCOPE_OPTION, SCOPE_TEXT, USE_OPTION, USE_TEXT } from './use_option.ts';
 import { runInSession } from './run_in_session.ts';
 import type { RunOptions } from './run_options.ts';
@@ -32,7 +33,7 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
 
 /** Adds the options of a command's session, which no agent's profile is needed for. */
 export function withSessionOptions(command: Command): Command {
-  return command
+  return addLimitOptions(command)
     .option('--name <text>', 'a name for the session')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
     .option('--mcp <server>', 'let the command use this MCP server (repeatable)', collectValue)

@@ -185,6 +185,7 @@ async function open(
       ...(otherPorts !== undefined && { otherPorts }),
       secrets,
       scopes: typed.scopes,
+      limits: typed.limits,
       ...(login !== undefined && { login }),
       ...(box !== null && { hostSandbox: box.field }),
     });

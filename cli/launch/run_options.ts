@@ -1,14 +1,16 @@
 import type { SessionAccess } from '../../sandbox/launch/session_environment.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseSessionLength } from '../terminal/relative_time.ts';
 import type { UseOptions } from './chosen_secrets.ts';
+import { type LimitOptions, readLimits } from './limit_options.ts';
 import { readScopes, type ScopeOptions } from './scope_option.ts';
 
-export interface RunOptions extends UseOptions, ScopeOptions {
+export interface RunOptions extends UseOptions, ScopeOptions, LimitOptions {
   readonly name?: string;
   readonly ttl?: string;
   readonly relay?: boolean;
@@ -71,6 +73,7 @@ export interface TypedOptions {
   readonly ttlSeconds: number | null;
   readonly servers: readonly string[];
   readonly scopes: readonly SecretScope[];
+  readonly limits: RequestLimits;
 }
 
 /** Reads them; throws if one cannot be used. */
@@ -82,7 +85,8 @@ export async function typedOf({ context, options }: Call<RunOptions>): Promise<T
     throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
   }
   const servers = (options.mcp ?? []).map(parseServer);
-  return { ttlSeconds: ttl?.value ?? null, servers, scopes: await readScopes(options) };
+  const [scopes, limits] = [await readScopes(options), await readLimits(options)];
+  return { ttlSeconds: ttl?.value ?? null, servers, scopes, limits };
 }
 
 function parseServer(text: string): string {

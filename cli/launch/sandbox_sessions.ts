@@ -6,6 +6,7 @@ import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
 import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
+import { limitFields } from './limit_options.ts';
 import { scopesField } from './scope_option.ts';
 import { policyVersion, useSecretsField } from './session_access.ts';
 
@@ -80,6 +81,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     mcpServers,
     secrets = [],
     scopes,
+    limits,
   } = wanted;
   return {
     ...(name !== null && { name }),
@@ -91,6 +93,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     ...otherPortsFields(otherPorts),
     ...useSecretsField(secrets),
     ...scopesField(scopes),
+    ...limitFields(limits),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: runtime.program, image, image_id: imageId, runtime, detached, egress, unsealed },
   };

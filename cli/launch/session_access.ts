@@ -10,8 +10,10 @@ import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
 import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import { endSession } from './end_session.ts';
+import { limitFields } from './limit_options.ts';
 import { scopesField } from './scope_option.ts';
 import { CliError, EXIT, isUnreachable } from '../exit_codes.ts';
 import type { HostSandboxField } from '../sandbox/host_sandbox.ts';
@@ -68,6 +70,8 @@ interface WantedSession {
   readonly secrets?: readonly ChosenSecret[];
   /** What it does less with minted secrets. */
   readonly scopes?: readonly SecretScope[];
+  /** How many of its requests may get a credential. */
+  readonly limits?: RequestLimits;
   /** The login that the session captures. */
   readonly login?: { readonly id: string; readonly placeholder: string };
   /** Its command has a sandbox of its own. */
@@ -93,6 +97,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     ...(wanted.selfTest === true && { self_test: true }),
     ...useSecretsField(wanted.secrets ?? []),
     ...scopesField(wanted.scopes),
+    ...limitFields(wanted.limits),
     ...(wanted.login !== undefined && { login: wanted.login }),
     ...(wanted.hostSandbox !== undefined && { host_sandbox: wanted.hostSandbox }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),

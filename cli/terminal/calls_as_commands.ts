@@ -68,6 +68,8 @@ const FLAGS: Readonly<Record<string, string>> = {
   other_port_named: '--allow',
   plain_http_hosts: '--plain-http',
   plain_http_named: '--plain-http',
+  requests_per_day: '--requests-per-day',
+  requests_per_minute: '--requests-per-minute',
   scopes: '--scope',
   ttl_seconds: '--ttl',
   use_secrets: '--use',

@@ -1,6 +1,7 @@
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { SdkEndpoint } from '../../shared/net/sdk_endpoints.ts';
 import type { AllowList, Egress } from '../../shared/model/egress.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import type { ChosenSecret } from '../../shared/model/account_choice.ts';
 import type { ContainerRuntime } from '../engine/container_runtime.ts';
 import type { EngineName } from '../engine/engine_address.ts';
@@ -35,6 +36,8 @@ export interface NewSandboxSession {
   readonly secrets?: readonly ChosenSecret[];
   /** What it does less with minted secrets. */
   readonly scopes?: readonly SecretScope[];
+  /** How many of its requests may get a credential; absent: any number. */
+  readonly limits?: RequestLimits;
   readonly unsealed: readonly UnsealedCredential[];
   /** Names or ids of the MCP servers that the agent may use. */
   readonly mcpServers: readonly string[];

@@ -75,3 +75,6 @@ export interface ClientCertificate {
   /** The host is asked over HTTP/2 for clients that offer it: it is not dialled before the first request, so it cannot choose. */
   readonly http2?: true;
 }
+
+/** How many requests may get a credential on one machine; absent: any number. */
+export type RequestLimits = Pick<HostBinding, 'requestsPerMinute' | 'requestsPerDay'>;

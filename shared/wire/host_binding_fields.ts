@@ -150,7 +150,7 @@ const MOST_REQUESTS = 1_000_000;
 /** How many requests may get the credential in a span of time. */
 export const requestLimit = z
   .int({ error: `must be a whole number from 1 to ${MOST_REQUESTS}` })
-  .min(1, { error: 'must be at least 1: to stop all requests, delete the binding' })
+  .min(1, { error: 'must be at least 1' })
   .max(MOST_REQUESTS, { error: `must be at most ${MOST_REQUESTS}: leave it out for no limit` });
 
 /** One of a closed set. */

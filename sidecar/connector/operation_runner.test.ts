@@ -115,6 +115,15 @@ describe('running an operation', () => {
     ]);
   });
 
+  test('over the limit of its session: is refused, and gets no credential', async () => {
+    plane.sessionLimits.set('ses_test', { requestsPerMinute: 1 });
+    expect(describeResult(await run('get-item', { id: '1' }))).toContain('200');
+    const before = plane.credentials.asked.length;
+    expect(describeResult(await run('get-item', { id: '2' }))).toBe('request_limit_reached');
+    expect([seen.length, plane.credentials.asked.length]).toEqual([1, before]);
+    expect(describeResult(await run('get-item', { id: '2' }, {}, { ...SHIM, sessionId: null }))).toContain('200');
+  });
+
   test('POST: sends the args as a JSON body', async () => {
     await run('create-item', { title: 'Größe', count: 2 });
     const body = Buffer.from('{"title":"Größe","count":2}').toString('latin1');

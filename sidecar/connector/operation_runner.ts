@@ -134,6 +134,8 @@ async function attempt(
   const binding = connectorBinding(match.connector, parts.host);
   const paused = ports.exchange.masked.refuse(caller.sessionId, binding.id);
   if (paused !== null) return { approvalId, result: err(paused) };
+  const overLimit = ports.exchange.counts.take(binding, caller.sessionId);
+  if (overLimit !== null) return { approvalId, result: err(overLimit) };
   const material = await resolveMaterial(binding, parts.host, credentials, materials);
   if (!material.ok) return { approvalId, result: err(toRunRefusal(match, material.error, null, ports)) };
   const lapsed = inForce();

@@ -63,3 +63,14 @@ test('requests at the same moment do not exceed it', async () => {
   expect(replies.filter((reply) => reply.includes('200 '))).toHaveLength(2);
   expect(received).toBe(2);
 });
+
+test('a session with a limit gets no credential over it, whatever its binding allows', async () => {
+  plane.policy.use([bearerBinding(HOST)]);
+  plane.sessionLimits.set('ses_test', { requestsPerDay: 1 });
+  expect(await send()).toContain('200');
+  const before = plane.credentials.asked.length;
+  const refused = await send();
+  expect(refused).toMatch(/^HTTP\/1\.1 429 /);
+  expect(refused).toContain('this session allows 1 requests a day');
+  expect([received, plane.credentials.asked.length]).toEqual([1, before]);
+});

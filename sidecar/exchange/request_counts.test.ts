@@ -11,46 +11,88 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 test('a binding without a limit is not counted', () => {
-  const counts = new RequestCounts(new FakeClock());
-  for (let n = 0; n < 1000; n += 1) expect(counts.take(BINDING)).toBeNull();
+  const counts = new RequestCounts({ clock: new FakeClock() });
+  for (let n = 0; n < 1000; n += 1) expect(counts.take(BINDING, null)).toBeNull();
   expect(counts.save()).toBe('{"version":1,"days":{}}');
 });
 
 test('the limit of a minute refuses the next request, and says when there is room', () => {
   const clock = new FakeClock();
-  const counts = new RequestCounts(clock);
+  const counts = new RequestCounts({ clock });
   const limited = { ...BINDING, requestsPerMinute: 2 };
-  expect([counts.take(limited), counts.take(limited)]).toEqual([null, null]);
-  const refused = counts.take(limited);
+  expect([counts.take(limited, null), counts.take(limited, null)]).toEqual([null, null]);
+  const refused = counts.take(limited, null);
   expect(refused).toMatchObject({
     reason: 'request_limit_reached',
     message: expect.stringMatching(/^the binding of api\.example\.test allows 2 requests a minute on this machine/),
     retryAfterSeconds: expect.toSatisfy((seconds: number) => seconds > 0 && seconds <= 61),
   });
   clock.advance((refused?.retryAfterSeconds ?? 0) * 1000);
-  expect(counts.take(limited)).toBeNull();
+  expect(counts.take(limited, null)).toBeNull();
 });
 
 test('what is refused counts neither for the minute nor for the day', () => {
   const clock = new FakeClock();
-  const counts = new RequestCounts(clock);
+  const counts = new RequestCounts({ clock });
   const limited = { ...BINDING, requestsPerMinute: 1, requestsPerDay: 3 };
-  for (let n = 0; n < 50; n += 1) counts.take(limited);
+  for (let n = 0; n < 50; n += 1) counts.take(limited, null);
   for (let minute = 0; minute < 2; minute += 1) {
     clock.advance(2 * MINUTE_MS);
-    expect(counts.take(limited)).toBeNull();
+    expect(counts.take(limited, null)).toBeNull();
   }
   clock.advance(2 * MINUTE_MS);
-  expect(counts.take(limited)?.message).toContain('3 requests a day');
+  expect(counts.take(limited, null)?.message).toContain('3 requests a day');
 });
 
 test('bindings have counts of their own, and a changed limit keeps the count', () => {
-  const counts = new RequestCounts(new FakeClock());
-  expect(counts.take({ ...BINDING, requestsPerDay: 1 })).toBeNull();
-  expect(counts.take({ ...BINDING, id: 'bnd_2', requestsPerDay: 1 })).toBeNull();
-  expect(counts.take({ ...BINDING, requestsPerDay: 1 })).not.toBeNull();
-  expect(counts.take({ ...BINDING, requestsPerDay: 2 })).toBeNull();
-  expect(counts.take({ ...BINDING, requestsPerDay: 2 })).not.toBeNull();
+  const counts = new RequestCounts({ clock: new FakeClock() });
+  expect(counts.take({ ...BINDING, requestsPerDay: 1 }, null)).toBeNull();
+  expect(counts.take({ ...BINDING, id: 'bnd_2', requestsPerDay: 1 }, null)).toBeNull();
+  expect(counts.take({ ...BINDING, requestsPerDay: 1 }, null)).not.toBeNull();
+  expect(counts.take({ ...BINDING, requestsPerDay: 2 }, null)).toBeNull();
+  expect(counts.take({ ...BINDING, requestsPerDay: 2 }, null)).not.toBeNull();
+});
+
+describe('a session with limits', () => {
+  const limits = { requestsPerMinute: 2, requestsPerDay: 3 };
+  const make = (clock: FakeClock) =>
+    new RequestCounts({ clock, limitsOfSession: (id) => (id === 'ses_limited' ? limits : null) });
+
+  test('has them for all of its bindings together, and no other session has them', () => {
+    const counts = make(new FakeClock());
+    const other = { id: 'bnd_2', host: 'other.example.test' };
+    expect([counts.take(BINDING, 'ses_limited'), counts.take(other, 'ses_limited')]).toEqual([null, null]);
+    const refused = counts.take(BINDING, 'ses_limited');
+    expect(refused?.reason).toBe('request_limit_reached');
+    expect(refused?.message).toContain('this session allows 2 requests a minute on this machine');
+    expect([counts.take(BINDING, 'ses_other'), counts.take(BINDING, null)]).toEqual([null, null]);
+  });
+
+  test('is counted for the day also over a restart', () => {
+    const clock = new FakeClock();
+    const counts = make(clock);
+    for (let n = 0; n < 3; n += 1) {
+      expect(counts.take(BINDING, 'ses_limited')).toBeNull();
+      clock.advance(2 * MINUTE_MS);
+    }
+    const next = make(clock);
+    expect(next.restore(counts.save())).toBe(true);
+    expect(next.take(BINDING, 'ses_limited')?.message).toContain('3 requests a day');
+    clock.advance(25 * HOUR_MS);
+    expect(next.take(BINDING, 'ses_limited')).toBeNull();
+  });
+
+  test('what the binding refuses does not count for the session, and the reverse', () => {
+    const clock = new FakeClock();
+    const counts = make(clock);
+    const full = { ...BINDING, requestsPerDay: 1 };
+    expect(counts.take(full, null)).toBeNull();
+    for (let n = 0; n < 5; n += 1) expect(counts.take(full, 'ses_limited')?.message).toContain('the binding of');
+    const wide = { id: 'bnd_2', host: 'other.example.test', requestsPerDay: 3 };
+    expect([counts.take(wide, 'ses_limited'), counts.take(wide, 'ses_limited')]).toEqual([null, null]);
+    for (let n = 0; n < 5; n += 1) expect(counts.take(wide, 'ses_limited')?.message).toContain('this session');
+    expect([counts.take(wide, null), counts.take(wide, null)?.reason]).toEqual([null, 'request_limit_reached']);
+  });
 });
 
 describe('the file', () => {
@@ -60,25 +102,30 @@ describe('the file', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
   const open = (name: string, clock: FakeClock, warnings: string[] = []) =>
-    openRequestCounts({ path: join(folder, name), clock, warn: (message) => warnings.push(message) });
+    openRequestCounts({
+      limitsOfSession: () => null,
+      path: join(folder, name),
+      clock,
+      warn: (message) => warnings.push(message),
+    });
 
   test('keeps the count of the day over a restart, for its owner alone', async () => {
     const clock = new FakeClock();
     const limited = { ...BINDING, requestsPerDay: 2 };
     const first = open('kept.json', clock);
-    first.counts.take(limited);
-    first.counts.take(limited);
+    first.counts.take(limited, null);
+    first.counts.take(limited, null);
     await first.flush();
     expect(statSync(join(folder, 'kept.json')).mode & 0o777).toBe(0o600);
     clock.advance(12 * HOUR_MS);
-    expect(open('kept.json', clock).counts.take(limited)?.reason).toBe('request_limit_reached');
+    expect(open('kept.json', clock).counts.take(limited, null)?.reason).toBe('request_limit_reached');
     clock.advance(12 * HOUR_MS + 2 * MINUTE_MS);
-    expect(open('kept.json', clock).counts.take(limited)).toBeNull();
+    expect(open('kept.json', clock).counts.take(limited, null)).toBeNull();
   });
 
   test('is not written for limits of a minute', async () => {
     const { counts, flush } = open('none.json', new FakeClock());
-    counts.take({ ...BINDING, requestsPerMinute: 5 });
+    counts.take({ ...BINDING, requestsPerMinute: 5 }, null);
     await flush();
     expect(() => readFileSync(join(folder, 'none.json'))).toThrow('ENOENT');
   });
@@ -91,14 +138,14 @@ describe('the file', () => {
     writeFileSync(join(folder, name), text);
     chmodSync(join(folder, name), mode);
     const warnings: string[] = [];
-    expect(open(name, new FakeClock(), warnings).counts.take({ ...BINDING, requestsPerDay: 1 })).toBeNull();
+    expect(open(name, new FakeClock(), warnings).counts.take({ ...BINDING, requestsPerDay: 1 }, null)).toBeNull();
     expect(warnings).toEqual([expect.stringContaining(problem)]);
   });
 
   test('that cannot be written is named', async () => {
     const warnings: string[] = [];
     const { counts, flush } = open('no\0file', new FakeClock(), warnings);
-    counts.take({ ...BINDING, requestsPerDay: 1 });
+    counts.take({ ...BINDING, requestsPerDay: 1 }, null);
     await flush();
     expect(warnings.at(-1)).toContain('cannot be written');
   });

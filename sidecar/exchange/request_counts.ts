@@ -1,19 +1,29 @@
 import { z } from 'zod';
 import type { Clock } from '../../shared/model/clock.ts';
-import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { HostBinding, RequestLimits } from '../../shared/model/host_binding.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { RollingCount } from './rolling_count.ts';
 
-type Limited = Pick<HostBinding, 'id' | 'host' | 'requestsPerMinute' | 'requestsPerDay'>;
+type LimitedBinding = Pick<HostBinding, 'id' | 'host'> & RequestLimits;
+
+/** What a limit belongs to. */
+interface Limited {
+  /** The binding's or the session's. */
+  readonly id: string;
+  readonly limits: RequestLimits;
+  /** In the words of a refusal. */
+  readonly whose: string;
+  readonly fix: string;
+}
 
 interface Counts {
   readonly minute: RollingCount;
   readonly day: RollingCount;
 }
 
-/** What a restart of the sidecar must not forget: by the binding's id, the minutes of the last day and their requests. */
+/** What a restart of the sidecar must not forget: by the id of a binding or a session, the minutes of the last day and their requests. */
 const savedCounts = z.strictObject({
   version: z.literal(1),
   days: z.record(z.string().max(64), z.array(z.tuple([z.int().min(0), z.int().min(1)])).max(1441)),
@@ -23,70 +33,116 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const MINUTES_PER_DAY = 1440;
 
+interface CountsOptions {
+  readonly clock: Clock;
+  /** What the person who started a session allows it; null: no limit. */
+  readonly limitsOfSession?: (sessionId: string) => RequestLimits | null;
+  /** Called after each request that {@link RequestCounts.save} has to keep. */
+  readonly onDayCounted?: () => void;
+}
+
 /**
- * The requests that got the credential of a binding with a limit, on this machine: in every session together, and for the day
- * also before a restart (decision 0121).
+ * The requests that got a credential on this machine, for each binding with a limit in every session together, and for each session
+ * with one for all bindings and operations together; for the day also before a restart (decision 0121).
  */
 export class RequestCounts {
-  readonly #clock: Clock;
-  readonly #onDayCounted: () => void;
-  readonly #bindings = new Map<string, Counts>();
+  readonly #options: CountsOptions;
+  readonly #counts = new Map<string, Counts>();
 
-  /** `onDayCounted` is called after each request that {@link save} has to keep. */
-  constructor(clock: Clock, onDayCounted: () => void = () => undefined) {
-    this.#clock = clock;
-    this.#onDayCounted = onDayCounted;
+  constructor(options: CountsOptions) {
+    this.#options = options;
   }
 
-  /** Counts a request that is about to get the credential; or says why it may not, and then counts nothing. */
-  take({ id, host, requestsPerMinute, requestsPerDay }: Limited): Refusal | null {
-    if (requestsPerMinute === undefined && requestsPerDay === undefined) return null;
-    const now = this.#clock.now();
-    const { minute, day } = this.#countsOf(id);
-    const waits = [
-      { limit: requestsPerMinute, per: 'minute', count: minute },
-      { limit: requestsPerDay, per: 'day', count: day },
-    ].map(({ limit, per, count }) => ({ limit, per, ms: limit === undefined ? 0 : count.waitFor(limit, now) }));
+  /**
+   * Counts a request that is about to get the binding's credential; or says why it may not, and then counts nothing. `sessionId` is
+   * null for a call of the host token.
+   */
+  take(binding: LimitedBinding, sessionId: string | null): Refusal | null {
+    const session = this.#limitedSession(sessionId);
+    if (session === null && !isLimit(binding)) return null;
+    const limited = [...(isLimit(binding) ? [limitedBinding(binding)] : []), ...(session === null ? [] : [session])];
+    const now = this.#options.clock.now();
+    const waits = limited.flatMap((each) => this.#waitsOf(each, now));
     const longest = waits.reduce((most, each) => (each.ms > most.ms ? each : most));
-    if (longest.ms > 0) return overLimit(host, longest);
-    minute.add(now);
-    day.add(now);
-    if (requestsPerDay !== undefined) this.#onDayCounted();
+    if (longest.ms > 0) return overLimit(longest);
+    for (const { id } of limited) {
+      const { minute, day } = this.#countsOf(id);
+      minute.add(now);
+      day.add(now);
+    }
+    if (limited.some(({ limits }) => limits.requestsPerDay !== undefined)) this.#options.onDayCounted?.();
     return null;
   }
 
-  /** The text of the state file. Bindings without a request in the last day are not in it. */
+  /** The text of the state file. What has had no request in the last day is not in it, and is forgotten. */
   save(): string {
-    const now = this.#clock.now();
-    const days = [...this.#bindings].map(([id, { day }]) => [id, day.entries(now)] as const);
-    const kept = Object.fromEntries(days.filter(([, entries]) => entries.length > 0));
-    return JSON.stringify({ version: 1, days: kept });
+    const now = this.#options.clock.now();
+    for (const [id, { day }] of this.#counts) if (day.total(now) === 0) this.#counts.delete(id);
+    const days = [...this.#counts].map(([id, { day }]) => [id, day.entries(now)] as const);
+    return JSON.stringify({ version: 1, days: Object.fromEntries(days) });
   }
 
   /** Takes up what {@link save} wrote; false if it is not such a text. */
   restore(text: string): boolean {
     const saved = savedCounts.safeParse(parseJson(text));
     if (!saved.success) return false;
-    for (const [id, entries] of Object.entries(saved.data.days)) this.#bindings.set(id, newCounts(entries));
+    for (const [id, entries] of Object.entries(saved.data.days)) this.#counts.set(id, newCounts(entries));
     return true;
   }
 
   #countsOf(id: string): Counts {
-    const known = this.#bindings.get(id) ?? newCounts();
-    this.#bindings.set(id, known);
+    const known = this.#counts.get(id) ?? newCounts();
+    this.#counts.set(id, known);
     return known;
   }
+
+  #limitedSession(id: string | null): Limited | null {
+    const limits = id === null ? null : (this.#options.limitsOfSession?.(id) ?? null);
+    if (id === null || limits === null || !isLimit(limits)) return null;
+    return { id, limits, whose: 'this session', fix: 'whoever starts the next one can allow more' };
+  }
+
+  #waitsOf({ id, limits, whose, fix }: Limited, now: number): readonly Wait[] {
+    const { minute, day } = this.#countsOf(id);
+    return [
+      { limit: limits.requestsPerMinute, per: 'minute', count: minute },
+      { limit: limits.requestsPerDay, per: 'day', count: day },
+    ].map(({ limit, per, count }) => ({
+      whose,
+      fix,
+      limit,
+      per,
+      ms: limit === undefined ? 0 : count.waitFor(limit, now),
+    }));
+  }
+}
+
+interface Wait extends Pick<Limited, 'whose' | 'fix'> {
+  readonly limit: number | undefined;
+  readonly per: string;
+  readonly ms: number;
+}
+
+function isLimit({ requestsPerMinute, requestsPerDay }: RequestLimits): boolean {
+  return requestsPerMinute !== undefined || requestsPerDay !== undefined;
+}
+
+function limitedBinding(binding: LimitedBinding): Limited {
+  const { id, host } = binding;
+  return {
+    id,
+    limits: binding,
+    whose: `the binding of ${host}`,
+    fix: `a person can change it: svc binding limit ${host}`,
+  };
 }
 
 function newCounts(days: ConstructorParameters<typeof RollingCount>[2] = []): Counts {
   return { minute: new RollingCount(SECOND_MS, 60), day: new RollingCount(MINUTE_MS, MINUTES_PER_DAY, days) };
 }
 
-function overLimit(
-  host: string,
-  { limit, per, ms }: { readonly limit: number | undefined; readonly per: string; readonly ms: number },
-): Refusal {
+function overLimit({ whose, fix, limit, per, ms }: Wait): Refusal {
   const seconds = Math.ceil(ms / SECOND_MS);
-  const message = `the binding of ${host} allows ${limit} requests a ${per} on this machine, and the next one in ${seconds} s; a person can change it: svc binding limit ${host}`;
+  const message = `${whose} allows ${limit} requests a ${per} on this machine, and the next one in ${seconds} s; ${fix}`;
   return { ...refusal('request_limit_reached', message), retryAfterSeconds: seconds };
 }

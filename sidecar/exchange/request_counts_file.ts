@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/model/clock.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 import { RequestCounts } from './request_counts.ts';
 
@@ -14,6 +15,8 @@ interface RequestCountsFile {
 interface FileOptions {
   readonly path: string;
   readonly clock: Clock;
+  /** What the person who started a session allows it; null: no limit. */
+  readonly limitsOfSession: (sessionId: string) => RequestLimits | null;
   readonly warn: (message: string) => void;
 }
 
@@ -21,7 +24,7 @@ interface FileOptions {
  * The counts that the file remembers, which is written a moment after they change. A file that cannot be read or written costs
  * what it remembers, with a warning: without it the counts begin at zero after a restart.
  */
-export function openRequestCounts({ path, clock, warn }: FileOptions): RequestCountsFile {
+export function openRequestCounts({ path, clock, limitsOfSession, warn }: FileOptions): RequestCountsFile {
   let timer: NodeJS.Timeout | null = null;
   let writing: Promise<void> = Promise.resolve();
   const flush = (): Promise<void> => {
@@ -35,9 +38,10 @@ export function openRequestCounts({ path, clock, warn }: FileOptions): RequestCo
       );
     return writing;
   };
-  const counts = new RequestCounts(clock, () => {
+  const onDayCounted = (): void => {
     timer ??= setTimeout(() => void flush(), WRITE_AFTER_MS).unref();
-  });
+  };
+  const counts = new RequestCounts({ clock, limitsOfSession, onDayCounted });
   const saved = readPrivateFile(path);
   const isRestored = saved.ok && (saved.value === null || counts.restore(saved.value));
   if (!isRestored) warn(saved.ok ? `${path} is damaged: the counts of requests begin at zero` : saved.error.message);

@@ -57,7 +57,7 @@ export async function sendCredentialed(
   const wasRead = body.buffered !== null;
   const paused = ports.masked.refuse(tunnel.sessionId, admitted.binding.id);
   if (paused !== null) return refuse(facts, paused, incoming, wasRead);
-  const overLimit = ports.counts.take(admitted.binding);
+  const overLimit = ports.counts.take(admitted.binding, tunnel.sessionId);
   if (overLimit !== null) return refuse(facts, overLimit, incoming, wasRead);
   const credentials = credentialsFor(ports, tunnel.credentialsId);
   const resolved = resolveMaterial(admitted.binding, tunnel.host, credentials, ports.materials);

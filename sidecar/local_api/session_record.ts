@@ -47,6 +47,9 @@ export function sessionRecord(
     })),
     /** What it does less with minted secrets. */
     scopes: session.scopes.map(({ path, narrowing }) => ({ reference: formatVaultReference(path), narrowing })),
+    /** How many of its requests may get a credential; null: any number. */
+    requests_per_minute: session.limits.requestsPerMinute ?? null,
+    requests_per_day: session.limits.requestsPerDay ?? null,
     /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
       .countsOfSession(id)

@@ -10,6 +10,7 @@ import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { narrowing } from '../../shared/wire/sources/narrowing.ts';
+import { requestLimit } from '../../shared/wire/host_binding_fields.ts';
 import { id } from '../../shared/wire/primitives.ts';
 import { hostSandbox } from './sandbox.ts';
 import type { Session } from './session.ts';
@@ -94,6 +95,10 @@ export const savedSession = z.strictObject({
     .default(null),
   /** Absent in files of earlier versions. An earlier version restores no session that has some. */
   scopes: z.array(z.strictObject({ path: text, narrowing })).optional(),
+  /** Absent without one, and in files of earlier versions. An earlier version restores no session that has some. */
+  limits: z
+    .strictObject({ requestsPerMinute: requestLimit.optional(), requestsPerDay: requestLimit.optional() })
+    .optional(),
   container: container.nullable(),
   unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),
   mcpServers: z.array(text).nullable(),
@@ -139,6 +144,7 @@ export function toSaved(session: Session, run: RunFacts): SavedSession | null {
     otherPorts: session.otherPortsList,
     choice: session.choice,
     ...(session.scopes.length > 0 && { scopes: session.scopes }),
+    ...(Object.keys(session.limits).length > 0 && { limits: session.limits }),
     container: inContainer,
     unsealed: session.unsealed,
     mcpServers: session.mcpServers,

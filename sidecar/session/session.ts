@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import { allowedHosts, type AllowedHosts } from '../../shared/resolve/admitted_host.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
@@ -48,6 +49,8 @@ interface SessionFacts {
   readonly choice: AccountChoice | null;
   /** What it does less with some secrets; absent: nothing. */
   readonly scopes?: readonly SecretScope[];
+  /** How many of its requests may get a credential; absent: any number. */
+  readonly limits?: RequestLimits;
   readonly unsealed: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use; null: every one. */
   readonly mcpServers: readonly string[] | null;
@@ -92,6 +95,7 @@ export class Session implements LiveSession {
   readonly selfTest: boolean;
   readonly choice: AccountChoice | null;
   readonly scopes: readonly SecretScope[];
+  readonly limits: RequestLimits;
   readonly mcpServers: readonly string[] | null;
   readonly lock: PlanLockPayload | null;
   readonly login: CapturedLogin | null;
@@ -148,6 +152,7 @@ export class Session implements LiveSession {
     this.selfTest = facts.selfTest;
     this.choice = facts.choice;
     this.scopes = facts.scopes ?? [];
+    this.limits = facts.limits ?? {};
     this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
     this.login = facts.login ?? null;

@@ -230,6 +230,13 @@ describe('a session that is restored', () => {
     expect(sessions.get(session.id)?.scopes).toEqual(scopes);
   });
 
+  it('has the limits that it was started with', async () => {
+    const limits = { requestsPerMinute: 60, requestsPerDay: 2000 };
+    const { session } = await openSession(runOf(), { limits });
+    const { sessions } = await nextRun();
+    expect(sessions.get(session.id)?.limits).toEqual(limits);
+  });
+
   it('is restored again and again, and its file has no token', async () => {
     const { session, token } = await openSession(runOf());
     expect(readFileSync(fileOf(session), 'utf8')).not.toContain(token);

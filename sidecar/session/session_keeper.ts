@@ -138,6 +138,7 @@ export class SessionKeeper {
     const session = new Session({
       ...saved,
       scopes: saved.scopes ?? [],
+      limits: saved.limits ?? {},
       id: sessionId,
       directory,
       ca,

@@ -7,6 +7,7 @@ import type { StepScope } from './step_scope.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import type { AccountChoice } from '../../shared/model/account_choice.ts';
 import type { AllowList } from '../../shared/model/egress.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 import type { LiveSession, ServedServer, SessionDirectory } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
@@ -59,6 +60,8 @@ export interface NewSession {
   /** Which account it uses where a host has several; null: the request alone decides. */
   readonly choice?: AccountChoice | null;
   readonly scopes?: readonly SecretScope[];
+  /** How many of its requests may get a credential; absent: any number. */
+  readonly limits?: RequestLimits;
   readonly unsealed?: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use; null: every one. */
   readonly mcpServers?: readonly string[] | null;
@@ -197,6 +200,7 @@ export class Sessions {
         selfTest,
         choice,
         scopes,
+        limits: wanted.limits ?? {},
         unsealed,
         mcpServers,
         lock,

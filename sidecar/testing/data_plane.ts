@@ -19,6 +19,7 @@ import type { TLSSocket, TlsOptions } from 'node:tls';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import { nameOfHost, portOfHost } from '../../shared/net/host_port.ts';
 import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
@@ -112,6 +113,8 @@ export interface DataPlane {
   readonly credentials: FakeCredentialSource;
   /** By which id each request asked for its credential. */
   readonly credentialIds: (string | null)[];
+  /** The limits of sessions by their ids. */
+  readonly sessionLimits: Map<string, RequestLimits>;
   readonly approvals: FakeApprovalSource;
   readonly audit: FakeAuditSink;
   readonly metrics: FakeMetrics;
@@ -226,6 +229,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   };
   const errors: string[] = [];
   const credentialIds: (string | null)[] = [];
+  const sessionLimits = new Map<string, RequestLimits>();
   const budget = new BodyBudget(all.maxBufferedBodiesBytes);
   const refusals = new SessionRefusals(fakes.audit);
   const dialerOptions: DialerOptions = {
@@ -263,7 +267,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       budget,
       materials: new MaterialCache(),
       masked: new MaskedReplies(all.maxMaskedReplies, () => true),
-      counts: new RequestCounts(new FakeClock()),
+      counts: new RequestCounts({ clock: new FakeClock(), limitsOfSession: (id) => sessionLimits.get(id) ?? null }),
       hash: NodeSha256,
     },
     audit: fakes.audit,
@@ -294,6 +298,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     warm,
     endSession: () => ends.end(),
     credentialIds,
+    sessionLimits,
     operations: createOperationRunner(ports),
     errors,
     gate: connections,

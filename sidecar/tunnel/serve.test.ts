@@ -62,7 +62,7 @@ beforeEach(() => {
       budget: new BodyBudget(1000),
       materials: new MaterialCache(),
       masked: new MaskedReplies(1000, () => true),
-      counts: new RequestCounts(new FakeClock()),
+      counts: new RequestCounts({ clock: new FakeClock() }),
       hash: NodeSha256,
     },
     audit,
