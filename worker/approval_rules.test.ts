@@ -1,6 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ITEMS_SPEC } from '../e2e/runtimes/connector_samples.ts';
-import { type HostedUser, hostedUser, outcome, ownerWithMember, startHosted } from '../e2e/runtimes/hosted_users.ts';
+import { ITEMS_SPEC, itemsSpec } from '../e2e/runtimes/connector_samples.ts';
+import {
+  callAs,
+  type HostedUser,
+  hostedUser,
+  outcome,
+  ownerWithMember,
+  signInProgram,
+  startHosted,
+} from '../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply } from '../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { grantsPage } from '../shared/wire/approval_grants.ts';
@@ -9,6 +17,7 @@ import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { APPROVAL_TYP } from '../shared/wire/channel.ts';
 import { installReply } from '../shared/wire/connectors/connectors.ts';
 import { errorBody } from '../shared/wire/errors.ts';
+import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { approvalRuleRecord, approvalRulesPage } from '../shared/wire/people/approval_rules.ts';
 import { groupRecord } from '../shared/wire/sharing/groups.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
@@ -168,7 +177,10 @@ describe('a rule that needs two persons', () => {
     const body = JSON.stringify({ decision: 'approve' });
     const path = `/v1/approvals/${one.id}/decide`;
     expect(await outcome(control.send(path, { method: 'POST', headers, body }))).toBe('approver_required');
+    const seen = await parseReply(approvalRecord, control.send(`/v1/approvals/${one.id}`, { headers }));
+    expect([seen.may_approve, (await read(anna, one)).may_approve]).toEqual([false, true]);
     expect(await approve(anna, one)).toBe(200);
+    expect(await read(anna, one)).toMatchObject({ state: 'approved', may_approve: false });
   });
 });
 
@@ -227,6 +239,257 @@ describe('while a request waits', () => {
     expect(await approve(owner, one)).toBe(200);
     expect(await wait(one)).toMatchObject({ state: 'approved' });
   });
+});
+
+describe('at the same moment', () => {
+  test('of an approval and a denial one counts', async () => {
+    await addRule();
+    const one = await askOne();
+    await approve(anna, one);
+    const answers = await Promise.all([approve(ben, one), outcome(decide(anna, one, { decision: 'deny' }))]);
+    expect(new Set(answers)).toEqual(new Set([200, 'approval_not_pending']));
+    expect(await wait(one)).toMatchObject({ state: answers[0] === 200 ? 'approved' : 'denied' });
+    expect(await events('connector.approval.decided')).toHaveLength(1);
+  });
+});
+
+test('an approval of one person ends with the hour, and the next request begins anew', async () => {
+  await addRule();
+  const body = request();
+  const one = { id: (await ask(body)).approval_id, requestId: body.request_id };
+  await approve(anna, one);
+  control.clock.ms += 3_600_000;
+  const { access_token: token } = await signInProgram(control, anna.caller);
+  const later = { ...anna, call: callAs.bind(null, control, token) };
+  expect(await approve(later, one)).toBe('approval_not_pending');
+  expect(await wait(one)).toMatchObject({ state: 'expired' });
+  const again = await ask({ ...body, request_id: crypto.randomUUID() });
+  expect(again.approval_id).not.toBe(one.id);
+  expect(await read(later, { id: again.approval_id, requestId: '' })).toMatchObject({
+    votes: [],
+    needs: [{ given: 0 }],
+  });
+});
+
+describe('a connector that changes', () => {
+  const install = (version: string, effect: string) => {
+    const operations = ITEMS_SPEC.operations.map((each) => (each.name === 'delete-item' ? { ...each, effect } : each));
+    return owner.call('POST', '/v1/connectors?owner=enterprise', itemsSpec(version, { operations }));
+  };
+  beforeEach(async () => {
+    expect((await install('1.1.0', 'write')).ok).toBe(true);
+    await addRule({ effects: ['delete'] });
+  });
+
+  test('ends a request that waits, which asks again under the rules of the new effect', async () => {
+    const body = request();
+    const one = { id: (await ask(body)).approval_id, requestId: body.request_id };
+    expect(await read(requester, one)).toMatchObject({ may_approve: true, needs: [] });
+    expect((await install('1.2.0', 'delete')).ok).toBe(true);
+    expect(await wait(one)).toMatchObject({ state: 'expired' });
+    expect(await approve(requester, one)).toBe('approval_not_pending');
+    const next = await ask(body);
+    expect([next.state, next.approval_id === one.id]).toEqual(['pending', false]);
+    expect(await approve(requester, { id: next.approval_id })).toBe('approver_required');
+    expect(await events('connector.approval.expired')).toMatchObject([{ data: { 'svc.approval.id': one.id } }]);
+  });
+
+  test('ends what was approved and not used', async () => {
+    const body = request();
+    const one = { id: (await ask(body)).approval_id, requestId: body.request_id };
+    expect(await approve(requester, one)).toBe(200);
+    expect((await install('1.2.0', 'delete')).ok).toBe(true);
+    expect(await wait(one)).toMatchObject({ state: 'expired' });
+    expect(await ask(body)).toMatchObject({ state: 'pending' });
+  });
+});
+
+test('a request does not wait with an identical one of another version of the server, and a renamed server ends it', async () => {
+  const server = { name: 'files', command: ['/usr/bin/files'] };
+  const { id } = await parseReply(mcpServerRecord, requester.call('POST', '/v1/mcp-servers', server));
+  const { connector_id: _, operation: __, scope: ___, ...call } = request();
+  const body = { ...call, mcp_server_id: id, tool: 'delete_file' };
+  const first = await ask(body);
+  await requester.call('PUT', `/v1/mcp-servers/${id}`, { ...server, version: '2.0.0' });
+  const second = await ask({ ...body, request_id: crypto.randomUUID() });
+  expect(second.approval_id).not.toBe(first.approval_id);
+  await addRule({ subject: 'mcp_server', name: 'notes', persons: 1 });
+  expect((await requester.call('PUT', `/v1/mcp-servers/${id}`, { ...server, name: 'notes' })).ok).toBe(true);
+  expect(await approve(requester, { id: second.approval_id })).toBe('approval_not_pending');
+});
+
+describe('a rule that comes or goes', () => {
+  const grants = async () => (await parseReply(grantsPage, owner.call('GET', '/v1/approval-grants'))).items;
+  const remove = async (id: string) =>
+    expect((await owner.call('DELETE', `/v1/approval-rules/${id}`)).status).toBe(204);
+
+  test('ends for good what was allowed without it, and says so in the log', async () => {
+    const granted = await askOne();
+    await approve(requester, granted, { seconds: 3600 });
+    const one = await askOne({ session_id: 'ses_2' });
+    await approve(requester, one);
+    const rule = await addRule();
+    await remove(rule.id);
+    expect([await wait(granted), await wait(one)]).toMatchObject([{ state: 'expired' }, { state: 'expired' }]);
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+    expect(await grants()).toMatchObject([{ state: 'revoked' }]);
+    const of = { actor: owner.caller.userId, data: { 'svc.approval.rules': [rule.id] } };
+    expect(await events('connector.approval.grant_revoked')).toMatchObject([of]);
+    expect(await events('connector.approval.expired')).toMatchObject([of, of]);
+  });
+
+  test('ends for good what was allowed under it, and nothing that it is not about', async () => {
+    const other = await addRule({ subject: 'mcp_server' });
+    await addRule({ persons: 1 });
+    const rule = await addRule({ persons: 1, name: 'acme/*' });
+    const one = await askOne();
+    await approve(anna, one, { seconds: 3600 });
+    await remove(other.id);
+    expect(await ask(request())).toMatchObject({ state: 'approved' });
+    await remove(rule.id);
+    await addRule({ persons: 1, name: 'acme/*' });
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+    expect(await wait(one)).toMatchObject({ state: 'expired' });
+  });
+
+  test('lets a request that waits begin anew, and says what it needs', async () => {
+    await addRule({ persons: 1 });
+    const second = await addRule({ persons: 1, group_id: null, role: 'admin' });
+    const one = await askOne();
+    await approve(anna, one);
+    await remove(second.id);
+    expect(await read(anna, one)).toMatchObject({ state: 'pending', votes: [], needs: [{ given: 0, missing: 1 }] });
+    expect(await approve(anna, one)).toBe(200);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+  });
+});
+
+test('if nobody is missing any more, because somebody has come into a group, a refusal says who approves once more', async () => {
+  const other = await parseReply(groupRecord, owner.call('POST', '/v1/groups', { name: 'Finance' }));
+  await addRule({ persons: 1 });
+  await addRule({ persons: 1, group_id: other.id });
+  const one = await askOne();
+  await approve(anna, one);
+  await owner.call('PUT', `/v1/groups/${other.id}/members/${anna.caller.userId}`);
+  const { error } = errorBody.parse(await (await decide(owner, one)).json());
+  expect(error.message).toContain('1 of 1 approved, of the group Payments, not the one who asks');
+  expect(error.message).toContain('one who has approved it has to do so again');
+  expect([await approve(anna, one), (await wait(one)).state]).toEqual([200, 'approved']);
+});
+
+describe('what somebody approved ends for good', () => {
+  const restore = () => owner.call('PUT', `/v1/members/${anna.caller.userId}`, { role: 'member', suspended: false });
+  const cases: readonly (readonly [string, () => Promise<Response>, () => Promise<Response>])[] = [
+    ['leaves the group', () => takeOut(anna.caller.userId), () => putInGroup(anna.caller.userId)],
+    ['is suspended', () => suspend(anna.caller.userId), restore],
+    [
+      'gets another role',
+      () => owner.call('PUT', `/v1/members/${anna.caller.userId}`, { role: 'admin', suspended: false }),
+      restore,
+    ],
+    [
+      'is removed',
+      () => owner.call('DELETE', `/v1/members/${anna.caller.userId}`),
+      () => Promise.resolve(new Response()),
+    ],
+    [
+      'had the group, which is deleted,',
+      () => owner.call('DELETE', `/v1/groups/${groupId}`),
+      () => Promise.resolve(new Response()),
+    ],
+  ];
+
+  test.each(cases)('when a person who gave it %s', async (_, change, back) => {
+    await addRule();
+    const [granted, unused, waiting] = [
+      await askOne(),
+      await askOne({ session_id: 'ses_2' }),
+      await askOne({ session_id: 'ses_3' }),
+    ];
+    for (const user of [anna, ben]) {
+      await approve(user, granted, { seconds: 3600 });
+      await approve(user, unused);
+    }
+    await approve(anna, waiting);
+    expect(await ask(request())).toMatchObject({ state: 'approved' });
+    for (const each of [change, back]) expect((await each()).ok).toBe(true);
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+    expect([await wait(granted), await wait(unused)]).toMatchObject([{ state: 'expired' }, { state: 'expired' }]);
+    expect(await read(requester, waiting)).toMatchObject({ state: 'pending', votes: [] });
+    const { items } = await parseReply(grantsPage, requester.call('GET', '/v1/approval-grants'));
+    expect(items).toMatchObject([{ state: 'giver_left' }]);
+    expect(new Set(items[0]?.given_by)).toEqual(new Set([anna.caller.userId, ben.caller.userId]));
+  });
+
+  test('also without rules: an admin who approved a colleague’s request and is suspended', async () => {
+    const one = await askOne();
+    const admin = await hostedUser(control, owner.caller.enterpriseId);
+    await owner.call('PUT', `/v1/members/${admin.caller.userId}`, { role: 'admin', suspended: false });
+    expect(await approve(admin, one)).toBe(200);
+    for (const suspended of [true, false]) {
+      await owner.call('PUT', `/v1/members/${admin.caller.userId}`, { role: 'admin', suspended });
+    }
+    expect(await wait(one)).toMatchObject({ state: 'expired' });
+    expect(await events('connector.approval.expired')).toHaveLength(0);
+    expect(await read(requester, one)).toMatchObject({ state: 'expired' });
+    expect(await events('connector.approval.expired')).toHaveLength(1);
+  });
+
+  test('but not if an earlier approval, which did not count any more, was followed by enough others', async () => {
+    await addRule();
+    const one = await askOne();
+    await approve(anna, one);
+    await takeOut(anna.caller.userId);
+    const carla = await hostedUser(control, owner.caller.enterpriseId);
+    await putInGroup(carla.caller.userId);
+    expect([await approve(ben, one), await approve(carla, one)]).toEqual([200, 200]);
+    expect(await wait(one)).toMatchObject({ state: 'approved' });
+  });
+});
+
+describe('whoever may only approve', () => {
+  const listedAll = async (user: HostedUser) =>
+    (await parseReply(approvalsPage, user.call('GET', '/v1/approvals'))).items.map(({ id }) => id);
+  const granted = async (user: HostedUser) =>
+    (await parseReply(grantsPage, user.call('GET', '/v1/approval-grants'))).items.map(({ id }) => id);
+
+  test('sees what waits, and afterwards only what they approved', async () => {
+    await addRule({ persons: 1 });
+    const own = await parseReply(installReply, requester.call('POST', '/v1/connectors', ITEMS_SPEC));
+    const [one, other] = [
+      await askOne({ connector_id: own.id }),
+      await askOne({ operation: 'gone', session_id: 'ses_2' }),
+    ];
+    expect(new Set(await listedAll(ben))).toEqual(new Set([other.id, one.id]));
+    await approve(anna, one, { seconds: 3600 });
+    await decide(anna, other, { decision: 'deny' });
+    expect([await listedAll(anna), await listedAll(ben)]).toEqual([[one.id], []]);
+    expect(await outcome(ben.call('GET', `/v1/approvals/${one.id}`))).toBe('not_found');
+    const [id = ''] = await granted(anna);
+    expect(await granted(ben)).toEqual([]);
+    expect(await outcome(ben.call('DELETE', `/v1/approval-grants/${id}`))).toBe('not_found');
+    expect(await outcome(anna.call('DELETE', `/v1/approval-grants/${id}`))).toBe(204);
+  });
+
+  test('neither sees nor denies what waits once they have left the group', async () => {
+    await addRule();
+    const one = await askOne();
+    await approve(anna, one);
+    await takeOut(anna.caller.userId);
+    expect(await listedAll(anna)).toEqual([]);
+    expect(await outcome(decide(anna, one, { decision: 'deny' }))).toBe('not_found');
+  });
+});
+
+test('a run by somebody whose approval does not count is told who approves it', async () => {
+  const credential = { kind: 'api_key', value: 'key-of-a-test' };
+  expect((await owner.call('PUT', `/v1/connectors/${connectorId}/credential`, credential)).ok).toBe(true);
+  await addRule();
+  const run = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
+  const { error } = errorBody.parse(await (await requester.call('POST', '/v1/connector-operations/run', run)).json());
+  expect(error.code).toBe('approval_required');
+  expect(error.message).toContain('needs 2 more persons of the group Payments, not the one who asks');
+  expect(error.message).not.toContain('/decide');
 });
 
 describe('a rule is about', () => {
@@ -315,7 +578,7 @@ describe('the rules', () => {
     const rule = await addRule({ name: 'acme/*', effects: ['delete'] });
     const { items } = await parseReply(approvalRulesPage, requester.call('GET', '/v1/approval-rules'));
     expect(items).toEqual([rule]);
-    expect(rule).toMatchObject({ name: 'acme/*', action: '*', effects: ['delete'], approvers: 3, persons: 2 });
+    expect(rule).toMatchObject({ name: 'acme/*', action: '*', effects: ['delete'], approvers: 2, persons: 2 });
     const input = { subject: 'connector', role: 'member' };
     expect(await outcome(requester.call('POST', '/v1/approval-rules', input))).toBe('admin_required');
     expect(await outcome(requester.call('DELETE', `/v1/approval-rules/${rule.id}`))).toBe('admin_required');

@@ -98,13 +98,17 @@ function fieldsText(record: ApprovalRecord): string {
     ['used', record.used_at],
     ['grant', record.grant_id],
     ...record.votes.map(({ user_id: user, voted_at: at }) => ['approved by', `${user}, ${at}`] as const),
-    ...record.needs.map((need) => ['needs', needText(need)] as const),
+    ...record.needs.map((need) => [need.missing === 0 ? 'has' : 'needs', needText(need)] as const),
   ];
   const known = rows.filter((row): row is readonly [string, string] => row[1] !== null);
   return known.map(([name, value]) => `${`${name}:`.padEnd(17)}${toPrintable(value)}\n`).join('');
 }
 
-const WORDS = { approve: 'approved', deny: 'denied' } as const;
+/** What became of a request by a decision: one that still waits has one approval more. */
+function decidedText({ id, state, summary }: ApprovalRecord): string {
+  const word = state === 'pending' ? 'recorded your approval of' : state === 'denied' ? 'denied' : 'approved';
+  return `${word} ${id}: ${toPrintable(summary)}\n`;
+}
 
 export interface ApproveOptions {
   readonly for?: string;
@@ -115,18 +119,22 @@ export interface ApproveOptions {
 export async function approveRequest(call: Call<ApproveOptions>): Promise<undefined> {
   requireOutside(call, homeOf(call.context, call.options), 'which may not approve what it asks for');
   const grant = grantOf(call.options);
-  const { state, needs } = await sendDecision(call, { decision: 'approve', ...(grant && { grant }) });
+  const record = await sendDecision(call, { decision: 'approve', ...(grant && { grant }) });
   if (!call.print.person) return;
+  for (const note of notesOn(record, grant)) call.print.note(note);
+}
+
+/** What an approval has come to. */
+function notesOn({ state, needs, grant_id: granted }: ApprovalRecord, wish: GrantInput | null): readonly string[] {
   if (state === 'pending') {
-    for (const need of needs.filter(({ missing }) => missing > 0))
-      call.print.note(`It waits on: ${toPrintable(needText(need))}.`);
-    return;
+    const open = needs.filter(({ missing }) => missing > 0);
+    return open.map((need) => `It waits on: ${toPrintable(needText(need))}.`);
   }
-  call.print.note(
-    grant === null
-      ? `The approval covers this one request and expires in ${APPROVAL_VALID_SECONDS / 60} minutes.`
-      : 'Further requests like it are allowed. `svc approvals grants` lists what is, and how to revoke it.',
-  );
+  if (granted !== null) {
+    return ['Further requests like it are allowed. `svc approvals grants` lists what is, and how to revoke it.'];
+  }
+  const once = `The approval covers this one request and expires in ${APPROVAL_VALID_SECONDS / 60} minutes.`;
+  return wish === null ? [once] : [once, 'No further requests are allowed, because others did not allow them.'];
 }
 
 function grantOf({ for: time, times }: ApproveOptions): GrantInput | null {
@@ -149,11 +157,11 @@ export async function denyRequest(call: Call): Promise<undefined> {
 
 async function sendDecision(
   { context, options, args, print }: Call,
-  decided: { readonly decision: keyof typeof WORDS; readonly grant?: GrantInput },
+  decided: { readonly decision: 'approve' | 'deny'; readonly grant?: GrantInput },
 ): Promise<ApprovalRecord> {
   const path = `/v1/approvals/${encodeURIComponent(args[0] ?? '')}/decide`;
   const record = await controlClient(context, options).call('POST', path, approvalRecord, { body: decided });
-  print.data(record, () => `${WORDS[decided.decision]} ${record.id}: ${toPrintable(record.summary)}\n`);
+  print.data(record, () => decidedText(record));
   return record;
 }
 

@@ -262,8 +262,22 @@ describe('what rules are about', () => {
 
   test('waits on after one person has approved it, and says for whom', async () => {
     const run = await runCli(home, ['approvals', 'approve', ID], { answer: answerVoted, terminal: true });
+    expect(run.stdout).toBe(`recorded your approval of ${ID}: ${record.summary}\n`);
     expect(run.stderr).toContain(`It waits on: ${NEEDS_ONE}.`);
     expect(run.stderr).not.toContain('covers this one request');
+  });
+});
+
+describe('svc approvals approve --for', () => {
+  const approved = { ...record, state: 'approved' };
+  test.each([
+    ['says that there is a grant', 'apg_01m7yjbz4dz98vffmftfxp52e5', 'Further requests like it are allowed.'],
+    ['says that others allowed no more', null, 'No further requests are allowed'],
+  ])('%s', async (_, granted, words) => {
+    const answer: Answer = () => ({ status: 200, body: { ...approved, grant_id: granted } });
+    const run = await runCli(home, ['approvals', 'approve', ID, '--for', '1h'], { answer, terminal: true });
+    expect(run.stdout).toBe(`approved ${ID}: ${record.summary}\n`);
+    expect(run.stderr).toContain(words);
   });
 });
 
@@ -298,7 +312,7 @@ describe('svc approvals rules', () => {
         excludes_requester: true,
       },
     });
-    expect(run.stderr).toContain('Only 1 can approve by it now');
+    expect(run.stderr).toContain('Too few people fit it: 1 could approve a request of one of them, which needs 2.');
   });
 
   test('adds one for the tools of a server', async () => {
@@ -326,7 +340,7 @@ describe('svc approvals rules', () => {
       answer: () => ({ status: 204, body: null }),
     });
     expect(run.calls).toMatchObject([{ method: 'DELETE' }]);
-    expect(run.stdout).toBe(`removed ${RULE.id}: what was granted under it is over\n`);
+    expect(run.stdout).toBe(`removed ${RULE.id}: what was allowed under it is over\n`);
   });
 
   test.each([[['add', '--role', 'member']], [['rm', RULE.id]]])(

@@ -14,6 +14,7 @@ const COLUMNS: readonly Column<GrantRecord>[] = [
   { title: 'STATE', cell: (row) => row.state, style: (row) => (row.state === 'open' ? 'yellow' : 'dim') },
   { title: 'ENDS', cell: (row) => row.ends_at },
   { title: 'USED', cell: (row) => (row.times === null ? String(row.used) : `${row.used} of ${row.times}`) },
+  { title: 'BY', cell: (row) => row.given_by.join(', ') },
   { title: 'OPERATION', cell: approvalTarget },
   { title: 'SESSION', cell: (row) => row.session_name ?? row.session_id ?? row.sidecar_id ?? '-' },
   { title: 'REQUEST', cell: (row) => row.summary },

@@ -69,7 +69,9 @@ export async function addRule(call: Call<AddRuleOptions>): Promise<undefined> {
   const record = await client.call('POST', '/v1/approval-rules', approvalRuleRecord, { body: parsed.data });
   print.data(record, () => `added ${record.id}: ${toPrintable(`${aboutText(record)}, by ${approversText(record)}`)}\n`);
   if (print.person && record.approvers < record.persons) {
-    print.note(`Only ${record.approvers} can approve by it now, so nothing is approved until there are more.`);
+    print.note(
+      `Too few people fit it: ${record.approvers} could approve a request of one of them, which needs ${record.persons}.`,
+    );
   }
 }
 
@@ -110,5 +112,5 @@ export async function removeRule(call: Call): Promise<undefined> {
   requireOutside(call, homeOf(context, options), 'which may not change who approves what it asks for');
   const id = args[0] ?? '';
   await controlClient(context, options).callEmpty('DELETE', `/v1/approval-rules/${encodeURIComponent(id)}`);
-  print.data({ id, removed: true }, () => `removed ${id}: what was granted under it is over\n`);
+  print.data({ id, removed: true }, () => `removed ${id}: what was allowed under it is over\n`);
 }

@@ -19,8 +19,11 @@ export const grantInput = z
   .meta({ id: 'ApprovalGrantInput' });
 export type GrantInput = z.output<typeof grantInput>;
 
-/** `changed`: the connector has another version than the one that the grant was given for, or the MCP server another configuration. */
-const GRANT_STATES = ['open', 'over', 'used_up', 'changed', 'revoked'] as const;
+/**
+ * `changed`: the connector has another version than the one that the grant was given for, or the MCP server another configuration.
+ * `giver_left`: somebody who gave it was suspended, has left, or got another role, or left a group that approves.
+ */
+const GRANT_STATES = ['open', 'over', 'used_up', 'changed', 'giver_left', 'revoked'] as const;
 export type GrantState = (typeof GRANT_STATES)[number];
 
 export const grantRecord = z
@@ -45,6 +48,8 @@ export const grantRecord = z
     sidecar_id: z.string().nullable(),
     session_id: z.string().nullable(),
     session_name: z.string().nullable(),
+    /** Everybody who gave it: under rules, those who approved the request. */
+    given_by: z.array(z.string()).default([]),
     times: z.number().int().nullable(),
     /** How many requests it has let through, the approved one included. */
     used: z.number().int(),

@@ -62,7 +62,7 @@ export const approvalRecord = z
     needs: z.array(approvalNeed).default([]),
     /** Who has approved under the rules so far. */
     votes: z.array(approvalVote).default([]),
-    /** Whether an approval of yours counts, or would. */
+    /** Whether this call could approve it. Under rules a personal token never can. False once it does not wait any more. */
     may_approve: z.boolean().default(false),
   })
   .meta({ id: 'Approval' });
@@ -89,6 +89,7 @@ export const decisionInput = z
     message: 'goes with the decision "approve" only',
   })
   .meta({ id: 'ApprovalDecision' });
+export type DecisionInput = z.output<typeof decisionInput>;
 
 /** Identifies one request, so that asking again about it is harmless. */
 const requestId = z.string().min(16).max(64);

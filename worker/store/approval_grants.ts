@@ -1,30 +1,35 @@
-import { and, desc, eq, gt, isNull, lt, or, sql, type SQL } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, inArray, isNull, lt, or, sql, type SQL } from 'drizzle-orm';
 import type { ApprovalViewer } from './approvals.ts';
 import { type Database, guard, type Statement } from './database.ts';
-import { isApproverOf } from './people/approval_rules.ts';
-import { approvalGrants, approvals } from './tables.ts';
+import { type ApprovalRuleRow, hasEndedVote, hasVoted, isRowAbout } from './people/approval_rules.ts';
+import { approvalGrants, approvals, approvalVotes } from './tables.ts';
 
 export type GrantRow = typeof approvalGrants.$inferSelect;
 
-/** A grant, and whether its connector or MCP server is gone or another one than it was given for. */
+/** A grant as it stands now. */
 export interface ListedGrant {
   readonly grant: GrantRow;
+  /** Its connector or MCP server is gone, or another one than it was given for. */
   readonly isChanged: boolean;
+  /** Somebody who gave it may not approve any more. */
+  readonly hasLostGiver: boolean;
+  /** Who gave it. */
+  readonly givers: readonly string[];
 }
 
 /** The request that a grant may cover. */
 export interface CoveredRequest extends Pick<
   GrantRow,
-  'userId' | 'subjectId' | 'action' | 'covers' | 'sidecarId' | 'sessionId' | 'rules'
+  'userId' | 'subjectId' | 'action' | 'covers' | 'sidecarId' | 'sessionId'
 > {}
 
 /**
  * The grant that lets this request through at `now`; null if there is none. It is one of the request's own user, sidecar and
- * session, for the same version of the same operation, given under the rules about who approves that hold now. A grant of a tool's calls ends with any change of its server's configuration,
- * whose version is only what somebody wrote there.
+ * session, for the same version of the same operation, and everybody who gave it may still approve. A grant of a tool's calls ends with
+ * any change of its server's configuration, whose version is only what somebody wrote there.
  */
 export async function findGrantFor(database: Database, asked: CoveredRequest, now: string): Promise<GrantRow | null> {
-  const { userId, subjectId, action, covers, sidecarId, sessionId, rules } = asked;
+  const { userId, subjectId, action, covers, sidecarId, sessionId } = asked;
   const rows = await database.read
     .select()
     .from(approvalGrants)
@@ -34,8 +39,8 @@ export async function findGrantFor(database: Database, asked: CoveredRequest, no
         eq(approvalGrants.subjectId, subjectId),
         eq(approvalGrants.action, action),
         eq(approvalGrants.covers, covers),
-        eq(approvalGrants.rules, rules),
         sql`NOT ${hasChanged()}`,
+        sql`NOT ${hasLostGiver()}`,
         sql`${approvalGrants.sidecarId} IS ${sidecarId}`,
         sql`${approvalGrants.sessionId} IS ${sessionId}`,
         isNull(approvalGrants.revokedAt),
@@ -48,18 +53,37 @@ export async function findGrantFor(database: Database, asked: CoveredRequest, no
 }
 
 /** Newest first. */
-export function listGrants(
+export async function listGrants(
   database: Database,
   viewer: ApprovalViewer,
   page: { readonly before: string | null; readonly limit: number },
 ): Promise<ListedGrant[]> {
   const earlier = page.before === null ? undefined : lt(approvalGrants.id, page.before);
-  return database.read
-    .select({ grant: approvalGrants, isChanged: hasChanged() })
+  const rows = await database.read
+    .select({ grant: approvalGrants, isChanged: hasChanged(), hasLostGiver: hasLostGiver().mapWith(Boolean) })
     .from(approvalGrants)
     .where(and(eq(approvalGrants.enterpriseId, viewer.enterpriseId), visibleTo(viewer), earlier))
     .orderBy(desc(approvalGrants.id))
     .limit(page.limit);
+  const approvalIds = rows.flatMap(({ grant }) => grant.approvalId ?? []);
+  const votes = await database.read
+    .select({ approvalId: approvalVotes.approvalId, userId: approvalVotes.userId })
+    .from(approvalVotes)
+    .where(inArray(approvalVotes.approvalId, approvalIds))
+    .orderBy(asc(approvalVotes.votedAt), asc(approvalVotes.userId));
+  return rows.map((row) => {
+    const given = votes.filter(({ approvalId }) => approvalId === row.grant.approvalId).map(({ userId }) => userId);
+    return { ...row, givers: given.length === 0 ? [row.grant.userId] : given };
+  });
+}
+
+/** The grants that have not ended by their time, and are for what a rule is about. */
+export function listGrantsAbout(database: Database, rule: ApprovalRuleRow, now: string): Promise<GrantRow[]> {
+  const isOpen = and(isNull(approvalGrants.revokedAt), gt(approvalGrants.endsAt, now));
+  return database.read
+    .select()
+    .from(approvalGrants)
+    .where(and(eq(approvalGrants.enterpriseId, rule.enterpriseId), isOpen, isRowAbout('approval_grants', rule)));
 }
 
 export async function findGrant(database: Database, viewer: ApprovalViewer, id: string): Promise<GrantRow | null> {
@@ -79,12 +103,16 @@ function hasChanged(): SQL<boolean> {
   );
 }
 
-/** Whoever may see its approvals. */
+function hasLostGiver(): SQL {
+  return hasEndedVote(sql`approval_grants.approval_id`);
+}
+
+/** Its user, the admins if the connector or MCP server is the enterprise's, and whoever gave it. */
 function visibleTo({ userId, enterpriseId, isAdmin, role }: ApprovalViewer): SQL | undefined {
   return or(
     eq(approvalGrants.userId, userId),
     isAdmin ? eq(approvalGrants.subjectOwnerId, enterpriseId) : undefined,
-    role === null ? undefined : isApproverOf('approval_grants', { userId, enterpriseId, role }),
+    role === null ? undefined : hasVoted(sql`approval_grants.approval_id`, userId),
   );
 }
 

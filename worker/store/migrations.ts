@@ -896,4 +896,30 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE approval_grants ADD COLUMN rules TEXT NOT NULL DEFAULT ''`,
     ],
   },
+  {
+    number: 54,
+    name: 'approvals end with what they were given by',
+    statements: [
+      // What was allowed where there are rules, or were, is asked for again: nothing says who gave it.
+      `UPDATE approvals SET state = 'expired' WHERE state = 'approved'
+        AND (rules <> '' OR enterprise_id IN (SELECT enterprise_id FROM approval_rules))`,
+      `UPDATE approval_grants SET revoked_at = given_at WHERE revoked_at IS NULL
+        AND (rules <> '' OR enterprise_id IN (SELECT enterprise_id FROM approval_rules))`,
+      `ALTER TABLE approvals DROP COLUMN rules`,
+      `ALTER TABLE approval_grants DROP COLUMN rules`,
+      `ALTER TABLE approval_grants ADD COLUMN approval_id TEXT`,
+      `ALTER TABLE approval_votes ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
+      `UPDATE approval_votes SET ended = 1`,
+      `CREATE INDEX approval_votes_by_user ON approval_votes (user_id) WHERE ended = 0`,
+      `CREATE INDEX approval_rules_by_group ON approval_rules (group_id)`,
+      // For good: whoever is let in again has to approve again.
+      `CREATE TRIGGER votes_end_with_standing AFTER UPDATE OF person_id, role, suspended_at, left_at ON users
+        WHEN NEW.role <> OLD.role OR NEW.person_id IS NOT OLD.person_id OR NEW.suspended_at IS NOT NULL
+          OR NEW.left_at IS NOT NULL
+        BEGIN UPDATE approval_votes SET ended = 1 WHERE user_id = NEW.id AND ended = 0; END`,
+      `CREATE TRIGGER votes_end_with_membership AFTER DELETE ON group_members
+        WHEN EXISTS (SELECT 1 FROM approval_rules WHERE group_id = OLD.group_id)
+        BEGIN UPDATE approval_votes SET ended = 1 WHERE user_id = OLD.user_id AND ended = 0; END`,
+    ],
+  },
 ];

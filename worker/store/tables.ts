@@ -559,8 +559,6 @@ export const approvals = sqliteTable('approvals', {
   grantId: text('grant_id'),
   /** The operation's effect when it was asked for; null for a tool call, and if it is not known. */
   effect: text('effect'),
-  /** The ids of the rules that it was approved under, joined by commas. */
-  rules: text('rules').notNull().default(''),
 });
 
 /** Who may approve what, in an enterprise. A rule is never changed: another one takes its place. */
@@ -580,7 +578,7 @@ export const approvalRules = sqliteTable('approval_rules', {
   createdAt: text('created_at').notNull(),
 });
 
-/** What each person said who approved a request that rules are about. */
+/** What each person said who approved a request. */
 export const approvalVotes = sqliteTable(
   'approval_votes',
   {
@@ -590,6 +588,8 @@ export const approvalVotes = sqliteTable(
     /** What they would also allow; null: only this request. */
     grantSeconds: integer('grant_seconds'),
     grantTimes: integer('grant_times'),
+    /** It does not count any more, for good: other rules hold, or its person has another role or group, was suspended, or left. */
+    ended: integer('ended', { mode: 'boolean' }).notNull().default(false),
   },
   (table) => [primaryKey({ columns: [table.approvalId, table.userId] })],
 );
@@ -626,8 +626,8 @@ export const approvalGrants = sqliteTable('approval_grants', {
   revokedAt: text('revoked_at'),
   revokedBy: text('revoked_by'),
   effect: text('effect'),
-  /** The ids of the rules that it was given under, joined by commas: it ends when others hold. */
-  rules: text('rules').notNull().default(''),
+  /** The approval that it was given with: whoever approved that has given it. Null: only its user gave it. */
+  approvalId: text('approval_id'),
 });
 
 export const oauthFlows = sqliteTable('oauth_flows', {

@@ -59,7 +59,7 @@ export const approvalRuleRecord = z
     group_name: z.string().nullable(),
     persons: z.number().int(),
     excludes_requester: z.boolean(),
-    /** How many people could approve now. With fewer than `persons` nothing is approved. */
+    /** How many people could approve a request of one of them. With fewer than `persons` nobody can approve that. */
     approvers: z.number().int(),
     created_at: time,
   })
@@ -113,8 +113,15 @@ const ROLE_WORDS = {
   member: 'of the enterprise',
 } as const;
 
+/** What the rules still need, or what they have if nothing is missing: see {@link needText}. */
+export function openNeedsText(needs: readonly ApprovalNeed[]): string {
+  const open = needs.filter(({ missing }) => missing > 0);
+  return (open.length === 0 ? needs : open).map(needText).join('; and ');
+}
+
 /** What is still missing: `1 of 2 approved, needs 1 more person of the group Payments`. */
 export function needText(need: ApprovalNeed): string {
+  if (need.missing === 0) return `${need.given} of ${need.persons} approved, ${whoText(need)}`;
   const more = need.missing === 1 ? '1 more person' : `${need.missing} more persons`;
   return `${need.given} of ${need.persons} approved, needs ${more} ${whoText(need)}`;
 }

@@ -19,7 +19,7 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
   'connector.approval.grant_used': 'The grant covers this request, so nobody was asked.',
   'connector.approval.grant_revoked': 'The next request of this kind asks for an approval again.',
   'connector.approval.expired':
-    'Nobody decided within an hour, or it was approved and no identical request came within fifteen minutes.',
+    'Nobody decided within an hour, it was approved and no identical request came within fifteen minutes, or something has changed: the connector or server, the rules about who approves, or who approved it.',
   'control.credential.released':
     'A sidecar requested the credential of its user or the enterprise. It was encrypted to that sidecar’s own key.',
   'control.connector.credential_refreshed':

@@ -39,7 +39,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'connector.proxy.rejected': { kind: 'bad', word: 'Connector refused' },
   'connector.approval.requested': { kind: 'warn', word: 'Approval asked' },
   'connector.approval.waits_again': { kind: 'warn', word: 'Approval asked again' },
-  'connector.approval.partly_approved': { kind: 'warn', word: 'Approved by one, needs more' },
+  'connector.approval.partly_approved': { kind: 'warn', word: 'Approved, needs more' },
   'connector.approval.decided': { kind: 'good', word: 'Approval decided' },
   'connector.approval.expired': { kind: 'plain', word: 'Approval expired' },
   'connector.approval.granted': { kind: 'warn', word: 'Grant given' },

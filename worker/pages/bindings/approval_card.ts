@@ -97,9 +97,9 @@ function earlierWords(earlier: readonly EarlierDecision[], nowMs: number): Html 
   return html`of the last ${earlier.length} of this kind: ${counts}; the latest ${at}`;
 }
 
-/** What each rule still needs: `1 of 2 approved, needs 1 more person of the group Payments`. */
+/** What each rule still needs, or has. */
 function needsWords({ needs }: ApprovalRecord): Html {
-  return html`${needs.map((need, at) => html`${at === 0 ? '' : html`<br />`}${foreignText(need.missing === 0 ? `${need.given} of ${need.persons} approved` : needText(need))}`)}`;
+  return html`${needs.map((need, at) => html`${at === 0 ? '' : html`<br />`}${foreignText(needText(need))}`)}`;
 }
 
 /** Who has approved, and what they would also allow. */

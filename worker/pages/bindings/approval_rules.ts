@@ -68,7 +68,7 @@ function aboutCell({ subject, name, action, effects }: ApprovalRuleRecord): Html
 function peopleCell({ approvers, persons }: ApprovalRuleRecord): Html | string {
   return approvers >= persons
     ? String(approvers)
-    : html`${badge('bad', String(approvers))}<span class="sub">nothing is approved</span>`;
+    : html`${badge('bad', String(approvers))}<span class="sub">too few for a request of one of them</span>`;
 }
 
 function removeForm({ id, name, action }: ApprovalRuleRecord): Html {

@@ -145,7 +145,7 @@ const OUTCOMES: { readonly [S in ApprovalState]: string } = {
   approved: 'It was approved: one identical request may go through until its time ends. There is nothing to decide.',
   denied: 'It was denied: identical requests are refused for fifteen minutes. There is nothing to decide.',
   expired:
-    'It has expired: nobody decided in time, or it was approved and not used. If the agent tries again, it asks again.',
+    'It has expired: nobody decided in time, it was approved and not used, or something has changed: the connector or server, the rules about who approves, or who approved it. If the agent tries again, it asks again.',
   used: 'It was approved, and the request went through. There is nothing to decide.',
 };
 

@@ -16,6 +16,7 @@ const STATES: { readonly [S in GrantState]: { readonly kind: BadgeKind; readonly
   over: { kind: 'plain', word: 'Ended' },
   used_up: { kind: 'plain', word: 'Used up' },
   changed: { kind: 'plain', word: 'Ended: the connector or server changed' },
+  giver_left: { kind: 'plain', word: 'Ended: who gave it may not approve any more' },
   revoked: { kind: 'plain', word: 'Revoked' },
 };
 
@@ -32,7 +33,7 @@ export function grantsTable({ items }: ListPage<GrantRecord>, nowMs: number, nam
     rows: items,
     key: ({ id, state, used }) => `${id} ${state} ${used}`,
     columns: [
-      { title: 'Given', cell: ({ given_at: given }) => timeAgo(given, nowMs) },
+      { title: 'Given', cell: (grant) => givenCell(grant, nowMs, nameOf) },
       {
         title: 'Allows',
         cell: (grant) =>
@@ -57,6 +58,11 @@ export function sessionWords(asker: {
   if (session === null) return machine === null ? '' : html`<code>${foreignText(machine)}</code>`;
   const link = html`<a class="mono" href="${sessionPath(session)}">${foreignText(session)}</a>`;
   return name === null ? link : html`${foreignText(name)} <span class="sub">${link}</span>`;
+}
+
+function givenCell({ given_at: at, given_by: by }: GrantRecord, nowMs: number, nameOf: NameOf): Html {
+  const names = by.map((user) => nameOf(user) ?? user).join(', ');
+  return html`${timeAgo(at, nowMs)}<span class="sub">by ${foreignText(names)}</span>`;
 }
 
 function coverage({ identical_only: isIdentical }: GrantRecord): string {

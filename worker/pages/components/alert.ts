@@ -64,6 +64,8 @@ const DONE: Readonly<Record<string, string>> = {
   settings_changed: 'The settings are in force.',
   approved: 'Approved: one identical request may go through within fifteen minutes.',
   granted: 'Approved, and further requests like it are allowed until the grant ends. Grants lists it.',
+  approved_once:
+    'Approved: one identical request may go through within fifteen minutes. Others allow no more than that.',
   grant_revoked: 'The grant is revoked: the next request asks again.',
   was_decided:
     'That request was decided before, or nobody decided in time: nothing was changed. All shows what became of it.',
@@ -73,8 +75,8 @@ const DONE: Readonly<Record<string, string>> = {
   mcp_enabled: 'The server is enabled.',
   mcp_disabled: 'The server is disabled: gateways stop it.',
   mcp_tools_accepted: 'Accepted: gateways list and call them from now on.',
-  approval_rule_added: 'The rule holds from now on, also for requests that wait.',
-  approval_rule_removed: 'The rule is removed, and what was granted under it is over.',
+  approval_rule_added: 'The rule holds from now on, also for requests that wait. What was allowed before is over.',
+  approval_rule_removed: 'The rule is removed, and what was allowed under it is over.',
   partly_approved: 'You approved it. It waits for somebody else too.',
   mcp_rules_saved: 'The rules hold from now on: gateways have them with their next policy.',
   mcp_tools_saved: 'The tools are saved.',

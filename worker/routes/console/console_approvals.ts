@@ -1,4 +1,4 @@
-import { decisionInput } from '../../../shared/wire/approvals.ts';
+import { type ApprovalRecord, type DecisionInput, decisionInput } from '../../../shared/wire/approvals.ts';
 import { approvalPage, approvalsPage, grantsPage, pendingApprovalsPage } from '../../pages/bindings/approvals.ts';
 import { decideApproval, getApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
 import { pathWith } from '../../pages/components/pager.ts';
@@ -26,8 +26,8 @@ export const getApprovalsPage = forReader(async (c, caller) => {
   if (state === 'grants') {
     const grants = await listGrantPage(context, caller, { limit: SHOWN, cursor });
     if (!grants.ok) return problem(c, caller, grants.error);
-    const machines = grants.value.items.flatMap(({ sidecar_id: sidecar }) => sidecar ?? []);
-    const nameOf = await describeNames(context, caller, machines);
+    const named = grants.value.items.flatMap(({ sidecar_id: sidecar, given_by: givers }) => [...givers, sidecar ?? []]);
+    const nameOf = await describeNames(context, caller, named.flat());
     return consolePage(c, caller, grantsPage({ grants: grants.value, nameOf, cursor, done, nowMs }));
   }
   if (state !== 'all') {
@@ -67,29 +67,35 @@ function grantOf({ grant, times }: Fields): object | undefined {
 export const submitDecision = forChange(async (c, caller, fields) => {
   const parsed = decisionInput.safeParse({ decision: fields['decision'], grant: grantOf(fields) });
   if (!parsed.success) return problem(c, caller, invalidInput('json', parsed.error));
-  const { decision, grant } = parsed.data;
   const id = c.req.param('id') ?? '';
   const decided = await decideApproval(c.get('context'), caller, id, parsed.data);
-  const done = decision === 'deny' ? 'denied' : grant === undefined ? 'approved' : 'granted';
-  if (decided.ok) return redirectDone(c, '/approvals', decided.value.state === 'pending' ? 'partly_approved' : done);
+  if (decided.ok) return redirectDone(c, '/approvals', doneOf(decided.value, parsed.data));
   if (decided.error.code !== 'approval_not_pending') return problem(c, caller, decided.error);
   // Somebody else, or another tab, was faster: nothing went wrong, and the list says what holds.
-  const isRepeated = (await justDecided(c, caller, id)) === done;
-  return redirectDone(c, '/approvals', isRepeated ? done : 'was_decided');
+  const before = await justDecided(c, caller, id);
+  const isRepeated = before !== null && (before.state === 'denied') === (parsed.data.decision === 'deny');
+  return redirectDone(c, '/approvals', isRepeated ? doneOf(before, parsed.data) : 'was_decided');
 });
+
+/** What a decision has come to. */
+function doneOf({ state, grant_id: granted }: ApprovalRecord, { grant }: DecisionInput): string {
+  if (state === 'denied') return 'denied';
+  if (state === 'pending') return 'partly_approved';
+  if (granted !== null) return 'granted';
+  return grant === undefined ? 'approved' : 'approved_once';
+}
 
 /** The second press of a double click, which the browser sends too. */
 const REPEATED_MS = 5_000;
 
 /** What the caller decided a moment ago; null if that was somebody else, or earlier. */
-async function justDecided(c: AppContext, caller: Caller, id: string): Promise<string | null> {
+async function justDecided(c: AppContext, caller: Caller, id: string): Promise<ApprovalRecord | null> {
   const context = c.get('context');
   const found = await getApproval(context, caller, id);
   if (!found.ok) return null;
-  const { state, decided_by: by, decided_at: at, grant_id: grant } = found.value;
+  const { decided_by: by, decided_at: at } = found.value;
   if (by !== caller.userId || at === null || context.clock.now() - Date.parse(at) > REPEATED_MS) return null;
-  if (state === 'denied') return 'denied';
-  return grant === null ? 'approved' : 'granted';
+  return found.value;
 }
 
 /** `POST /approval-grants/{id}/revoke`. */

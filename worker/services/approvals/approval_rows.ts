@@ -3,11 +3,13 @@ import {
   APPROVAL_PENDING_SECONDS,
   type ApprovalRecord,
 } from '../../../shared/wire/approvals.ts';
+import type { AuditEventData } from '../../../shared/model/audit_event.ts';
 import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
+import type { AuditDraft } from '../../kernel/commit.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import type { ApprovalRow, ApprovalViewer } from '../../store/approvals.ts';
 import { type ApprovalStanding, toStandingFields } from './approval_standings.ts';
-import { type ApprovalSubject, subjectFields } from './approval_subject.ts';
+import { type ApprovalSubject, subjectEventData, subjectFields } from './approval_subject.ts';
 
 /** A request that needs an approval. */
 export interface AskedRequest {
@@ -62,7 +64,6 @@ export function newRow(
     scope: request.scope ?? null,
     grantId: null,
     effect,
-    rules: '',
   };
 }
 
@@ -71,7 +72,7 @@ export function holdEnd(context: ServiceContext, { sidecarId }: Asker): string |
   return sidecarId === null ? null : timeAfterSeconds(context, APPROVAL_HOLD_SECONDS);
 }
 
-/** The record of an approval; `standing` is where it stands under rules, if it waits and any are about it. */
+/** The record of an approval; `standing` is where it stands if it waits. */
 export function toRecord(row: ApprovalRow, standing?: ApprovalStanding): ApprovalRecord {
   return {
     id: row.id,
@@ -97,6 +98,20 @@ export function toRecord(row: ApprovalRow, standing?: ApprovalStanding): Approva
     grant_id: row.grantId,
     ...toStandingFields(standing),
   };
+}
+
+type ApprovalEventType =
+  `connector.approval.${'requested' | 'waits_again' | 'partly_approved' | 'decided' | 'expired'}`;
+
+/** The summary stays out of the log: it contains values of path inputs, which the spec may redact. */
+export function approvalEvent(
+  type: ApprovalEventType,
+  row: ApprovalRow,
+  actor: string | null,
+  more: AuditEventData = {},
+): AuditDraft {
+  const data = { 'svc.approval.id': row.id, ...subjectEventData(row), ...more };
+  return { type, actor, data };
 }
 
 export function viewerOf(caller: Caller): ApprovalViewer {

@@ -10,6 +10,7 @@ import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { findGroup } from '../../store/people/groups.ts';
+import { endUnderOtherRules } from './approval_ends.ts';
 import {
   type ApprovalRuleRow,
   countApprovers,
@@ -44,7 +45,7 @@ export async function getApprovalRule(
   return row === null ? err(notFound(id)) : ok(await describe(context, row));
 }
 
-/** Adds a rule, which holds at once. Refuses with `admin_required`, `not_found` for its group, `limit_reached`. */
+/** Adds a rule, which holds at once and ends what was allowed without it. Refuses with `admin_required`, `not_found` for its group, `limit_reached`. */
 export async function addApprovalRule(
   context: ServiceContext,
   caller: Caller,
@@ -61,9 +62,10 @@ export async function addApprovalRule(
     const stored = effects === null ? null : `,${effects.join(',')},`;
     const id = freshId(context, 'apu');
     const row = { id, enterpriseId, ...rest, groupId, effects: stored, excludesRequester, createdAt: now };
+    const ended = await endUnderOtherRules(context, caller, row);
     return ok({
-      statements: insertApprovalRule(context.database, row),
-      events: [ruleEvent('created', caller, row)],
+      statements: [...insertApprovalRule(context.database, row), ...ended.statements],
+      events: [ruleEvent('created', caller, row), ...ended.events],
       adds: [{ kind: 'approval_rules' as const, holder: enterpriseId }],
       value: row,
     });
@@ -71,7 +73,7 @@ export async function addApprovalRule(
   return added.ok ? ok(await describe(context, added.value)) : added;
 }
 
-/** Removes a rule. Refuses with `admin_required`, `not_found`. */
+/** Removes a rule, with what was allowed under it. Refuses with `admin_required`, `not_found`. */
 export async function removeApprovalRule(
   context: ServiceContext,
   caller: Caller,
@@ -81,8 +83,12 @@ export async function removeApprovalRule(
     const row = await findApprovalRule(context.database, caller.enterpriseId, id);
     if (row === null) return err(notFound(id));
     if (!mayActAs(caller, 'admin')) return err(adminsOnly());
-    const statements = deleteApprovalRule(context.database, row);
-    return ok({ statements, events: [ruleEvent('deleted', caller, row)], value: null });
+    const ended = await endUnderOtherRules(context, caller, row);
+    return ok({
+      statements: [...deleteApprovalRule(context.database, row), ...ended.statements],
+      events: [ruleEvent('deleted', caller, row), ...ended.events],
+      value: null,
+    });
   });
 }
 

@@ -1,5 +1,6 @@
 import { countsFor, findNeeds, type Need } from '../../../shared/approvals/approval_rules.ts';
-import type { ApprovalNeed, ApprovalVote } from '../../../shared/wire/people/approval_rules.ts';
+import { toShownLine } from '../../../shared/model/shown_text.ts';
+import { type ApprovalNeed, type ApprovalVote, openNeedsText } from '../../../shared/wire/people/approval_rules.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
@@ -12,10 +13,9 @@ import {
   listVotes,
   type LiveApprover,
   type NamedRule,
-  type RuledRequest,
 } from '../../store/people/approval_rules.ts';
 
-/** Where a request that waits stands under the rules of its enterprise. */
+/** Where a request that waits stands under the rules of its enterprise; without rules there are no needs. */
 export interface ApprovalStanding {
   readonly rules: readonly NamedRule[];
   readonly needs: readonly Need<NamedRule>[];
@@ -27,42 +27,34 @@ export interface ApprovalStanding {
   readonly requester: string | null;
   /** The caller, if their approval counts. */
   readonly me: LiveApprover | null;
-  /** Without rules whoever sees a request may approve it. */
+  /** Whether this call can approve it. Without rules whoever sees a request may; under rules no personal token can. */
   readonly mayApprove: boolean;
-}
-
-/** The rules that are about a request, as one text: an approval and a grant hold only as long as it is the same. */
-export async function rulesKeyOf(context: ServiceContext, request: RuledRequest): Promise<string> {
-  return keyOf(await listRulesAbout(context.database, request));
-}
-
-export function keyOf(rules: readonly Pick<NamedRule, 'id'>[]): string {
-  return rules.map(({ id }) => id).join(',');
 }
 
 /** The standing of one request, for the caller. */
 export async function standingOf(context: ServiceContext, caller: Caller, row: ApprovalRow): Promise<ApprovalStanding> {
-  return (await standingsOf(context, caller, [row])).get(row.id) ?? NO_RULES;
+  return (await standingsOf(context, caller, [row])).get(row.id) ?? DECIDED;
 }
 
-const NO_RULES: ApprovalStanding = {
+const DECIDED: ApprovalStanding = {
   rules: [],
   needs: [],
   votes: [],
   approvers: [],
   requester: null,
   me: null,
-  mayApprove: true,
+  mayApprove: false,
 };
 
-/** The standings of the requests that wait and that rules are about, by id. */
+/** The standings of the requests that wait, by id. */
 export async function standingsOf(
   context: ServiceContext,
   caller: Caller,
   rows: readonly ApprovalRow[],
 ): Promise<ReadonlyMap<string, ApprovalStanding>> {
   const { database } = context;
-  const ruled = await findRuled(context, caller, rows);
+  const waiting = rows.filter(({ state }) => state === 'pending');
+  const ruled = await findRuled(context, caller, waiting);
   const votes = await listVotes(
     database,
     ruled.map(({ row }) => row.id),
@@ -73,7 +65,7 @@ export async function standingsOf(
     ruled.map(({ row, rules }) => {
       const ofRow = votes.filter(({ approvalId }) => approvalId === row.id);
       const requester = requesters.get(row.userId) ?? null;
-      return [row.id, standUnder(rules, { votes: ofRow, people, requester, callerId: caller.userId })];
+      return [row.id, standUnder(rules, { votes: ofRow, people, requester, caller })];
     }),
   );
 }
@@ -82,17 +74,19 @@ interface Known {
   readonly votes: readonly ApprovalVoteRow[];
   readonly people: readonly LiveApprover[];
   readonly requester: string | null;
-  readonly callerId: string;
+  readonly caller: Caller;
 }
 
-function standUnder(rules: readonly NamedRule[], { votes, people, requester, callerId }: Known): ApprovalStanding {
+function standUnder(rules: readonly NamedRule[], { votes, people, requester, caller }: Known): ApprovalStanding {
+  const { userId: callerId, scopes } = caller;
+  if (rules.length === 0) return { ...DECIDED, mayApprove: scopes?.includes('approvals:decide') ?? true };
   const counts = (approver: LiveApprover) => rules.some((rule) => countsFor(rule, approver, requester));
   const counting = people.filter(counts);
   const valid = votes.filter(({ userId }) => counting.some((each) => each.userId === userId));
   const approvers = counting.filter(({ userId }) => valid.some((vote) => vote.userId === userId));
   const me = counting.find(({ userId }) => userId === callerId) ?? null;
   const needs = findNeeds(rules, approvers, requester);
-  return { rules, needs, votes: valid, approvers, requester, me, mayApprove: me !== null };
+  return { rules, needs, votes: valid, approvers, requester, me, mayApprove: me !== null && scopes === undefined };
 }
 
 interface Ruled {
@@ -100,25 +94,27 @@ interface Ruled {
   readonly rules: readonly NamedRule[];
 }
 
-async function findRuled(context: ServiceContext, caller: Caller, rows: readonly ApprovalRow[]): Promise<Ruled[]> {
-  const pending = rows.filter(({ state }) => state === 'pending');
+async function findRuled(
+  context: ServiceContext,
+  { enterpriseId }: Caller,
+  pending: readonly ApprovalRow[],
+): Promise<Ruled[]> {
   if (pending.length === 0) return [];
-  const { enterpriseId } = caller;
   const some = await listApprovalRules(context.database, { enterpriseId, after: null, limit: 1 });
-  if (some.length === 0) return [];
+  if (some.length === 0) return pending.map((row) => ({ row, rules: [] }));
   const byKind = new Map<string, readonly NamedRule[]>();
   const ruled: Ruled[] = [];
   for (const row of pending) {
     const kind = JSON.stringify([row.subject, row.subjectName, row.action, row.effect]);
     const rules = byKind.get(kind) ?? (await listRulesAbout(context.database, row));
     byKind.set(kind, rules);
-    if (rules.length > 0) ruled.push({ row, rules });
+    ruled.push({ row, rules });
   }
   return ruled;
 }
 
 /** A standing in the API's format. */
-export function toStandingFields(standing: ApprovalStanding = NO_RULES): {
+export function toStandingFields(standing: ApprovalStanding = DECIDED): {
   needs: ApprovalNeed[];
   votes: ApprovalVote[];
   may_approve: boolean;
@@ -129,6 +125,14 @@ export function toStandingFields(standing: ApprovalStanding = NO_RULES): {
     may_approve: standing.mayApprove,
   };
 }
+
+/** Whom a request that waits still needs by the rules, in words; null if no rules are about it. */
+export async function neededByRules(context: ServiceContext, caller: Caller, row: ApprovalRow): Promise<string | null> {
+  const { needs } = await standingOf(context, caller, row);
+  return needs.length === 0 ? null : toShownLine(openNeedsText(needs.map(toNeed)), MOST_CHARACTERS);
+}
+
+const MOST_CHARACTERS = 500;
 
 export function toNeed({ rule, given, missing }: Need<NamedRule>): ApprovalNeed {
   const { id, role, groupId, groupName, persons, excludesRequester } = rule;

@@ -90,7 +90,7 @@ function findOwn(
   asker: Pick<Asker, 'userId' | 'enterpriseId'>,
   id: string,
 ): Promise<ApprovalRow | null> {
-  return findApproval(context.database, ownViewer(asker), id);
+  return findApproval(context.database, ownViewer(asker), { id, now: nowText(context) });
 }
 
 function isHeld(context: ServiceContext, { state, heldUntil }: ApprovalRow): boolean {

@@ -1,7 +1,7 @@
 import { findNeeds, type GrantWish, narrowestGrant } from '../../../shared/approvals/approval_rules.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { needText } from '../../../shared/wire/people/approval_rules.ts';
+import { openNeedsText } from '../../../shared/wire/people/approval_rules.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import type { Statement } from '../../store/database.ts';
@@ -9,7 +9,7 @@ import type { ApprovalRow } from '../../store/approvals.ts';
 import { type ApprovalVoteRow, putVote } from '../../store/people/approval_rules.ts';
 import { type ApprovalStanding, toNeed } from './approval_standings.ts';
 
-/** What an approval under rules comes to. */
+/** What one person's approval comes to. */
 export interface CountedVote {
   readonly statements: readonly Statement[];
   /** The standing with it. */
@@ -23,8 +23,8 @@ export interface CountedVote {
 }
 
 /**
- * Counts a person's approval of a request that rules are about. Nobody but a person who is signed in counts: a personal token may be
- * in the hands of a program. Refuses with `approver_required`.
+ * Counts a person's approval of a request. Without rules that is all it needs. Under rules nobody but a person who is signed in counts: a
+ * personal token may be in the hands of a program. Refuses with `approver_required`.
  */
 export function countVote(
   context: ServiceContext,
@@ -32,24 +32,26 @@ export function countVote(
   { row, standing }: { readonly row: ApprovalRow; readonly standing: ApprovalStanding },
   wish: GrantWish | null,
 ): Result<CountedVote, ApiError> {
-  const { me } = standing;
-  if (me === null || caller.scopes !== undefined) return err(refusal(caller, row, standing));
+  const { me, rules } = standing;
+  if (rules.length > 0 && (me === null || caller.scopes !== undefined)) return err(refusal(caller, row, standing));
   const said: ApprovalVoteRow = {
     approvalId: row.id,
     userId: caller.userId,
     votedAt: nowText(context),
     grantSeconds: wish?.seconds ?? null,
     grantTimes: wish?.times ?? null,
+    ended: false,
   };
-  const before = standing.votes.find(({ userId }) => userId === me.userId);
+  const before = standing.votes.find(({ userId }) => userId === caller.userId);
   const isRepeated = before?.grantSeconds === said.grantSeconds && before.grantTimes === said.grantTimes;
   const votes = isRepeated ? standing.votes : [...standing.votes.filter((vote) => vote !== before), said];
-  const approvers = [...standing.approvers.filter(({ userId }) => userId !== me.userId), me];
-  const needs = findNeeds(standing.rules, approvers, standing.requester);
+  const others = standing.approvers.filter(({ userId }) => userId !== caller.userId);
+  const approvers = me === null ? others : [...others, me];
+  const needs = findNeeds(rules, approvers, standing.requester);
   return ok({
     statements: isRepeated ? [] : putVote(context.database, said),
     standing: { ...standing, votes, approvers, needs },
-    missing: Math.max(...needs.map((need) => need.missing)),
+    missing: Math.max(0, ...needs.map((need) => need.missing)),
     isRepeated,
     grant: narrowestGrant(votes.map(wishOf)),
   });
@@ -60,11 +62,12 @@ function wishOf({ grantSeconds, grantTimes }: ApprovalVoteRow): GrantWish | null
 }
 
 function refusal(caller: Caller, { id, userId }: ApprovalRow, { needs, me }: ApprovalStanding): ApiError {
-  const open = needs.filter(({ missing }) => missing > 0).map(toNeed);
-  const said = open.map(needText).join('; and ');
+  const all = needs.map(toNeed);
+  const open = all.filter(({ missing }) => missing > 0);
+  const ask = open.length === 0 ? 'one who has approved it has to do so again' : 'ask one of them';
   const why =
     me !== null
       ? 'a personal token cannot approve what a rule of the enterprise is about: approve it signed in, in the console or with svc login'
-      : `${userId === caller.userId ? 'your own approval does not count' : 'your approval does not count'} by the rules of the enterprise (${said}): ask one of them`;
+      : `${userId === caller.userId ? 'your own approval does not count' : 'your approval does not count'} by the rules of the enterprise (${openNeedsText(all)}): ${ask}`;
   return apiError('approver_required', `the approval ${id} needs others: ${why}`, { needs: open });
 }

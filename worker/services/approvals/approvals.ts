@@ -13,13 +13,15 @@ import {
   countVisiblePending,
   findApproval,
   findApprovalsOf,
-  findOverdueApprovals,
   insertApproval,
   listApprovals,
+  useApproved,
 } from '../../store/approvals.ts';
-import { findOperationEffect } from '../../store/people/approval_rules.ts';
+import { findOperationEffect, keepVotes } from '../../store/people/approval_rules.ts';
 import type { GrantInput } from '../../../shared/wire/approval_grants.ts';
+import { expireOverdue } from './approval_ends.ts';
 import {
+  approvalEvent,
   type AskedRequest,
   type Asker,
   holdEnd,
@@ -29,12 +31,11 @@ import {
   toRecord,
   viewerOf,
 } from './approval_rows.ts';
-import { type ApprovalStanding, keyOf, rulesKeyOf, standingOf, standingsOf } from './approval_standings.ts';
-import { subjectEventData } from './approval_subject.ts';
+import { type ApprovalStanding, standingOf, standingsOf } from './approval_standings.ts';
 import { countVote, type CountedVote } from './approval_votes.ts';
 import { findGrantOf, giveGrant, grantProblem, useGrant } from './grants.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import { type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { sha256Hex } from '../../kernel/sha256.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
@@ -71,13 +72,13 @@ export async function askApproval(
     const { subject, fingerprint } = request;
     const same = { userId: asker.userId, subjectId: subject.subjectId, fingerprint };
     const effect = subject.subject === 'connector' ? await findOperationEffect(context.database, subject) : null;
-    const rules = await rulesKeyOf(context, { ...subject, enterpriseId: asker.enterpriseId, effect });
-    const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
-    const covering = findCoveringApproval(rows, asker, { ...request, rules }, nowText(context));
+    const now = nowText(context);
+    const rows = await findApprovalsOf(context.database, same, { limit: MOST_LOOKED_AT, now });
+    const covering = findCoveringApproval(rows, asker, request, now);
     const isDecided = covering !== null && covering.state !== 'pending';
     if (isDecided) return ok(use(context, asker, covering, request.requestId));
     const row = covering ?? newRow(context, asker, request, effect);
-    const grant = await findGrantOf(context, row, rules);
+    const grant = await findGrantOf(context, row);
     const isNew = covering === null;
     if (grant !== null) return ok(useGrant(context, { grant, row, isNew }, toUse(asker, request)));
     if (covering !== null) return ok(use(context, asker, covering, request.requestId));
@@ -111,23 +112,23 @@ async function fullList(
 
 /**
  * The approval that answers a request; null if a new one must be requested. A request waits only with one of its own session:
- * a grant for the other's would let it through too. What was approved under other rules than those that hold now is over.
+ * a grant for the other's would let it through too; and only with one for the same version of its connector or server.
  */
 function findCoveringApproval(
   rows: readonly ApprovalRow[],
   { sidecarId }: Asker,
-  { requestId, sessionId, rules }: AskedRequest & { readonly rules: string },
+  { requestId, sessionId, subject }: AskedRequest,
   now: string,
 ): ApprovalRow | null {
   const used = rows.find((row) => row.state === 'used' && row.usedBy === requestId);
   if (used !== undefined) return used;
-  const isInForce = (row: ApprovalRow) => now < (row.state === 'pending' ? row.expiresAt : (row.validUntil ?? ''));
+  const isOver = (row: ApprovalRow) => row.state === 'denied' && (row.validUntil ?? '') <= now;
   const decisive: readonly ApprovalState[] = ['approved', 'denied', 'pending'];
   const isOwn = (row: ApprovalRow) =>
     row.state !== 'pending' || (row.sessionId === sessionId && row.sidecarId === sidecarId);
-  const isUnderRules = (row: ApprovalRow) => row.state !== 'approved' || row.rules === rules;
+  const isSameVersion = (row: ApprovalRow) => row.state !== 'pending' || row.subjectVersion === subject.subjectVersion;
   const inForce = rows.filter(
-    (row) => decisive.includes(row.state) && isInForce(row) && isOwn(row) && isUnderRules(row),
+    (row) => decisive.includes(row.state) && !isOver(row) && isOwn(row) && isSameVersion(row),
   );
   return inForce.find(({ state }) => state === 'approved') ?? inForce[0] ?? null;
 }
@@ -146,8 +147,8 @@ function use(context: ServiceContext, asker: Asker, row: ApprovalRow, requestId:
     return { statements: changeApproval(context.database, row, { heldUntil }), events, ...tell, value: row };
   }
   if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
-  const change = { state: 'used' as const, usedBy: requestId, usedAt: nowText(context) };
-  return { statements: changeApproval(context.database, row, change), events: [], value: row };
+  const change = { usedBy: requestId, usedAt: nowText(context) };
+  return { statements: useApproved(context.database, row, change), events: [], value: row };
 }
 
 /** For the request that used it, an approval is `approved`. */
@@ -164,7 +165,7 @@ export async function takeApproval(
   asker: Asker,
   { id, requestId }: { readonly id: string; readonly requestId: string },
 ): Promise<Result<ApprovalRow, ApiError>> {
-  const find = () => findApproval(context.database, ownViewer(asker), id);
+  const find = () => findApproval(context.database, ownViewer(asker), { id, now: nowText(context) });
   const seen = await find();
   if (seen === null) return err(notFound(id));
   const isGranted = (await grantFor(context, asker, seen)) !== null;
@@ -172,9 +173,6 @@ export async function takeApproval(
   return commit(context, controlChain(asker), async () => {
     const row = await find();
     if (row === null) return err(notFound(id));
-    const isLate = row.state === 'approved' && (row.validUntil ?? '') <= nowText(context);
-    const isOver = row.state === 'approved' && row.rules !== (await rulesKeyOf(context, row));
-    if (isLate || isOver) return ok({ statements: [], events: [], value: { ...row, state: 'expired' } });
     const grant = await grantFor(context, asker, row);
     if (grant !== null) return ok(useGrant(context, { grant, row, isNew: false }, toUse(asker, { requestId })));
     if (row.state === 'pending') return ok({ statements: [], events: [], value: row });
@@ -184,8 +182,8 @@ export async function takeApproval(
 
 /** The grant that was given while the request waits; null if there is none, or if it waits at another sidecar. */
 async function grantFor(context: ServiceContext, { sidecarId }: Asker, row: ApprovalRow): Promise<GrantRow | null> {
-  const mayPass = row.state === 'pending' && row.sidecarId === sidecarId && nowText(context) < row.expiresAt;
-  return mayPass ? findGrantOf(context, row, await rulesKeyOf(context, row)) : null;
+  const mayPass = row.state === 'pending' && row.sidecarId === sidecarId;
+  return mayPass ? findGrantOf(context, row) : null;
 }
 
 interface Decision {
@@ -206,21 +204,21 @@ export async function decideApproval(
 ): Promise<Result<ApprovalRecord, ApiError>> {
   await expireOverdue(context, caller.enterpriseId);
   return commit(context, controlChain(caller), async () => {
-    const row = await findApproval(context.database, viewerOf(caller), id);
+    const row = await findApproval(context.database, viewerOf(caller), { id, now: nowText(context) });
     if (row === null) return err(notFound(id));
-    if (row.state !== 'pending' || row.expiresAt <= nowText(context)) return err(notPending(row));
+    if (row.state !== 'pending') return err(notPending(row));
     const standing = await standingOf(context, caller, row);
     const problem = grant === undefined ? null : grantProblem(caller, row, standing);
     if (problem !== null) return err(problem);
-    if (decision === 'deny' || standing.rules.length === 0) {
-      return ok(settle(context, caller, { row, standing }, { decision, grant }));
-    }
+    if (decision === 'deny') return ok(settle(context, caller, { row, standing }, { decision }));
     const counted = countVote(context, caller, { row, standing }, grant ?? null);
     if (!counted.ok) return counted;
     if (counted.value.missing > 0) return ok(waitForOthers(context, caller, row, counted.value));
     const all = { decision, grant: counted.value.grant ?? undefined };
     const settled = settle(context, caller, { row, standing: counted.value.standing }, all);
-    return ok({ ...settled, statements: [...counted.value.statements, ...settled.statements] });
+    const givers = counted.value.standing.votes.map(({ userId }) => userId);
+    const votes = [...counted.value.statements, ...keepVotes(context.database, id, givers)];
+    return ok({ ...settled, statements: [...votes, ...settled.statements] });
   });
 }
 
@@ -231,15 +229,13 @@ function settle(
   { row, standing }: { readonly row: ApprovalRow; readonly standing: ApprovalStanding },
   { decision, grant: input }: Decision,
 ): Change<ApprovalRecord> {
-  const rules = keyOf(standing.rules);
-  const granted = input === undefined ? null : giveGrant(context, caller, { row, rules }, input);
+  const granted = input === undefined ? null : giveGrant(context, caller, row, input);
   const change = {
     state: decision === 'approve' ? ('approved' as const) : ('denied' as const),
     decidedBy: caller.userId,
     decidedAt: nowText(context),
     validUntil: timeAfterSeconds(context, APPROVAL_VALID_SECONDS),
     grantId: granted?.value.id ?? null,
-    rules,
   };
   const more = { 'svc.approval.decision': decision, ...(decision === 'approve' && ruleData(standing)) };
   return {
@@ -283,7 +279,7 @@ export async function getApproval(
   id: string,
 ): Promise<Result<ApprovalRecord, ApiError>> {
   await expireOverdue(context, caller.enterpriseId);
-  const row = await findApproval(context.database, viewerOf(caller), id);
+  const row = await findApproval(context.database, viewerOf(caller), { id, now: nowText(context) });
   return row === null ? err(notFound(id)) : ok(toRecord(row, await standingOf(context, caller, row)));
 }
 
@@ -299,7 +295,7 @@ export async function listApprovalPage(
     position: approvalPosition,
     read: async ({ after, limit }) => {
       await expireOverdue(context, caller.enterpriseId);
-      const page = { state: query.state, before: after?.id ?? null, limit };
+      const page = { state: query.state, before: after?.id ?? null, limit, now: nowText(context) };
       const rows = await listApprovals(context.database, viewerOf(caller), page);
       const standings = await standingsOf(context, caller, rows);
       return rows.map((row) => ({ row, standing: standings.get(row.id) }));
@@ -309,46 +305,17 @@ export async function listApprovalPage(
   });
 }
 
-const EXPIRED_AT_A_TIME = 100;
-
 /** How many approvals wait for the caller's decision. */
 export function countWaiting(context: ServiceContext, caller: Caller): Promise<number> {
   return countVisiblePending(context.database, viewerOf(caller), nowText(context));
 }
 
-/** Expires approvals that nobody decided in time, and approved ones that were not used in time. */
-export async function expireOverdue(context: ServiceContext, enterpriseId: string): Promise<void> {
-  await commit(context, controlChain({ enterpriseId }), async () => {
-    const now = nowText(context);
-    const rows = await findOverdueApprovals(context.database, enterpriseId, now, EXPIRED_AT_A_TIME);
-    const ids = rows.map(({ id }) => id);
-    const expired = rows.flatMap((row) => changeApproval(context.database, row, { state: 'expired' }));
-    const statements = [...expired, ...deleteViews(context.database, ids)];
-    const events = rows.map((row) => approvalEvent('connector.approval.expired', row, null));
-    return ok({ statements, events, value: null });
-  });
-}
-
-type ApprovalEventType =
-  `connector.approval.${'requested' | 'waits_again' | 'partly_approved' | 'decided' | 'expired'}`;
-
-/** The summary stays out of the log: it contains values of path inputs, which the spec may redact. */
-function approvalEvent(
-  type: ApprovalEventType,
-  row: ApprovalRow,
-  actor: string | null,
-  more: AuditEventData = {},
-): AuditDraft {
-  const data = { 'svc.approval.id': row.id, ...subjectEventData(row), ...more };
-  return { type, actor, data };
-}
-
 function notFound(id: string): ApiError {
-  return apiError('not_found', `there is no approval ${id}: list them with GET /v1/approvals`);
+  return apiError('not_found', `there is no approval ${id} for you, or others have decided it: list yours with GET /v1/approvals`);
 }
 
 function notPending({ id, state }: ApprovalRow): ApiError {
-  const message = `the approval ${id} is ${state === 'pending' ? 'expired' : state} and can no longer be decided`;
+  const message = `the approval ${id} is ${state} and can no longer be decided`;
   return apiError('approval_not_pending', message, { state });
 }
 

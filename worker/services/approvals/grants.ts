@@ -26,11 +26,11 @@ import type { ApprovalStanding } from './approval_standings.ts';
 import { subjectEventData, subjectFields } from './approval_subject.ts';
 import { timeAfterSeconds, viewerOf } from './approval_rows.ts';
 
-type AskedRow = Omit<CoveredRequest, 'covers' | 'rules'> & Pick<ApprovalRow, 'scope' | 'fingerprint'>;
+type AskedRow = Omit<CoveredRequest, 'covers'> & Pick<ApprovalRow, 'scope' | 'fingerprint'>;
 
-/** The grant that lets a request through under the rules that hold now; null if there is none. Reads only. */
-export function findGrantOf(context: ServiceContext, asked: AskedRow, rules: string): Promise<GrantRow | null> {
-  return findGrantFor(context.database, { ...asked, rules, covers: coverageOf(asked) }, nowText(context));
+/** The grant that lets a request through now; null if there is none. Reads only. */
+export function findGrantOf(context: ServiceContext, asked: AskedRow): Promise<GrantRow | null> {
+  return findGrantFor(context.database, { ...asked, covers: coverageOf(asked) }, nowText(context));
 }
 
 /** What a grant for this request covers: its operation and path inputs, or the identical request alone. */
@@ -70,7 +70,7 @@ export function useGrant(
 export function giveGrant(
   context: ServiceContext,
   caller: Caller,
-  { row, rules }: { readonly row: ApprovalRow; readonly rules: string },
+  row: ApprovalRow,
   input: GrantInput,
 ): Pick<Change<GrantRow>, 'statements' | 'events' | 'value'> {
   const now = nowText(context);
@@ -100,7 +100,7 @@ export function giveGrant(
     revokedAt: null,
     revokedBy: null,
     effect,
-    rules,
+    approvalId: row.id,
   };
   const more = {
     'svc.approval.id': row.id,
@@ -152,19 +152,28 @@ export function revokeGrant(context: ServiceContext, caller: Caller, id: string)
       return err(apiError('not_found', `there is no grant ${id}: list them with GET /v1/approval-grants`));
     }
     if (grant.revokedAt !== null) return ok({ statements: [], events: [], value: null });
-    const by = { revokedAt: nowText(context), revokedBy: caller.userId };
-    return ok({
-      statements: endGrant(context.database, grant, by),
-      events: [grantEvent('connector.approval.grant_revoked', grant, caller.userId)],
-      value: null,
-    });
+    return ok({ ...endOneGrant(context, grant, caller.userId), value: null });
   });
 }
 
-function toGrantRecord({ grant, isChanged }: ListedGrant, now: string): GrantRecord {
+/** What revoking a grant writes. */
+export function endOneGrant(
+  context: ServiceContext,
+  grant: GrantRow,
+  by: string,
+  more: AuditEventData = {},
+): Pick<Change<null>, 'statements' | 'events'> {
+  return {
+    statements: endGrant(context.database, grant, { revokedAt: nowText(context), revokedBy: by }),
+    events: [grantEvent('connector.approval.grant_revoked', grant, by, more)],
+  };
+}
+
+function toGrantRecord(listed: ListedGrant, now: string): GrantRecord {
+  const { grant } = listed;
   return {
     id: grant.id,
-    state: stateOf(grant, isChanged, now),
+    state: stateOf(listed, now),
     ...subjectFields(grant),
     owner: ownerName(grant.subjectOwnerId),
     summary: grant.summary,
@@ -173,6 +182,7 @@ function toGrantRecord({ grant, isChanged }: ListedGrant, now: string): GrantRec
     sidecar_id: grant.sidecarId,
     session_id: grant.sessionId,
     session_name: grant.sessionName,
+    given_by: [...listed.givers],
     times: grant.times,
     used: grant.used,
     last_used_at: grant.lastUsedAt,
@@ -182,11 +192,12 @@ function toGrantRecord({ grant, isChanged }: ListedGrant, now: string): GrantRec
   };
 }
 
-function stateOf(grant: GrantRow, isChanged: boolean, now: string): GrantState {
+function stateOf({ grant, isChanged, hasLostGiver }: ListedGrant, now: string): GrantState {
   if (grant.revokedAt !== null) return 'revoked';
   if (grant.times !== null && grant.used >= grant.times) return 'used_up';
   if (grant.endsAt <= now) return 'over';
-  return isChanged ? 'changed' : 'open';
+  if (isChanged) return 'changed';
+  return hasLostGiver ? 'giver_left' : 'open';
 }
 
 function grantEvent(

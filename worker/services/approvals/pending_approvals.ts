@@ -1,10 +1,10 @@
 import type { ApprovalRecord } from '../../../shared/wire/approvals.ts';
 import { type ApprovalRow, findApproval, listApprovals, listDecidedOfKind, nameAskers } from '../../store/approvals.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { toRecord, viewerOf } from './approval_rows.ts';
 import { type ApprovalStanding, standingsOf } from './approval_standings.ts';
-import { expireOverdue } from './approvals.ts';
+import { expireOverdue } from './approval_ends.ts';
 import { grantProblem } from './grants.ts';
 
 /** A pending approval with what helps to decide it. */
@@ -41,7 +41,7 @@ export async function listPendingApprovals(
   limit: number,
 ): Promise<readonly PendingApproval[]> {
   await expireOverdue(context, caller.enterpriseId);
-  const page = { state: 'pending' as const, before: null, limit };
+  const page = { state: 'pending' as const, before: null, limit, now: nowText(context) };
   return describeRows(context, caller, await listApprovals(context.database, viewerOf(caller), page));
 }
 
@@ -51,7 +51,7 @@ export async function describePending(
   caller: Caller,
   id: string,
 ): Promise<PendingApproval | null> {
-  const row = await findApproval(context.database, viewerOf(caller), id);
+  const row = await findApproval(context.database, viewerOf(caller), { id, now: nowText(context) });
   const [described] = row?.state === 'pending' ? await describeRows(context, caller, [row]) : [];
   return described ?? null;
 }
@@ -90,7 +90,7 @@ function byWaiting(a: ApprovalRow, b: ApprovalRow): number {
 }
 
 function mayGrant(caller: Caller, row: ApprovalRow, standing: ApprovalStanding | undefined): boolean {
-  return (standing?.mayApprove ?? true) && grantProblem(caller, row, { rules: standing?.rules ?? [] }) === null;
+  return standing?.mayApprove === true && grantProblem(caller, row, standing) === null;
 }
 
 const kindOf = ({ subjectId, action }: ApprovalRow): string => JSON.stringify([subjectId, action]);

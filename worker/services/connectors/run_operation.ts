@@ -24,6 +24,7 @@ import { requestFingerprint } from '../../../shared/connect/request_fingerprint.
 import { whoAsks } from '../../../shared/mcp/call_summary.ts';
 import { requestSummary } from '../../../shared/connect/request_summary.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
+import { neededByRules } from '../approvals/approval_standings.ts';
 import { connectorSubject } from '../approvals/approval_subject.ts';
 import { askApproval, fingerprintFor } from '../approvals/approvals.ts';
 
@@ -109,7 +110,7 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   });
   if (!approval.ok) return { parts, document, approvalId: null, result: approval };
   const approvalId = approval.value?.id ?? null;
-  const held = approvalProblem(approval.value);
+  const held = await approvalProblem(context, caller, approval.value);
   if (held !== null) return { parts, document, approvalId, result: err(held) };
   const access = await usableAccess(context, run.row);
   if (!access.ok) return { parts, document, approvalId, result: access };
@@ -224,12 +225,21 @@ async function approvalOf(
 }
 
 /** Why a request must not be sent; null if it may. */
-function approvalProblem(approval: ApprovalRow | null): ApiError | null {
+async function approvalProblem(
+  context: ServiceContext,
+  caller: Caller,
+  approval: ApprovalRow | null,
+): Promise<ApiError | null> {
   if (approval === null || approval.state === 'approved') return null;
   const details = { approval_id: approval.id };
   if (approval.state === 'denied')
     return apiError('approval_denied', `the request was denied (approval ${approval.id})`, details);
-  const message = `the request needs an approval: decide with POST /v1/approvals/${approval.id}/decide, then run it again within 15 minutes`;
+  const needed = await neededByRules(context, caller, approval);
+  const decide =
+    needed === null
+      ? `decide with POST /v1/approvals/${approval.id}/decide`
+      : `the rules of the enterprise say who approves ${approval.id} (${needed})`;
+  const message = `the request needs an approval: ${decide}, then run it again within 15 minutes`;
   return apiError('approval_required', message, details);
 }
 

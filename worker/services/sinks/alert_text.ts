@@ -26,9 +26,15 @@ function linkOf({ data }: StoredAuditEvent, approvalsUrl: string | null): string
   return approvalsUrl === null || id === undefined ? '' : ` ${approvalsUrl}/${encodeURIComponent(id)}`;
 }
 
-function headOf({ type }: StoredAuditEvent): string {
-  if (type === 'connector.approval.partly_approved') return 'Approved by one person, needs another';
+function headOf({ type, data }: StoredAuditEvent): string {
+  if (type === 'connector.approval.partly_approved') return partlyApproved(data);
   return type === 'connector.approval.waits_again' ? 'Approval requested again' : 'Approval requested';
+}
+
+function partlyApproved(data: StoredAuditEvent['data']): string {
+  const given = data['svc.approval.approvers']?.length ?? 1;
+  const missing = data['svc.approval.missing'] ?? 1;
+  return `Approved by ${given === 1 ? 'one person' : `${given} persons`}, needs ${missing === 1 ? 'another' : `${missing} more`}`;
 }
 
 function subjectOf({ data }: StoredAuditEvent): string {

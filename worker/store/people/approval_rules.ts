@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNull, notInArray, type SQL, sql } from 'drizzle-orm';
 import type { Approver } from '../../../shared/approvals/approval_rules.ts';
 import { hasRole, type Role, ROLES } from '../../../shared/model/role.ts';
 import { type Database, guard, type Statement } from '../database.ts';
@@ -20,8 +20,26 @@ interface RuleTarget {
   readonly effect: SQL;
 }
 
+/** What a rule is about, as values or columns. */
+interface RuleScope {
+  readonly subject: SQL;
+  readonly name: SQL;
+  readonly action: SQL;
+  readonly effects: SQL;
+}
+
+const SCOPE_COLUMNS: RuleScope = {
+  subject: sql`approval_rules.subject`,
+  name: sql`approval_rules.name`,
+  action: sql`approval_rules.action`,
+  effects: sql`approval_rules.effects`,
+};
+
+/** A table of requests, each of which rules may be about. */
+type RequestTable = 'approvals' | 'approval_grants';
+
 /** The columns of a table of requests. */
-function targetOf(table: 'approvals' | 'approval_grants'): RuleTarget {
+function targetOf(table: RequestTable): RuleTarget {
   const column = (name: string) => sql.raw(`${table}.${name}`);
   return {
     subject: column('subject'),
@@ -32,10 +50,17 @@ function targetOf(table: 'approvals' | 'approval_grants'): RuleTarget {
 }
 
 /** Whether a rule is about a request. An operation whose effect is not known has every effect. */
-function isAbout({ subject, name, action, effect }: RuleTarget): SQL {
-  return sql`approval_rules.subject = ${subject} AND ${fits(sql`approval_rules.name`, name)}
-    AND ${fits(sql`approval_rules.action`, action)} AND (approval_rules.effects IS NULL OR ${effect} IS NULL
-    OR instr(approval_rules.effects, ',' || ${effect} || ',') > 0)`;
+function isAbout({ subject, name, action, effect }: RuleTarget, rule = SCOPE_COLUMNS): SQL {
+  return sql`${rule.subject} = ${subject} AND ${fits(rule.name, name)}
+    AND ${fits(rule.action, action)} AND (${rule.effects} IS NULL OR ${effect} IS NULL
+    OR instr(${rule.effects}, ',' || ${effect} || ',') > 0)`;
+}
+
+/** Whether this rule, which may be stored or not, is about a row of the table. */
+export function isRowAbout(table: RequestTable, rule: ApprovalRuleRow): SQL {
+  const { subject, name, action, effects, enterpriseId } = rule;
+  const scope = { subject: sql`${subject}`, name: sql`${name}`, action: sql`${action}`, effects: sql`${effects}` };
+  return sql`(${sql.raw(table)}.enterprise_id = ${enterpriseId} AND ${isAbout(targetOf(table), scope)})`;
 }
 
 function fits(pattern: SQL, text: SQL): SQL {
@@ -52,14 +77,14 @@ export interface RuleViewer {
   readonly role: Role;
 }
 
-/** Whether a rule of the viewer's enterprise lets the viewer approve requests like a row of this table. */
-export function isApproverOf(table: 'approvals' | 'approval_grants', { userId, enterpriseId, role }: RuleViewer): SQL {
+/** Whether a rule of the viewer's enterprise lets the viewer approve a request. */
+export function isApprover({ userId, enterpriseId, role }: RuleViewer): SQL {
   const held = ROLES.filter((each) => hasRole(role, each));
   const mine = sql`SELECT group_id FROM group_members WHERE user_id = ${userId}`;
-  return sql`(${sql.raw(table)}.enterprise_id = ${enterpriseId}
+  return sql`(approvals.enterprise_id = ${enterpriseId}
     AND NOT EXISTS (SELECT 1 FROM service_accounts WHERE user_id = ${userId})
     AND EXISTS (SELECT 1 FROM approval_rules WHERE approval_rules.enterprise_id = ${enterpriseId}
-      AND (approval_rules.role IN ${held} OR approval_rules.group_id IN (${mine})) AND ${isAbout(targetOf(table))}))`;
+      AND (approval_rules.role IN ${held} OR approval_rules.group_id IN (${mine})) AND ${isAbout(targetOf('approvals'))}))`;
 }
 
 const NAMED = { rule: approvalRules, groupName: groups.name };
@@ -172,16 +197,30 @@ export async function listPersonIds(
   return new Map(rows.map(({ id, personId }) => [id, personId]));
 }
 
-/** How many persons of an enterprise who may sign in fit a rule. */
-export function countApprovers(database: Database, { enterpriseId, role, groupId }: ApprovalRuleRow): Promise<number> {
+/** Whether this user approved a request, also if that does not count any more. `approvalId` is a column. */
+export function hasVoted(approvalId: SQL, userId: string): SQL {
+  return sql`EXISTS (SELECT 1 FROM approval_votes
+    WHERE approval_votes.approval_id = ${approvalId} AND approval_votes.user_id = ${userId})`;
+}
+
+/** Whether somebody who approved a request may not do so any more. `approvalId` is a column. */
+export function hasEndedVote(approvalId: SQL): SQL {
+  return sql`EXISTS (SELECT 1 FROM approval_votes
+    WHERE approval_votes.approval_id = ${approvalId} AND approval_votes.ended = 1)`;
+}
+
+/** How many persons who may sign in can approve by a rule, if one of them asks. */
+export async function countApprovers(database: Database, rule: ApprovalRuleRow): Promise<number> {
+  const { enterpriseId, role, groupId, excludesRequester } = rule;
   const held = ROLES.filter((each) => role !== null && hasRole(each, role));
   const fitting =
     role === null ? sql`id IN (SELECT user_id FROM group_members WHERE group_id = ${groupId})` : sql`role IN ${held}`;
-  return countRows(
+  const people = await countRows(
     database,
     sql`SELECT count(DISTINCT person_id) AS n FROM users WHERE enterprise_id = ${enterpriseId} AND suspended_at IS NULL
       AND left_at IS NULL AND NOT EXISTS (SELECT 1 FROM service_accounts WHERE user_id = users.id) AND ${fitting}`,
   );
+  return excludesRequester ? Math.max(0, people - 1) : people;
 }
 
 async function countRows(database: Database, query: SQL): Promise<number> {
@@ -189,13 +228,13 @@ async function countRows(database: Database, query: SQL): Promise<number> {
   return row?.n ?? 0;
 }
 
-/** What people said about these approvals, in the order of their words. */
+/** What people said about these approvals as far as it counts, in the order of their words. */
 export async function listVotes(database: Database, approvalIds: readonly string[]): Promise<ApprovalVoteRow[]> {
   if (approvalIds.length === 0) return [];
   return database.read
     .select()
     .from(approvalVotes)
-    .where(inArray(approvalVotes.approvalId, [...approvalIds]))
+    .where(and(inArray(approvalVotes.approvalId, [...approvalIds]), eq(approvalVotes.ended, false)))
     .orderBy(asc(approvalVotes.votedAt), asc(approvalVotes.userId));
 }
 
@@ -209,8 +248,25 @@ export function putVote(database: Database, row: ApprovalVoteRow): Statement[] {
       .values(row)
       .onConflictDoUpdate({
         target: [approvalVotes.approvalId, approvalVotes.userId],
-        set: { votedAt, grantSeconds, grantTimes },
+        set: { votedAt, grantSeconds, grantTimes, ended: false },
       }),
+  ];
+}
+
+/** Keeps what these people said, who approved a request together, and nobody else. */
+export function keepVotes(database: Database, approvalId: string, userIds: readonly string[]): Statement[] {
+  const others = and(eq(approvalVotes.approvalId, approvalId), notInArray(approvalVotes.userId, [...userIds]));
+  return [database.read.delete(approvalVotes).where(others)];
+}
+
+/** Ends what people said about the requests that wait and that a rule is about: it was said under other rules. */
+export function endVotesAbout(database: Database, rule: ApprovalRuleRow): Statement[] {
+  const waiting = sql`SELECT id FROM approvals WHERE approvals.state = 'pending' AND ${isRowAbout('approvals', rule)}`;
+  return [
+    database.read
+      .update(approvalVotes)
+      .set({ ended: true })
+      .where(sql`${approvalVotes.approvalId} IN (${waiting})`),
   ];
 }
 

@@ -4,6 +4,7 @@ import { type HostedUser, hostedUser, ownerWithMember, signInBrowser } from '../
 import { type InProcess, NO_OUTBOUND, parseReply } from '../../../../e2e/runtimes/in_process.ts';
 import { FRONT, startHostedSignIn } from '../../../../e2e/sign_in/hosted_sign_in.ts';
 import { TestBrowser } from '../../../../e2e/sign_in/test_browser.ts';
+import { meReply } from '../../../../shared/wire/account.ts';
 import { installReply } from '../../../../shared/wire/connectors/connectors.ts';
 import { groupRecord } from '../../../../shared/wire/sharing/groups.ts';
 import { connectorSubject } from '../../../services/approvals/approval_subject.ts';
@@ -29,16 +30,16 @@ beforeEach(async () => {
 });
 afterEach(() => control.stop());
 
-async function ask(): Promise<string> {
+async function ask(fingerprint = 'a'): Promise<string> {
   const { id } = await parseReply(installReply, owner.call('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC));
   const row = await findConnector(control.context.database, [owner.caller.enterpriseId], id);
   const asked = await askApproval(
     control.context,
     { ...requester.caller, sidecarId: null },
     {
-      requestId: 'request-of-the-test',
+      requestId: `request-of-the-test-${fingerprint}`,
       subject: connectorSubject(row!.connector, 'delete-item'),
-      fingerprint: 'a'.repeat(64),
+      fingerprint: fingerprint.repeat(64),
       summary: 'Items: delete item 7',
       sessionId: 'ses_1',
     },
@@ -54,6 +55,8 @@ async function browserOf({ caller }: HostedUser): Promise<TestBrowser> {
 }
 const text = async (reply: Promise<Response>) => (await reply).text();
 const location = async (reply: Promise<Response>) => (await reply).headers.get('location');
+const nameOf = async (people: readonly HostedUser[]) =>
+  Promise.all(people.map(async ({ call }) => (await parseReply(meReply, call('GET', '/v1/me'))).display_name));
 const APPROVE = 'value="approve"';
 
 test('an admin adds a rule by the form, two people approve, and each page says what is needed', async () => {
@@ -71,6 +74,20 @@ test('an admin adds a rule by the form, two people approve, and each page says w
   expect(half).toMatch(/Approved by<[^]*Needs</);
   expect(await location(second.submit(path, { decision: 'approve' }))).toBe('/approvals?done=approved');
   expect(await text(first.get(path))).toContain('It was approved: one identical request may go through');
+});
+
+test('a grant that one of two did not allow is not announced, and the list of grants names who gave one', async () => {
+  await owner.call('POST', '/v1/approval-rules', { subject: 'connector', group_id: groupId, persons: 2 });
+  const [first, second] = [await browserOf(anna), await browserOf(ben)];
+  await first.submit(path, { decision: 'approve' });
+  const wish = { decision: 'approve', grant: 'hour' };
+  expect(await location(second.submit(path, wish))).toBe('/approvals?done=approved_once');
+  expect(await location(second.submit(path, wish))).toBe('/approvals?done=approved_once');
+  path = `/approvals/${await ask('b')}`;
+  expect(await location(first.submit(path, wish))).toBe('/approvals?done=partly_approved');
+  expect(await location(second.submit(path, wish))).toBe('/approvals?done=granted');
+  const [list, names] = [await text(first.get('/approvals?state=grants')), await nameOf([anna, ben])];
+  for (const name of names) expect(list).toContain(name);
 });
 
 test('who may not approve has a card without that button, and may deny', async () => {

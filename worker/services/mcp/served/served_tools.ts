@@ -15,6 +15,7 @@ import { randomToken } from '../../../kernel/encoding.ts';
 import { sha256Hex } from '../../../kernel/sha256.ts';
 import { controlChain } from '../../../kernel/policy_change.ts';
 import { isWorthRetrying } from '../../../kernel/is_worth_retrying.ts';
+import { neededByRules } from '../../approvals/approval_standings.ts';
 import { toolSubject } from '../../approvals/approval_subject.ts';
 import { askApproval, fingerprintFor } from '../../approvals/approvals.ts';
 import { keepReviewed } from '../mcp_tools.ts';
@@ -196,9 +197,10 @@ async function findDenial(
   if (decision === 'allowed') return null;
   if (decision === 'denied') return { reason: 'tool_not_allowed', message: NOT_ALLOWED };
   const { server, row } = served;
+  const { context, caller } = request;
   const asked = await askApproval(
-    request.context,
-    { ...request.caller, sidecarId: null },
+    context,
+    { ...caller, sidecarId: null },
     {
       requestId: randomToken(),
       subject: toolSubject(row, server.version, tool.name),
@@ -211,14 +213,17 @@ async function findDenial(
   const { state, id } = asked.value;
   if (state === 'approved') return null;
   if (state === 'denied') return { reason: 'approval_denied', message: 'A person has denied this call.' };
-  return { reason: 'approval_required', message: NEEDS_APPROVAL(id) };
+  return { reason: 'approval_required', message: waitsText(id, await neededByRules(context, caller, asked.value)) };
 }
 
 const WAITING =
   'This tool is new or has changed, and waits until a person has looked at it, on the page of its server in the console.';
 const NOT_ALLOWED = 'The configuration of this server does not allow this tool.';
-const NEEDS_APPROVAL = (id: string) =>
-  `The call is not approved yet. You can approve it in the console, under Approvals (${id}). Then repeat the same call.`;
+
+function waitsText(id: string, needed: string | null): string {
+  const who = needed === null ? 'You can approve it' : `By the rules of the enterprise (${needed}), it is approved`;
+  return `The call is not approved yet. ${who} in the console, under Approvals (${id}). Then repeat the same call.`;
+}
 
 const ANY_RESULT = z.looseObject({});
 const NEEDS_INPUT = 'The tool asks for input while it runs, which is only possible at a gateway on a machine.';
