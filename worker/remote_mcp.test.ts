@@ -226,6 +226,12 @@ const listTools = async (token: string) => (await post(token)).text();
 
 const DONE = { answer: () => 'done' };
 
+const makeAdmin = () =>
+  control.context.database.client.execute({
+    sql: `UPDATE users SET role = 'admin' WHERE id = ?`,
+    args: [user.caller.userId],
+  });
+
 describe('the tools of remote servers', () => {
   test('do not include those that the policy denies, and hold those that need an approval', async () => {
     const server = toolServer({ read: DONE, wipe: DONE, pay: DONE }, TOKEN);
@@ -242,11 +248,18 @@ describe('the tools of remote servers', () => {
     expect(items).toMatchObject([{ mcp_server: 'tools', tool: 'pay', state: 'pending' }]);
     expect(items[0]?.summary).toMatch(/^MCP client "Phone", as it calls itself: MCP server tools: tool "pay" /);
     await user.call('POST', `/v1/approvals/${items[0]?.id}/decide`, { decision: 'approve' });
-    expect(await callTool(token, 'tools__pay', { sum: 2 })).toContain('not approved yet');
+    expect(await callTool(token, 'tools__pay', { sum: 2 })).toContain('You can approve it in the console');
     expect(await callTool(token, 'tools__pay', { sum: 1 })).toContain('done');
     expect(server.called).toEqual(['pay']);
+    await makeAdmin();
+    const rule = { subject: 'mcp_server', role: 'owner' };
+    expect((await user.call('POST', '/v1/approval-rules', rule)).status).toBe(201);
+    const ruled = await callTool(token, 'tools__pay', { sum: 3 });
+    expect(ruled).toContain('needs 1 more person with the role owner, not the one who asks');
+    expect(ruled).not.toContain('You can approve it');
     const denied = await eventsOf('mcp.tool.denied');
     expect(denied.map(({ data }) => data['svc.mcp.reason'])).toEqual([
+      'approval_required',
       'approval_required',
       'approval_required',
       'tool_not_allowed',

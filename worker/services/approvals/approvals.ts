@@ -311,7 +311,10 @@ export function countWaiting(context: ServiceContext, caller: Caller): Promise<n
 }
 
 function notFound(id: string): ApiError {
-  return apiError('not_found', `there is no approval ${id} for you, or others have decided it: list yours with GET /v1/approvals`);
+  return apiError(
+    'not_found',
+    `there is no approval ${id} for you, or others have decided it: list yours with GET /v1/approvals`,
+  );
 }
 
 function notPending({ id, state }: ApprovalRow): ApiError {

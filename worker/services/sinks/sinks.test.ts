@@ -375,6 +375,12 @@ describe('a Slack sink', () => {
     const asker = z.object({ userId: z.string(), enterpriseId: z.string() }).parse({ ...rows[0] });
     const request = { requestId: 'r', fingerprint: 'f', summary: PLANTED, sessionId: null };
     const asked = { ...request, subject: { ...subject, subjectOwnerId: asker.userId } };
+    await control.context.database.client.execute({
+      sql: `INSERT OR IGNORE INTO connectors (id, enterprise_id, owner_id, fqn, version, title, hosts, operation_count,
+        credential_kind, content_hash, spec, installed_by, created_at, updated_at)
+        VALUES ('con_1', ?, ?, 'acme/x', '1', 'X', '[]', 1, 'api_key', '', '{}', ?, '', '')`,
+      args: [asker.enterpriseId, asker.userId, asker.userId],
+    });
     expect(await askApproval(context, { ...asker, sidecarId }, asked)).toMatchObject({ ok: true });
     await control.settle();
   };
