@@ -92,6 +92,18 @@ const approve = (user: HostedUser, one: Pick<Asked, 'id'>, grant?: object) =>
 const read = (user: HostedUser, { id }: Asked) => parseReply(approvalRecord, user.call('GET', `/v1/approvals/${id}`));
 const listed = async (user: HostedUser) =>
   (await parseReply(approvalsPage, user.call('GET', '/v1/approvals?state=pending'))).items;
+const restore = () => owner.call('PUT', `/v1/members/${anna.caller.userId}`, { role: 'member', suspended: false });
+const listedAll = async (user: HostedUser) =>
+  (await parseReply(approvalsPage, user.call('GET', '/v1/approvals'))).items.map(({ id }) => id);
+const grantsOf = async (user: HostedUser) =>
+  (await parseReply(grantsPage, user.call('GET', '/v1/approval-grants'))).items.map(({ id }) => id);
+const install = (version: string, effect: string) => {
+  const operations = ITEMS_SPEC.operations.map((each) => (each.name === 'delete-item' ? { ...each, effect } : each));
+  return owner.call('POST', '/v1/connectors?owner=enterprise', itemsSpec(version, { operations }));
+};
+const ownersGrants = async () => (await parseReply(grantsPage, owner.call('GET', '/v1/approval-grants'))).items;
+const removeRule = async (id: string) =>
+  expect((await owner.call('DELETE', `/v1/approval-rules/${id}`)).status).toBe(204);
 const events = async (type: string) =>
   (await parseReply(auditEventsPage, owner.call('GET', `/v1/audit-events?type=${type}`))).items;
 
@@ -272,10 +284,6 @@ test('an approval of one person ends with the hour, and the next request begins 
 });
 
 describe('a connector that changes', () => {
-  const install = (version: string, effect: string) => {
-    const operations = ITEMS_SPEC.operations.map((each) => (each.name === 'delete-item' ? { ...each, effect } : each));
-    return owner.call('POST', '/v1/connectors?owner=enterprise', itemsSpec(version, { operations }));
-  };
   beforeEach(async () => {
     expect((await install('1.1.0', 'write')).ok).toBe(true);
     await addRule({ effects: ['delete'] });
@@ -319,20 +327,16 @@ test('a request does not wait with an identical one of another version of the se
 });
 
 describe('a rule that comes or goes', () => {
-  const grants = async () => (await parseReply(grantsPage, owner.call('GET', '/v1/approval-grants'))).items;
-  const remove = async (id: string) =>
-    expect((await owner.call('DELETE', `/v1/approval-rules/${id}`)).status).toBe(204);
-
   test('ends for good what was allowed without it, and says so in the log', async () => {
     const granted = await askOne();
     await approve(requester, granted, { seconds: 3600 });
     const one = await askOne({ session_id: 'ses_2' });
     await approve(requester, one);
     const rule = await addRule();
-    await remove(rule.id);
+    await removeRule(rule.id);
     expect([await wait(granted), await wait(one)]).toMatchObject([{ state: 'expired' }, { state: 'expired' }]);
     expect(await ask(request())).toMatchObject({ state: 'pending' });
-    expect(await grants()).toMatchObject([{ state: 'revoked' }]);
+    expect(await ownersGrants()).toMatchObject([{ state: 'revoked' }]);
     const of = { actor: owner.caller.userId, data: { 'svc.approval.rules': [rule.id] } };
     expect(await events('connector.approval.grant_revoked')).toMatchObject([of]);
     expect(await events('connector.approval.expired')).toMatchObject([of, of]);
@@ -344,9 +348,9 @@ describe('a rule that comes or goes', () => {
     const rule = await addRule({ persons: 1, name: 'acme/*' });
     const one = await askOne();
     await approve(anna, one, { seconds: 3600 });
-    await remove(other.id);
+    await removeRule(other.id);
     expect(await ask(request())).toMatchObject({ state: 'approved' });
-    await remove(rule.id);
+    await removeRule(rule.id);
     await addRule({ persons: 1, name: 'acme/*' });
     expect(await ask(request())).toMatchObject({ state: 'pending' });
     expect(await wait(one)).toMatchObject({ state: 'expired' });
@@ -357,7 +361,7 @@ describe('a rule that comes or goes', () => {
     const second = await addRule({ persons: 1, group_id: null, role: 'admin' });
     const one = await askOne();
     await approve(anna, one);
-    await remove(second.id);
+    await removeRule(second.id);
     expect(await read(anna, one)).toMatchObject({ state: 'pending', votes: [], needs: [{ given: 0, missing: 1 }] });
     expect(await approve(anna, one)).toBe(200);
     expect(await wait(one)).toMatchObject({ state: 'approved' });
@@ -378,7 +382,6 @@ test('if nobody is missing any more, because somebody has come into a group, a r
 });
 
 describe('what somebody approved ends for good', () => {
-  const restore = () => owner.call('PUT', `/v1/members/${anna.caller.userId}`, { role: 'member', suspended: false });
   const cases: readonly (readonly [string, () => Promise<Response>, () => Promise<Response>])[] = [
     ['leaves the group', () => takeOut(anna.caller.userId), () => putInGroup(anna.caller.userId)],
     ['is suspended', () => suspend(anna.caller.userId), restore],
@@ -448,11 +451,6 @@ describe('what somebody approved ends for good', () => {
 });
 
 describe('whoever may only approve', () => {
-  const listedAll = async (user: HostedUser) =>
-    (await parseReply(approvalsPage, user.call('GET', '/v1/approvals'))).items.map(({ id }) => id);
-  const granted = async (user: HostedUser) =>
-    (await parseReply(grantsPage, user.call('GET', '/v1/approval-grants'))).items.map(({ id }) => id);
-
   test('sees what waits, and afterwards only what they approved', async () => {
     await addRule({ persons: 1 });
     const own = await parseReply(installReply, requester.call('POST', '/v1/connectors', ITEMS_SPEC));
@@ -465,8 +463,8 @@ describe('whoever may only approve', () => {
     await decide(anna, other, { decision: 'deny' });
     expect([await listedAll(anna), await listedAll(ben)]).toEqual([[one.id], []]);
     expect(await outcome(ben.call('GET', `/v1/approvals/${one.id}`))).toBe('not_found');
-    const [id = ''] = await granted(anna);
-    expect(await granted(ben)).toEqual([]);
+    const [id = ''] = await grantsOf(anna);
+    expect(await grantsOf(ben)).toEqual([]);
     expect(await outcome(ben.call('DELETE', `/v1/approval-grants/${id}`))).toBe('not_found');
     expect(await outcome(anna.call('DELETE', `/v1/approval-grants/${id}`))).toBe(204);
   });
