@@ -4,6 +4,7 @@ const STORE = 'worker/store/approval_grants.ts';
 const GRANTS = 'worker/services/approvals/grants.ts';
 const APPROVALS = 'worker/services/approvals/approvals.ts';
 const APPROVAL_STORE = 'worker/store/approvals.ts';
+const RULES_SERVICE = 'worker/services/approvals/approval_rules.ts';
 const RULES = 'worker/approval_rules.test.ts';
 const PURE = 'shared/approvals/approval_rules.test.ts';
 const TESTS: Mutation['tests'] = ['worker/approval_grants.test.ts'];
@@ -164,6 +165,30 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Rules about approvals',
+    holds: 'another version of the connector ends what waits or was approved for it',
+    file: APPROVAL_STORE,
+    text: ' AND connectors.version = approvals.connector_version',
+    replacement: '',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'another name of the MCP server ends what waits or was approved for it',
+    file: APPROVAL_STORE,
+    text: ' AND mcp_servers.name = approvals.connector_fqn',
+    replacement: '',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a request waits only with one for the same version',
+    file: APPROVALS,
+    text: 'row.subjectVersion === subject.subjectVersion',
+    replacement: 'true',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
     holds: 'what was approved and not used ends with a person who approved it',
     file: APPROVAL_STORE,
     text: "OR (approvals.state = 'approved' AND ${hasEndedVote(sql`approvals.id`)})",
@@ -176,6 +201,78 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     file: STORE,
     text: '        sql`NOT ${hasLostGiver()}`,\n',
     replacement: '',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'an approval ends for good with a suspension',
+    file: 'worker/store/migrations.ts',
+    text: 'WHEN NEW.role <> OLD.role OR NEW.person_id IS NOT OLD.person_id OR NEW.suspended_at IS NOT NULL\n          OR NEW.left_at IS NOT NULL',
+    replacement: 'WHEN NEW.role <> OLD.role OR NEW.person_id IS NOT OLD.person_id',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'an approval ends for good with a change of role',
+    file: 'worker/store/migrations.ts',
+    text: 'WHEN NEW.role <> OLD.role OR NEW.person_id IS NOT OLD.person_id',
+    replacement: 'WHEN NEW.person_id IS NOT OLD.person_id',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'an approval ends for good with the membership of its group',
+    file: 'worker/store/migrations.ts',
+    text: 'BEGIN UPDATE approval_votes SET ended = 1 WHERE user_id = OLD.user_id AND ended = 0; END',
+    replacement: 'BEGIN SELECT 1; END',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a new rule ends what was allowed without it',
+    file: RULES_SERVICE,
+    text: '[...insertApprovalRule(context.database, row), ...ended.statements]',
+    replacement: 'insertApprovalRule(context.database, row)',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a removed rule ends what was allowed under it',
+    file: RULES_SERVICE,
+    text: '[...deleteApprovalRule(context.database, row), ...ended.statements]',
+    replacement: 'deleteApprovalRule(context.database, row)',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a rule that changes ends nothing that it is not about',
+    file: 'worker/store/people/approval_rules.ts',
+    text: 'AND ${isAbout(targetOf(table), scope)})',
+    replacement: ')',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'whoever may only approve sees nothing of what others decided',
+    file: APPROVAL_STORE,
+    text: "and(eq(approvals.state, 'pending'), isApprover({ userId, enterpriseId, role }))",
+    replacement: 'isApprover({ userId, enterpriseId, role })',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'whoever approved a request once decides no more about it without being let',
+    file: APPROVAL_STORE,
+    text: "and(ne(approvals.state, 'pending'), hasVoted(sql`approvals.id`, userId))",
+    replacement: 'hasVoted(sql`approvals.id`, userId)',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'what was said and does not count any more is no part of an approval',
+    file: APPROVALS,
+    text: '[...counted.value.statements, ...keepVotes(context.database, id, givers)]',
+    replacement: 'counted.value.statements',
     tests: [RULES],
   },
   {
