@@ -905,8 +905,7 @@ export const MIGRATIONS: readonly Migration[] = [
         AND (rules <> '' OR enterprise_id IN (SELECT enterprise_id FROM approval_rules))`,
       `UPDATE approval_grants SET revoked_at = given_at WHERE revoked_at IS NULL
         AND (rules <> '' OR enterprise_id IN (SELECT enterprise_id FROM approval_rules))`,
-      `ALTER TABLE approvals DROP COLUMN rules`,
-      `ALTER TABLE approval_grants DROP COLUMN rules`,
+      // `rules` stays in both tables: an earlier worker may still run, and finds nothing approved by its rules.
       `ALTER TABLE approval_grants ADD COLUMN approval_id TEXT`,
       `ALTER TABLE approval_votes ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
       `UPDATE approval_votes SET ended = 1`,
