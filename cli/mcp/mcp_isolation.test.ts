@@ -23,7 +23,7 @@ const IMAGES = 'GET /images/*/json';
 
 beforeEach(async () => {
   home = new TestHome();
-  isolation = { sealed: true, message: null };
+  isolation = { sealed: true, message: null, node_image: null };
   sandbox = err('bubblewrap is not installed');
   docker = new FakeDocker().replies(IMAGES, 200, imageReply(`sha256:${'a'.repeat(64)}`));
   await docker.listen();
@@ -72,8 +72,16 @@ describe('a new server', () => {
     expect(done.isolation).toBe('container');
   });
 
+  test('has the image with Node fetched too where its own may have none', async () => {
+    isolation = { sealed: true, message: null, node_image: 'node:24-slim' };
+    docker.replies(IMAGES, 404, 'No such image');
+    const done = await add('--', 'uvx', 'box@1.0.0');
+    expect(done.stderr).toMatch(/fetching the image astral.uv:\S+ for[^]*fetching the image node:24-slim for/);
+    expect(done.isolation).toBe('container');
+  });
+
   test.each<readonly [string, () => void, readonly string[], string]>([
-    ['its network cannot be closed', () => (isolation = { sealed: false, message: 'needs root' }), [], 'needs root'],
+    ['its network cannot be closed', () => (isolation = { sealed: false, message: 'needs root', node_image: null }), [], 'needs root'],
     ['the image cannot be had', forgetImage, [], 'no route to the registry'],
     ['there is neither an engine nor bubblewrap', stopEngine, [], 'nonexistent.*; bubblewrap is not installed'],
     ['the engine is elsewhere', () => (env = { ...env, DOCKER_HOST: 'tcp://10.0.0.1:2375' }), [], '10.0.0.1'],
@@ -95,7 +103,7 @@ describe('a new server', () => {
   test.each<readonly [string, () => void]>([
     ['no engine', stopEngine],
     ['an image cannot be had', forgetImage],
-    ['a network cannot be closed', () => (isolation = { sealed: false, message: 'needs root' })],
+    ['a network cannot be closed', () => (isolation = { sealed: false, message: 'needs root', node_image: null })],
   ])('runs in a sandbox where %s', async (_, prepare) => {
     prepare();
     sandbox = ok({ program: '/usr/bin/bwrap', machine: 'x64' });

@@ -70,7 +70,9 @@ async function findContainer(call: Call, command: readonly string[]): Promise<Re
   const runtime = await openEngine(call.context.env);
   if (!runtime.ok) return err(runtime.error.message);
   const sealed = await askSealed(call, runtime.value.endpoint);
-  return sealed.ok ? fetchImage(call, runtime.value, image.value, null) : sealed;
+  if (!sealed.ok) return sealed;
+  const fetched = await fetchImage(call, runtime.value, image.value, null);
+  return !fetched.ok || sealed.value === null ? fetched : fetchImage(call, runtime.value, sealed.value, null);
 }
 
 /** Whether the gateway can run it in a sandbox if it has no container (decision 0177). */
@@ -116,11 +118,11 @@ function fetchIsolation({ context, options }: Call, endpoint: string): Promise<z
 
 const UNSEALED = 'the sidecar cannot close its network';
 
-/** Asks the sidecar whether it can close the network of a container of this engine. */
-async function askSealed(call: Call, endpoint: string): Promise<Result<void, string>> {
+/** Asks the sidecar whether it can close the network of a container of this engine, and by which image with Node if not by any. */
+async function askSealed(call: Call, endpoint: string): Promise<Result<string | null, string>> {
   try {
-    const { sealed, message } = await fetchIsolation(call, endpoint);
-    return sealed ? ok(undefined) : err(message ?? UNSEALED);
+    const { sealed, message, node_image: nodeImage } = await fetchIsolation(call, endpoint);
+    return sealed ? ok(nodeImage) : err(message ?? UNSEALED);
   } catch (error) {
     if (error instanceof CliError) return err(error.message);
     throw error;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ok } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import { engineFinding } from './engine_finding.ts';
 
 const HOST = { kernelRelease: '6.1.0', operatingSystem: null };
@@ -21,6 +21,15 @@ it('says what an engine in a virtual machine needs', async () => {
   expect(await engineFinding(ok(ENGINE), { ...MACHINE, kernelRelease: '25.1.0' })).toMatchObject({
     level: 'ok',
     text: expect.stringMatching(/companion container in its virtual machine.*Node 20/),
+  });
+});
+
+it('does not guess where containers run', async () => {
+  const error = { reason: 'engine_timeout', message: 'no answer in time', fixes: [] } as const;
+  const silent = { ...ENGINE, host: () => Promise.resolve(err(error)) };
+  expect(await engineFinding(ok(silent), MACHINE)).toMatchObject({
+    level: 'warning',
+    text: expect.stringContaining('no answer in time'),
   });
 });
 

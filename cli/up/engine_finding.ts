@@ -1,5 +1,6 @@
 import type { ContainerRuntime, RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import { isInVirtualMachine } from '../../sandbox/engine/engine_host.ts';
+import { NODE_IMAGE } from '../../sandbox/engine/node_image.ts';
 import type { NamespaceRights } from '../../sandbox/engine/namespace_rights.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { Finding } from './finding.ts';
@@ -20,7 +21,7 @@ const SEALED_BY: Readonly<Record<NamespaceRights, string>> = {
   none: 'by a companion container, without root',
 };
 
-const IN_VIRTUAL_MACHINE = 'by a companion container in its virtual machine, for images with Node 20 or newer';
+const IN_VIRTUAL_MACHINE = `by a companion container in its virtual machine, on Node 20 or newer of the image, else of ${NODE_IMAGE}`;
 
 /** Says whether `svc launch` can start containers, and who seals them. Everything else works without an engine. */
 export async function engineFinding(engine: Result<Engine, RuntimeFailure>, machine: MachineFacts): Promise<Finding> {
@@ -32,7 +33,12 @@ export async function engineFinding(engine: Result<Engine, RuntimeFailure>, mach
   }
   const { endpoint } = engine.value;
   const host = await engine.value.host();
-  const isThere = host.ok && isInVirtualMachine(host.value, machine.kernelRelease);
+  if (!host.ok) {
+    const { message, fixes } = host.error;
+    const text = `does not say at ${endpoint} where its containers run: ${message}; svc launch and svc plan run need it`;
+    return { check, level: 'warning', text, fix: fixes[0] ?? 'restart the engine' };
+  }
+  const isThere = isInVirtualMachine(host.value, machine.kernelRelease);
   const by = isThere ? IN_VIRTUAL_MACHINE : SEALED_BY[machine.rightsAt(endpoint)];
   return { check, level: 'ok', text: `answers at ${endpoint}; --egress=sealed works, ${by}` };
 }

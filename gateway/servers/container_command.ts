@@ -3,6 +3,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { tmpfsFor } from '../../sandbox/engine/docker_arguments.ts';
 import { engineNameOf } from '../../sandbox/engine/engine_address.ts';
 import { engineCommand } from '../../sandbox/engine/engine_cli.ts';
+import { NODE_IMAGE } from '../../sandbox/engine/node_image.ts';
 import { GATEWAY_LABEL } from './process_guard.ts';
 
 /** A command line. */
@@ -28,8 +29,8 @@ export type RuntimeImages = Readonly<Record<string, string>>;
 
 /** Images by package runner. The names are resolved by the engine's configured registry. */
 export const DEFAULT_RUNTIME_IMAGES: RuntimeImages = {
-  npx: 'node:24-slim',
-  node: 'node:24-slim',
+  npx: NODE_IMAGE,
+  node: NODE_IMAGE,
   uvx: 'astral/uv:python3.13-trixie-slim',
   uv: 'astral/uv:python3.13-trixie-slim',
   bunx: 'oven/bun:1-slim',

@@ -10,7 +10,8 @@ function carry(port, socket, onGone = () => undefined) {
     const far = connect({ path: socket, allowHalfOpen: true });
     near.on('error', () => far.destroy());
     far.on('error', ({ code }) => {
-      near.destroy();
+      // A clean end would be the end of an answer.
+      near.resetAndDestroy();
       if (NOBODY_LISTENS.has(code)) onGone();
     });
     near.on('close', () => far.destroy());

@@ -179,7 +179,7 @@ describe('the end of the sidecar', () => {
     ['data that are too long', Buffer.concat([opened, frame(DATA, 1, 32 * 1024 + 1)]), /wrong length/],
     ['data after the end', Buffer.concat([opened, frame(END, 1, 0), frame(DATA, 1, 1, 'x')]), /more than it may/],
     ['two ends', Buffer.concat([opened, frame(END, 1, 0), frame(END, 1, 0)]), 'it ends a connection twice'],
-    ['credit for nothing', Buffer.concat([opened, frame(CREDIT, 1, 1)]), 'it allows more than was sent'],
+    ['more credit than there may be', Buffer.concat([opened, frame(CREDIT, 1, WINDOW)]), 'it allows more than it may'],
     ['a kind that is not known', Buffer.concat([opened, frame(9, 1, 0)]), 'it has a frame of no known kind'],
   ])('ends the stream at %s', async (_what, bytes, why) => {
     const { input, output, onOver } = await startAcceptor((socket) => socket.resume());

@@ -30,7 +30,7 @@ const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 
 /**
  * The Docker Engine API at the socket of an endpoint (docs/decisions/0176). A question that takes the program `docker` 80 ms of
- * CPU takes less than two here. Only calls without streams: the program knows how to attach to a container.
+ * CPU takes less than two here. Only calls without streams; `docker_streams.ts` has the one that takes its connection over.
  */
 export function dockerApi(endpoint: string): DockerApi {
   const socketPath = unixSocketPath(endpoint);

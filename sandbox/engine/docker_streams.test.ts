@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { attachStreams } from './docker_streams.ts';
 
 let folder: string;
@@ -78,4 +78,12 @@ it('is refused by the engine, or has none', async () => {
     ok: false,
     error: { reason: 'engine_unreachable' },
   });
+});
+
+it('does not wait for an answer for ever', async () => {
+  const calls: Socket[] = [];
+  server.on('connection', (socket) => calls.push(socket));
+  server.on('upgrade', () => undefined);
+  expect(await attachStreams(endpoint(), 'a', 1)).toMatchObject({ ok: false, error: { reason: 'engine_timeout' } });
+  await vi.waitFor(() => expect(calls.map(({ destroyed }) => destroyed)).toEqual([true]), { timeout: 60_000 });
 });

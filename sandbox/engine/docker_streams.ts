@@ -4,23 +4,28 @@ import type { Socket } from 'node:net';
 import { Transform, type TransformCallback } from 'node:stream';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ContainerStreams, RuntimeFailure } from './container_runtime.ts';
-import { checkDockerEndpoint, refusedFailure } from './docker_endpoint.ts';
+import { checkDockerEndpoint, programFailure, refusedFailure } from './docker_endpoint.ts';
 import { unixSocketPath } from './engine_socket.ts';
 
 const HEADER_BYTES = 8;
 const STDOUT = 1;
 const MAX_SAID = 500;
+const TIMEOUT_MS = 60_000;
 
 /**
  * Attaches to a container's first process by Docker's API, before it is started so that no output is missed. The connection is
  * taken over: what is written to it is the program's input, whose end is the end of the connection.
  */
-export async function attachStreams(endpoint: string, id: string): Promise<Result<ContainerStreams, RuntimeFailure>> {
+export async function attachStreams(
+  endpoint: string,
+  id: string,
+  timeoutMs = TIMEOUT_MS,
+): Promise<Result<ContainerStreams, RuntimeFailure>> {
   const socketPath = unixSocketPath(endpoint);
   const path = `/containers/${encodeURIComponent(id)}/attach?stream=1&stdin=1&stdout=1&stderr=1`;
   try {
     if (socketPath === null) throw new Error('no Unix socket');
-    const { socket, head } = await takeOver(socketPath, path);
+    const { socket, head } = await takeOver(socketPath, path, timeoutMs);
     const output = new ProgramOutput();
     if (head.length > 0) socket.unshift(head);
     socket.on('error', (error) => output.destroy(error));
@@ -29,8 +34,10 @@ export async function attachStreams(endpoint: string, id: string): Promise<Resul
     socket.pipe(output);
     return ok({ input: socket, output, said: () => output.said });
   } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    if (error.name === 'TimeoutError') return err(programFailure('docker', { reason: 'timeout', message: error.message }));
     const state = await checkDockerEndpoint(endpoint);
-    return err(state.ok ? refusedFailure(error instanceof Error ? error.message : 'unknown error') : state.error);
+    return err(state.ok ? refusedFailure(error.message) : state.error);
   }
 }
 
@@ -50,11 +57,17 @@ interface TakenOver {
   readonly head: Buffer;
 }
 
-function takeOver(socketPath: string, path: string): Promise<TakenOver> {
+function takeOver(socketPath: string, path: string, timeoutMs: number): Promise<TakenOver> {
   return new Promise((resolve, reject) => {
     const headers = { connection: 'Upgrade', upgrade: 'tcp' };
     const call = request({ socketPath, method: 'POST', path, headers, agent: false });
-    call.on('upgrade', (_reply, socket, head) => resolve({ socket, head }));
+    // The time is that of the engine's answer. What is taken over lasts as long as the session.
+    const timer = setTimeout(() => call.destroy(new DOMException('no answer in time', 'TimeoutError')), timeoutMs);
+    call.on('close', () => clearTimeout(timer));
+    call.on('upgrade', (_reply, socket, head) => {
+      clearTimeout(timer);
+      resolve({ socket, head });
+    });
     call.on('response', (reply) => {
       reply.destroy();
       reject(new Error(`status ${reply.statusCode ?? 0}`));

@@ -10,8 +10,9 @@ export interface EngineHost {
 const DOCKER_DESKTOP = 'Docker Desktop';
 
 /**
- * Whether an engine's containers run in a virtual machine, and so have no process and no network here. An engine that does not say
- * is taken as one of this machine.
+ * Whether an engine's containers run in a virtual machine, and so have no process and no network here. Of an engine that does not say,
+ * or that has the kernel of this machine in a virtual machine too, this is not known: each of its processes has to be proven
+ * (`container_namespace.ts`).
  */
 export function isInVirtualMachine({ kernelRelease, operatingSystem }: EngineHost, ownKernelRelease: string): boolean {
   return operatingSystem === DOCKER_DESKTOP || (kernelRelease !== null && kernelRelease !== ownKernelRelease);

@@ -137,6 +137,7 @@ function options(): LocalApiOptions {
     listeners: {
       openSocket: () => Promise.resolve(ok(undefined)),
       planFor: () => Promise.resolve(ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 })),
+      isInVirtualMachine: () => Promise.resolve(ok(false)),
       open: () => Promise.resolve(err(reachFailure('not_the_container', 'not it'))),
     },
     planLocks,

@@ -44,7 +44,7 @@ export interface LocalApiOptions {
   readonly upstreamProxy?: string | null;
   readonly link: Pick<Link, 'state' | 'lastError'>;
   readonly sessions: Sessions;
-  readonly listeners: Pick<SessionListeners, 'planFor' | 'open' | 'openSocket'>;
+  readonly listeners: Pick<SessionListeners, 'planFor' | 'isInVirtualMachine' | 'open' | 'openSocket'>;
   readonly planLocks: PlanLocks;
   /** How often replies contained a credential, by session. */
   readonly masked: Pick<MaskedReplies, 'countsOfSession' | 'resume'>;

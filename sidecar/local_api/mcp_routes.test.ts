@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { identify } from '../../machine/process_identity.ts';
 import { localServer, remoteServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import { refusal } from '../../shared/model/refusal.ts';
-import { err } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import { type McpHealthState, mcpOAuthRef, type McpServer } from '../../shared/model/mcp_server.ts';
 import { readSnapshotMcpServers } from '../../shared/wire/mcp/mcp_servers.ts';
 import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
@@ -360,9 +360,13 @@ describe('the hosts of a server in a container', () => {
 
   test('can be closed only where the sidecar can enter the network', async () => {
     const path = '/v1/mcp/isolation?endpoint=unix:///run/docker.sock';
-    expect((await call('GET', path)).body).toEqual({ sealed: true, message: null });
+    expect((await call('GET', path)).body).toEqual({ sealed: true, message: null, node_image: null });
+    bench.inVirtualMachine = ok(true);
+    expect((await call('GET', path)).body).toMatchObject({ sealed: true, node_image: 'node:24-slim' });
+    bench.inVirtualMachine = err(reachFailure('engine_unavailable', 'no answer'));
+    expect((await call('GET', path)).body).toEqual({ sealed: false, message: 'no answer', node_image: null });
     bench.listener = err(reachFailure('egress_unavailable', 'needs root'));
-    expect((await call('GET', path)).body).toEqual({ sealed: false, message: 'needs root' });
+    expect((await call('GET', path)).body).toMatchObject({ sealed: false, message: 'needs root' });
     expect(await call('GET', '/v1/mcp/isolation?endpoint=tcp://1.2.3.4')).toMatchObject({ status: 400 });
   });
 });

@@ -4,6 +4,7 @@ import { parseJson } from '../../shared/model/json.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { engineNameOf } from '../../sandbox/engine/engine_address.ts';
+import { NODE_IMAGE } from '../../sandbox/engine/node_image.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { listRefusedHosts } from '../mcp/refused_hosts.ts';
 import type { KnownServer } from '../mcp/server_directory.ts';
@@ -171,7 +172,9 @@ export async function showIsolation(
   const runtime = { program, endpoint };
   const sandbox = { mode: program, image: '', imageId: '', runtime, detached: false, egress: 'sealed' as const };
   const planned = await listeners.planFor(sandbox);
-  return ok({ sealed: planned.ok, message: planned.ok ? null : planned.error.message });
+  const isElsewhere = planned.ok ? await listeners.isInVirtualMachine(sandbox) : planned;
+  if (!isElsewhere.ok) return ok({ sealed: false, message: isElsewhere.error.message, node_image: null });
+  return ok({ sealed: true, message: null, node_image: isElsewhere.value ? NODE_IMAGE : null });
 }
 
 /** `DELETE /v1/mcp/servers/{id}/consent`: stops what runs. Also works for a server that no longer exists. */

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { checkContainerProcess, namesContainer, openContainerNamespace } from './container_namespace.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { checkContainerProcess, mountsFilesOf, namesContainer, openContainerNamespace } from './container_namespace.ts';
 import { listenInNamespace } from './namespace_listener.ts';
 import { namespaceRights } from '../../sandbox/engine/namespace_rights.ts';
 
@@ -33,6 +34,26 @@ describe('the cgroups of a process identify its container', () => {
     ['nothing readable', ''],
   ])('but not %s', (_what, text) => {
     expect(namesContainer(text, ID)).toBe(false);
+  });
+});
+
+/** A line of `/proc/PID/mountinfo`. */
+const mounted = (root: string): string => `159 93 254:0 ${root} /etc/resolv.conf rw,relatime - ext4 /dev/vda rw`;
+
+describe('the mounts of a process identify its container', () => {
+  it.each([
+    ['Docker', mounted(`/var/lib/docker/containers/${ID}/resolv.conf`)],
+    ['podman', `1 2 0:1 / / rw - tmpfs tmpfs rw\n${mounted(`/containers/overlay-containers/${ID}/userdata/hosts`)}\n`],
+  ])('with %s', (_what, text) => {
+    expect([mountsFilesOf(text, ID), mountsFilesOf(text, OTHER)]).toEqual([true, false]);
+  });
+
+  it.each([
+    ['a longer name', mounted(`/containers/${ID}0/hosts`)],
+    ['the name of a device', `1 2 0:1 / / rw - tmpfs /${ID}/ rw`],
+    ['nothing readable', ''],
+  ])('but not with %s', (_what, text) => {
+    expect(mountsFilesOf(text, ID)).toBe(false);
   });
 });
 
@@ -66,18 +87,36 @@ describe('the process of a container', () => {
 
   const processWith = (cgroup: string, pidOf: number | null = null, pid = process.pid) => {
     writeFileSync(join(proc, String(process.pid), 'cgroup'), cgroup);
-    return { pid, containerId: ID, pidOf: () => Promise.resolve(pidOf), proc };
+    return { pid, containerId: ID, pidOf: () => Promise.resolve(ok(pidOf)), proc };
   };
+  const mount = (containerId: string): void =>
+    writeFileSync(join(proc, String(process.pid), 'mountinfo'), mounted(`/containers/${containerId}/hosts`));
 
   it('is identified by its cgroup, without asking the engine', async () => {
-    const pidOf = vi.fn<() => Promise<null>>();
+    const pidOf = vi.fn<ReturnType<typeof processWith>['pidOf']>();
     const checked = await checkContainerProcess({ ...processWith(`0::/docker/${ID}`), pidOf });
     expect(checked).toMatchObject({ ok: true, value: { pid: process.pid } });
     expect(pidOf).not.toHaveBeenCalled();
   });
 
-  it('is identified by the engine if the cgroup does not tell', async () => {
+  it('is identified by the engine and its mounts if the cgroup does not tell', async () => {
+    mount(ID);
     expect(await checkContainerProcess(processWith('0::/', process.pid))).toMatchObject({ ok: true });
+  });
+
+  it('is not identified by the engine alone, whose process ids may be those of another machine', async () => {
+    const refused = { ok: false, error: { reason: 'not_the_container' } };
+    expect(await checkContainerProcess(processWith('0::/', process.pid))).toMatchObject(refused);
+    mount(OTHER);
+    expect(await checkContainerProcess(processWith('0::/', process.pid))).toMatchObject(refused);
+    expect(await openContainerNamespace(processWith('0::/', process.pid))).toMatchObject(refused);
+  });
+
+  it('is not known if the engine does not answer', async () => {
+    mount(ID);
+    const error = { reason: 'engine_timeout', message: 'no answer in time', fixes: [] } as const;
+    const wanted = { ...processWith('0::/'), pidOf: () => Promise.resolve(err(error)) };
+    expect(await checkContainerProcess(wanted)).toMatchObject({ error: { reason: 'engine_unavailable' } });
   });
 
   it.each([
@@ -85,6 +124,7 @@ describe('the process of a container', () => {
     ['of no container', '0::/', null],
     ['not the one that the engine reports', '0::/', 1],
   ])('is refused if %s', async (_what, cgroup, pidOf) => {
+    mount(ID);
     expect(await checkContainerProcess(processWith(cgroup, pidOf))).toMatchObject({
       ok: false,
       error: { reason: 'not_the_container' },
@@ -123,8 +163,10 @@ const mayUnshare = spawnSync('unshare', ['--net', 'true']).status === 0;
 describe.skipIf(!mayUnshare)('a listener in a network namespace', () => {
   let inside: ChildProcess;
   let pid: number;
+  let proc: string;
 
   beforeEach(async () => {
+    proc = mkdtempSync(join(tmpdir(), 'svc-proc-'));
     inside = spawn('unshare', ['--net', 'sh', '-c', 'echo ready; exec sleep 60'], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
@@ -136,6 +178,7 @@ describe.skipIf(!mayUnshare)('a listener in a network namespace', () => {
     const gone = new Promise((resolve) => inside.once('exit', resolve));
     inside.kill('SIGKILL');
     await gone;
+    rmSync(proc, { recursive: true });
   });
 
   const options = { enterUser: false };
@@ -145,7 +188,13 @@ describe.skipIf(!mayUnshare)('a listener in a network namespace', () => {
     );
 
   async function namespace() {
-    const opened = await openContainerNamespace({ pid, containerId: ID, pidOf: () => Promise.resolve(pid) });
+    mkdirSync(join(proc, String(pid)), { recursive: true });
+    writeFileSync(join(proc, String(pid), 'cgroup'), `0::/docker/${ID}`);
+    for (const name of ['self', String(pid)]) {
+      mkdirSync(join(proc, name), { recursive: true });
+      symlinkSync(`/proc/${name}/ns`, join(proc, name, 'ns'));
+    }
+    const opened = await openContainerNamespace({ pid, containerId: ID, pidOf: () => Promise.resolve(ok(pid)), proc });
     if (!opened.ok) throw new Error(opened.error.message);
     return opened.value;
   }

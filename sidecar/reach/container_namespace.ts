@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import type { RuntimeFailure } from '../../sandbox/engine/container_runtime.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
@@ -20,24 +21,29 @@ export interface ContainerProcess {
   readonly pid: number;
   readonly containerId: string;
   /** Asks the engine; used only if the cgroup does not tell. Null while the container does not run. */
-  readonly pidOf: () => Promise<number | null>;
+  readonly pidOf: () => Promise<Result<number | null, RuntimeFailure>>;
   /** `/proc`, except in tests. */
   readonly proc?: string;
 }
 
-/** The process of a container, verified by its cgroup, or else by the engine. */
+/**
+ * The process of a container, verified by its cgroup, or else by the engine and its mounts. The engine's word alone proves nothing:
+ * the process ids of an engine in a virtual machine are those of other processes here.
+ */
 export async function checkContainerProcess(
   wanted: ContainerProcess,
 ): Promise<Result<ProcessIdentity, Failure<ReachFailureReason>>> {
   const { pid, containerId, proc = '/proc' } = wanted;
   const before = identify(pid);
   if (before === null) return err(goneFailure(pid));
-  const named = namesContainer(readText(`${proc}/${pid}/cgroup`), containerId) || (await wanted.pidOf()) === pid;
+  if (!namesContainer(readText(`${proc}/${pid}/cgroup`), containerId)) {
+    const known = await wanted.pidOf();
+    if (!known.ok) return err(reachFailure('engine_unavailable', known.error.message));
+    const isNamed = known.value === pid && mountsFilesOf(readText(`${proc}/${pid}/mountinfo`), containerId);
+    if (!isNamed) return err(otherProcessFailure(wanted));
+  }
   const after = identify(pid);
-  if (after === null || after.started !== before.started) return err(goneFailure(pid));
-  if (named) return ok(before);
-  const message = `Process ${pid} does not belong to container ${containerId.slice(0, 12)}.`;
-  return err(reachFailure('not_the_container', message));
+  return after?.started === before.started ? ok(before) : err(goneFailure(pid));
 }
 
 /** Opens a container's network namespace by its first process, and verifies that it is the container's own. */
@@ -81,6 +87,11 @@ export function namesContainer(cgroups: string, containerId: string): boolean {
   });
 }
 
+/** Whether a process has files of a container mounted, such as its `resolv.conf`: every engine keeps them in a folder with the id. */
+export function mountsFilesOf(mountinfo: string, containerId: string): boolean {
+  return mountinfo.split('\n').some((line) => line.split(' ')[3]?.split('/').includes(containerId) === true);
+}
+
 function readText(path: string): string {
   try {
     return readFileSync(path, 'latin1');
@@ -91,6 +102,11 @@ function readText(path: string): string {
 
 function inodeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+}
+
+function otherProcessFailure({ pid, containerId }: ContainerProcess): Failure<ReachFailureReason> {
+  const message = `Process ${pid} is not known to belong to container ${containerId.slice(0, 12)}: neither its cgroup nor its mounts name it. svc supports an engine that runs its containers in a virtual machine only if that has another kernel release than this machine.`;
+  return reachFailure('not_the_container', message);
 }
 
 function goneFailure(pid: number): Failure<ReachFailureReason> {

@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { err } from '../../shared/model/result.ts';
 import type { Session } from '../session/session.ts';
 import { sessionDirectory, Sessions, sharedDirectory } from '../session/sessions.ts';
 import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
@@ -46,7 +47,9 @@ beforeEach(() => {
     user: '1000:1000',
     warn: () => undefined,
     pause: () => Promise.resolve(),
+    proc: join(home, 'proc'),
   });
+  ownMounts(CONTAINER);
   sessions = new Sessions({
     directory: join(home, 'sessions'),
     clock: new FakeClock(),
@@ -61,6 +64,18 @@ afterEach(async () => {
   await sessions.stop();
   rmSync(home, { recursive: true });
 });
+
+/** Makes this process one that has a container's files mounted. */
+function ownMounts(containerId: string): void {
+  const proc = join(home, 'proc');
+  mkdirSync(join(proc, String(process.pid)), { recursive: true });
+  writeFileSync(join(proc, String(process.pid), 'mountinfo'), `1 2 0:1 /containers/${containerId}/hosts /etc/hosts`);
+  for (const name of ['self', String(process.pid)]) {
+    mkdirSync(join(proc, name), { recursive: true });
+    rmSync(join(proc, name, 'ns'), { force: true });
+    symlinkSync(`/proc/${name}/ns`, join(proc, name, 'ns'));
+  }
+}
 
 async function launchSession(change: Partial<typeof SAMPLE_SANDBOX> = {}): Promise<Session> {
   const sandbox = { ...SAMPLE_SANDBOX, ...change };
@@ -135,10 +150,31 @@ describe('an engine whose containers run in a virtual machine', () => {
     expect(await listeners.reopen(session)).toMatchObject({ ok: false, error: { reason: 'not_the_container' } });
   });
 
-  it.each([null, '6.1.0-18-amd64'])('is not one that says %s', async (kernel) => {
-    rights = 'root';
+  it.each([null, '6.1.0-18-amd64'])('has no process here, though it says %s', async (kernel) => {
     engine.kernel = kernel;
-    expect(await listeners.planFor(SAMPLE_SANDBOX)).toMatchObject({ ok: true });
+    engine.pids.set(CONTAINER, process.pid);
+    ownMounts('d'.repeat(64));
+    for (const own of ['root', 'rootless', 'none'] as const) {
+      rights = own;
+      const session = await launchSession({ egress: 'sealed' });
+      expect(await listeners.open(session, process.pid, true)).toMatchObject({
+        ok: false,
+        error: { reason: 'not_the_container' },
+      });
+      expect(session.container).toBeNull();
+    }
+    expect([kinds, engine.created]).toEqual([[], []]);
+  });
+
+  it.each(['root', 'rootless', 'none'] as const)('is not taken for one of this machine while it is silent: %s', async (own) => {
+    rights = own;
+    engine.pids.set(CONTAINER, process.pid);
+    const session = await launchSession({ egress: 'sealed' });
+    vi.spyOn(engine, 'host').mockResolvedValueOnce(err({ reason: 'engine_timeout', message: 'no answer', fixes: [] }));
+    expect(await listeners.open(session, process.pid, false)).toEqual(
+      err({ reason: 'engine_unavailable', message: 'no answer' }),
+    );
+    expect([kinds, engine.created]).toEqual([[], []]);
   });
 });
 

@@ -35,6 +35,12 @@ export interface SessionListener {
   readonly port: number;
 }
 
+interface StartedContainer {
+  readonly sandbox: Sandbox;
+  readonly containerId: string;
+  readonly relay: boolean;
+}
+
 interface SessionListenersOptions {
   readonly makeListener: (kind: ListenerKind) => Server;
   readonly engineAt: (address: Sandbox['runtime']) => ContainerEngine;
@@ -51,6 +57,8 @@ interface SessionListenersOptions {
   readonly user: string;
   readonly warn: (message: string) => void;
   readonly pause: (ms: number) => Promise<void>;
+  /** `/proc`, except in tests. */
+  readonly proc?: string;
 }
 
 /** Inside a container's network namespace. */
@@ -74,12 +82,25 @@ export class SessionListeners {
   /** Decides how a new sandbox reaches the proxy. A gateway's listener is open when this resolves. */
   async planFor(sandbox: Sandbox): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { endpoint } = sandbox.runtime;
-    const listensThere = this.#options.rightsAt(endpoint) !== 'none' || sandbox.egress !== 'open';
-    if (listensThere || (await this.#isInVirtualMachine(sandbox))) return ok(INSIDE);
+    if (this.#options.rightsAt(endpoint) !== 'none' || sandbox.egress !== 'open') return ok(INSIDE);
+    const isElsewhere = await this.isInVirtualMachine(sandbox);
+    if (!isElsewhere.ok) return isElsewhere;
+    if (isElsewhere.value) return ok(INSIDE);
     const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
     if (!gateway.ok) return err(reachFailure('engine_unavailable', gateway.error.message));
     if (gateway.value === null) return err(reachFailure('egress_unavailable', 'The engine has no default bridge.'));
     return this.#gatewayAt(gateway.value);
+  }
+
+  /** Whether a sandbox's engine says that its containers run in a virtual machine. */
+  async isInVirtualMachine({ runtime }: Sandbox): Promise<Result<boolean, Failure<ReachFailureReason>>> {
+    const known = this.#inVirtualMachine.get(runtime.endpoint);
+    if (known !== undefined) return ok(known);
+    const host = await this.#options.engineAt(runtime).host();
+    if (!host.ok) return err(reachFailure('engine_unavailable', host.error.message));
+    const isThere = isInVirtualMachine(host.value, this.#options.kernelRelease);
+    this.#inVirtualMachine.set(runtime.endpoint, isThere);
+    return ok(isThere);
   }
 
   /**
@@ -93,16 +114,28 @@ export class SessionListeners {
   ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const { sandbox, containerId } = session;
     if (sandbox === null || containerId === null) throw new Error('the session has no container yet');
-    if (await this.#isInVirtualMachine(sandbox)) return this.#openByStream(session, { sandbox, containerId, relay });
+    const own = { sandbox, containerId, relay };
+    const isElsewhere = await this.isInVirtualMachine(sandbox);
+    if (!isElsewhere.ok) return isElsewhere;
+    return isElsewhere.value ? this.#openByStream(session, own) : this.#openHere(session, pid, own);
+  }
+
+  /** For a container whose processes are on this machine. */
+  async #openHere(
+    session: Session,
+    pid: number,
+    { sandbox, containerId, relay }: StartedContainer,
+  ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const rights = this.#options.rightsAt(sandbox.runtime.endpoint);
-    const wanted = { pid, containerId, pidOf: () => this.#pidOf(sandbox, containerId) };
+    const { engineAt, proc = '/proc' } = this.#options;
+    const wanted = { pid, containerId, pidOf: () => engineAt(sandbox.runtime).pidOf(containerId), proc };
     const listener = await this.planFor(sandbox);
     if (!listener.ok) return listener;
     const isGateway = listener.value.listener === 'gateway';
     if (relay && isGateway) return err(relayUnavailableFailure());
     const openOnLoopback = (): ReturnType<typeof checkContainerProcess> =>
       rights === 'none'
-        ? this.#openByCompanion(session, wanted, { relay, engine: this.#options.engineAt(sandbox.runtime) })
+        ? this.#openByCompanion(session, wanted, { relay, engine: engineAt(sandbox.runtime) })
         : this.#openInNamespace(session, wanted, { relay, enterUser: rights === 'rootless' });
     const opened = await (isGateway ? checkContainerProcess(wanted) : openOnLoopback());
     if (!opened.ok) return opened;
@@ -134,9 +167,11 @@ export class SessionListeners {
     const { listener: known, container, sandbox, containerId } = session;
     if (session.hostSandbox !== null) return this.openSocket(session);
     if (known === null || sandbox === null || containerId === null) return ok(undefined);
+    const own = { sandbox, containerId, relay: known.relay };
+    // Its process was found here when it was opened first: the engine need not answer for that.
     const opened = await (container === null
-      ? this.#openByStream(session, { sandbox, containerId, relay: known.relay })
-      : this.open(session, container.pid, known.relay));
+      ? this.#openByStream(session, own)
+      : this.#openHere(session, container.pid, own));
     if (!opened.ok) return opened;
     const { listener, address, port } = opened.value;
     if (listener === known.listener && address === known.address && port === known.port) return ok(undefined);
@@ -191,11 +226,7 @@ export class SessionListeners {
   /** In a virtual machine a companion container carries connections over its streams, whatever the sidecar's rights here are. */
   async #openByStream(
     session: Session,
-    {
-      sandbox,
-      containerId,
-      relay,
-    }: { readonly sandbox: Sandbox; readonly containerId: string; readonly relay: boolean },
+    { sandbox, containerId, relay }: StartedContainer,
   ): Promise<Result<SessionListener, Failure<ReachFailureReason>>> {
     const engine = this.#options.engineAt(sandbox.runtime);
     const state = await engine.inspect(containerId);
@@ -221,21 +252,6 @@ export class SessionListeners {
     const { makeListener } = this.#options;
     const own = { server: makeListener({ kind: 'session', session }), port: NAMESPACE_PORT };
     return relay ? [own, { server: makeListener({ kind: 'relay', session }), port: RELAY_PORT }] : [own];
-  }
-
-  async #isInVirtualMachine({ runtime }: Sandbox): Promise<boolean> {
-    const known = this.#inVirtualMachine.get(runtime.endpoint);
-    if (known !== undefined) return known;
-    const host = await this.#options.engineAt(runtime).host();
-    if (!host.ok) return false;
-    const isThere = isInVirtualMachine(host.value, this.#options.kernelRelease);
-    this.#inVirtualMachine.set(runtime.endpoint, isThere);
-    return isThere;
-  }
-
-  async #pidOf({ runtime }: Sandbox, containerId: string): Promise<number | null> {
-    const pid = await this.#options.engineAt(runtime).pidOf(containerId);
-    return pid.ok ? pid.value : null;
   }
 
   /** One listener per bridge, created on first use. */

@@ -1,5 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { duplexPair } from 'node:stream';
@@ -32,7 +33,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-function openOnce(change: { readonly directory?: string; readonly readyMs?: number } = {}) {
+function openOnce(change: { directory?: string; readyMs?: number; pause?: () => Promise<void> } = {}) {
   return listenByStream([{ server, port: PORT }], {
     engine,
     sessionId: SESSION,
@@ -74,6 +75,9 @@ it('opens the stream again when it is cut, with longer and longer pauses, until 
   }
   expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
   expect(warnings).toHaveLength(9);
+  expect(warnings[0]).toBe(
+    `The stream of session ${SESSION} to its container was cut (the stream ended), and is opened again.`,
+  );
   // Each replaces the one before: both have the name of the session.
   expect(engine.removed).toHaveLength(9);
   if (opened.ok) opened.value.close();
@@ -111,7 +115,95 @@ it.each([
     ok: false,
     error: { reason: 'listener_failed', message: expect.stringContaining(why) },
   });
-  expect([server.listening, engine.removed]).toEqual([false, [COMPANION]]);
+  expect([server.listening, new Set(engine.removed)]).toEqual([false, new Set([COMPANION])]);
+});
+
+it('runs the companion on an image with Node if the one of the container has none', async () => {
+  engine.imageWithoutNode = 'sha256:1';
+  const opened = await openOnce();
+  expect(opened.ok).toBe(true);
+  expect(engine.created.map(({ image }) => image)).toEqual(['sha256:1', 'node:24-slim']);
+  expect(engine.removed).toEqual([COMPANION]);
+  expect(await readGreeting()).toBe('here');
+  if (opened.ok) opened.value.close();
+});
+
+it('says how to have Node if there is no such image either', async () => {
+  engine.anyImage = false;
+  engine.images.add('sha256:1');
+  engine.imageWithoutNode = 'sha256:1';
+  const { error } = { error: null, ...(await openOnce()) };
+  expect(error?.message).toMatch(/has no Node 20 or newer, and node:24-slim cannot be used .*no such image.*docker pull/);
+});
+
+it('says each attempt that fails, with the session', async () => {
+  let attempts = 0;
+  const pause = (): Promise<void> => {
+    attempts += 1;
+    engine.isCutOff = attempts < 4;
+    return Promise.resolve();
+  };
+  const opened = await openOnce({ pause });
+  engine.exitCode = 3;
+  engine.companions.at(-1)?.end('cut');
+  await vi.waitFor(() => expect(engine.companions).toHaveLength(2), { timeout: 60_000 });
+  const failed = `The stream of session ${SESSION} to its container could not be opened again (it ended with 3).`;
+  expect(warnings.slice(1)).toEqual([failed, failed, failed]);
+  if (opened.ok) opened.value.close();
+});
+
+it('leaves no companion behind that was being made when the session ended', async () => {
+  const opened = await openOnce();
+  const start = engine.startWithStreams.bind(engine);
+  const isMade = Promise.withResolvers<void>();
+  const mayGoOn = Promise.withResolvers<void>();
+  vi.spyOn(engine, 'startWithStreams').mockImplementation(async (id) => {
+    isMade.resolve();
+    await mayGoOn.promise;
+    return start(id);
+  });
+  engine.companions.at(-1)?.end('cut');
+  await isMade.promise;
+  if (opened.ok) opened.value.close();
+  engine.removed.length = 0;
+  mayGoOn.resolve();
+  await vi.waitFor(() => expect(engine.removed).toEqual([COMPANION]), { timeout: 60_000 });
+  expect(engine.containers.map(({ id }) => id)).toEqual([CONTAINER]);
+});
+
+it('makes none after the session has ended while it waited', async () => {
+  const waits = Promise.withResolvers<void>();
+  const mayGoOn = Promise.withResolvers<void>();
+  const pause = (): Promise<void> => {
+    waits.resolve();
+    return mayGoOn.promise;
+  };
+  const opened = await openOnce({ pause });
+  engine.companions.at(-1)?.end('cut');
+  await waits.promise;
+  if (opened.ok) opened.value.close();
+  const asked = vi.spyOn(engine, 'create');
+  mayGoOn.resolve();
+  // Everything that follows a pause without a companion is done in a few turns.
+  for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(asked).not.toHaveBeenCalled();
+});
+
+it('cuts off what its servers have accepted when the stream is cut: they see no end', async () => {
+  server.removeAllListeners('connection');
+  const accepted = new Promise<Socket>((resolve) => server.once('connection', resolve));
+  const opened = await openOnce();
+  const [near, far] = duplexPair();
+  engine.companions.at(-1)?.carry(far, PORT);
+  near.write('half of a request');
+  const socket = await accepted;
+  const seen: string[] = [];
+  for (const name of ['end', 'close']) socket.on(name, () => seen.push(name));
+  await once(socket, 'data');
+  engine.companions.at(-1)?.end('cut');
+  await vi.waitFor(() => expect(seen).toContain('close'), { timeout: 60_000 });
+  expect(seen).toEqual(['close']);
+  if (opened.ok) opened.value.close();
 });
 
 it('opens nothing if the engine refuses, or the companion says nothing', async () => {

@@ -1,10 +1,18 @@
-import { connect } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { companionName } from '../../sandbox/carrier/companion_container.ts';
-import { Multiplex } from '../../sandbox/carrier/multiplex.cjs';
-import { type StreamEngine, startStreamCompanion, whyNoCompanion } from '../../sandbox/carrier/stream_companion.ts';
+import { dial, Multiplex } from '../../sandbox/carrier/multiplex.cjs';
+import {
+  NO_NODE,
+  type StreamCompanion,
+  type StreamEngine,
+  startStreamCompanion,
+  whyNoCompanion,
+  whyNoNode,
+} from '../../sandbox/carrier/stream_companion.ts';
 import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels.ts';
 import type { ContainerRuntime, ContainerStreams } from '../../sandbox/engine/container_runtime.ts';
+import { NODE_IMAGE } from '../../sandbox/engine/node_image.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { WantedListener } from './namespace_listener.ts';
@@ -42,6 +50,9 @@ interface Link {
   readonly close: () => void;
 }
 
+/** Makes a link; the error is in words. */
+type OpenLink = () => Promise<Result<Link, string>>;
+
 const READY_MS = 30_000;
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
@@ -50,7 +61,7 @@ const LASTING_MS = 60_000;
 
 /**
  * Makes servers reachable on loopback in a container's network, in a virtual machine that shares no socket with us: a companion
- * container carries connections over its standard streams (decision 0182). A stream that is cut closes its connections, and until
+ * container carries connections over its standard streams (decision 0182). A stream that is cut cuts its connections off, and until
  * another companion listens the container reaches nothing.
  */
 export async function listenByStream(
@@ -58,24 +69,40 @@ export async function listenByStream(
   options: StreamListenerOptions,
 ): Promise<Result<StreamListener, Failure<ReachFailureReason>>> {
   const ports = wanted.map(({ port }) => port);
+  const cutOff = createCutter(wanted);
+  const open = (): Promise<Result<Link, string>> => openLink(ports, cutOff, options);
   const listening = await listenOnSockets(wanted.map(toSocket), socketFolderOf(options.directory));
-  const opened = listening.ok ? await openLink(ports, options) : listening;
-  if (opened.ok) return ok(new StreamKeeper(opened.value, ports, options));
+  const opened = listening.ok ? await open() : listening;
+  if (opened.ok) return ok(new StreamKeeper(opened.value, open, options));
   for (const { server } of wanted) server.close();
   return err(streamFailure(opened.error));
 }
 
+/** Destroys every connection that the servers have accepted. They see no end: one that a Unix socket brings is a clean one. */
+function createCutter(wanted: readonly WantedListener[]): () => void {
+  const accepted = new Set<Socket>();
+  for (const { server } of wanted) {
+    server.on('connection', (socket) => {
+      accepted.add(socket);
+      socket.once('close', () => accepted.delete(socket));
+    });
+  }
+  return () => {
+    for (const socket of accepted) socket.destroy();
+  };
+}
+
 /** Opens another stream whenever one is cut, as long as the container runs. */
 class StreamKeeper implements StreamListener {
-  readonly #ports: readonly number[];
+  readonly #open: OpenLink;
   readonly #options: StreamListenerOptions;
   #link: Link;
   #isClosed = false;
   #pauseMs = FIRST_PAUSE_MS;
 
-  constructor(first: Link, ports: readonly number[], options: StreamListenerOptions) {
+  constructor(first: Link, open: OpenLink, options: StreamListenerOptions) {
     this.#link = first;
-    this.#ports = ports;
+    this.#open = open;
     this.#options = options;
     void this.#keep();
   }
@@ -86,29 +113,45 @@ class StreamKeeper implements StreamListener {
   }
 
   async #keep(): Promise<void> {
-    for (let next: Link | null = this.#link; next !== null; next = await this.#openAgain()) {
-      this.#link = next;
-      if (this.#isClosed) next.close();
-      const why = await next.over;
+    for (;;) {
+      const why = await this.#link.over;
       if (!(await this.#isWanted())) return;
-      this.#options.warn(`The stream to a session's container was cut (${why}), and is opened again.`);
-      if (performance.now() - next.startedAt > LASTING_MS) this.#pauseMs = FIRST_PAUSE_MS;
+      this.#warn(`was cut (${why}), and is opened again`);
+      if (performance.now() - this.#link.startedAt > LASTING_MS) this.#pauseMs = FIRST_PAUSE_MS;
+      const next = await this.#openAgain();
+      if (next === null) return;
+      this.#link = next;
     }
   }
 
   /** Null once no stream is wanted any more. */
   async #openAgain(): Promise<Link | null> {
-    do {
+    for (;;) {
       await this.#options.pause(this.#pauseMs);
       this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS);
-      const opened = await openLink(this.#ports, this.#options);
+      if (!(await this.#isWanted())) return null;
+      const opened = await this.#open();
+      if (this.#isClosed) return this.#discard(opened);
       if (opened.ok) return opened.value;
-    } while (await this.#isWanted());
+      this.#warn(`could not be opened again (${opened.error})`);
+    }
+  }
+
+  /** The end of the session has looked for its containers before this one was there. */
+  async #discard(opened: Result<Link, string>): Promise<null> {
+    if (opened.ok) opened.value.close();
+    const { engine, sessionId } = this.#options;
+    const removed = await engine.remove(companionName(sessionId));
+    if (!removed.ok) this.#warn(`has a companion that could not be removed (${removed.error.message})`);
     return null;
   }
 
   async #isWanted(): Promise<boolean> {
     return !this.#isClosed && (await mayRun(this.#options)) && !this.#isClosed;
+  }
+
+  #warn(what: string): void {
+    this.#options.warn(`The stream of session ${this.#options.sessionId} to its container ${what}.`);
   }
 }
 
@@ -118,23 +161,50 @@ async function mayRun({ engine, containerId }: StreamListenerOptions): Promise<b
   return !state.ok || state.value?.running === true;
 }
 
-async function openLink(ports: readonly number[], options: StreamListenerOptions): Promise<Result<Link, string>> {
-  const { engine, sessionId, containerId, imageId, homeLabel } = options;
+/** On the Node of the container's image, or else on that of an image that has one. */
+async function openLink(
+  ports: readonly number[],
+  cutOff: () => void,
+  options: StreamListenerOptions,
+): Promise<Result<Link, string>> {
+  const { sessionId, containerId, imageId, homeLabel } = options;
   const labels = { [SESSION_LABEL]: sessionId, [HOME_LABEL]: homeLabel };
-  const started = await startStreamCompanion(engine, { sessionId, labels, containerId, imageId, ports });
-  if (!started.ok) return err(started.error.message);
-  const linked = await linkTo(started.value, ports, options);
+  const companion = { sessionId, labels, containerId, imageId, ports };
+  const first = await tryLink(companion, cutOff, options);
+  if (first.ok) return first;
+  if (!first.error.lacksNode) return err(first.error.message);
+  const second = await tryLink({ ...companion, imageId: NODE_IMAGE }, cutOff, options);
+  return second.ok ? second : err(whyNoNode(second.error.message));
+}
+
+interface LinkFailure {
+  readonly message: string;
+  readonly lacksNode: boolean;
+}
+
+async function tryLink(
+  companion: StreamCompanion,
+  cutOff: () => void,
+  options: StreamListenerOptions,
+): Promise<Result<Link, LinkFailure>> {
+  const { engine, sessionId } = options;
+  const started = await startStreamCompanion(engine, companion);
+  if (!started.ok) return err({ message: started.error.message, lacksNode: false });
+  const linked = await linkTo(started.value, companion.ports, cutOff, options);
   if (linked !== null) return ok(linked);
   const state = await engine.inspect(companionName(sessionId));
   await engine.remove(companionName(sessionId));
   const ended = state.ok && state.value !== null && !state.value.running;
-  return err(ended ? whyNoCompanion(state.value?.exitCode ?? 1, started.value.said()) : 'it does not answer');
+  if (!ended) return err({ message: 'it does not answer', lacksNode: false });
+  const exitCode = state.value?.exitCode ?? 1;
+  return err({ message: whyNoCompanion(exitCode, started.value.said()), lacksNode: exitCode === NO_NODE });
 }
 
 /** Null if the companion does not say in time that it listens. */
 async function linkTo(
   { input, output }: ContainerStreams,
   ports: readonly number[],
+  cutOff: () => void,
   { directory, readyMs = READY_MS }: StreamListenerOptions,
 ): Promise<Link | null> {
   const over = Promise.withResolvers<string>();
@@ -143,11 +213,11 @@ async function linkTo(
   const multiplex = new Multiplex({
     input: output,
     output: input,
-    accept: (port) =>
-      ports.includes(port) ? connect({ path: join(folder.path, socketName(port)), allowHalfOpen: true }) : null,
+    accept: (port) => (ports.includes(port) ? dial(join(folder.path, socketName(port))) : null),
     onReady: () => ready.resolve(true),
     onOver: (why) => {
       folder.close();
+      cutOff();
       over.resolve(why);
       ready.resolve(false);
     },
@@ -160,6 +230,6 @@ async function linkTo(
 }
 
 function streamFailure(why: string): Failure<ReachFailureReason> {
-  const message = `The companion container that carries connections to the proxy did not start: ${why}. This engine runs its containers in a virtual machine, where there is no other way. Build the image with Node: svc image build; without a container: svc run, on Linux with --sandbox.`;
+  const message = `The companion container that carries connections to the proxy did not start: ${why}. This engine runs its containers in a virtual machine, where there is no other way.`;
   return reachFailure('listener_failed', message);
 }

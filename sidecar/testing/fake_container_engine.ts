@@ -38,6 +38,8 @@ export class FakeContainerEngine implements ContainerEngine {
   isSilent = false;
   /** Images that are there by their id. */
   anyImage = false;
+  /** The image on which no companion runs. */
+  imageWithoutNode: string | null = null;
   readonly #waiting = new Map<string, () => void>();
 
   add(id: string, session: string | null, home: string | null): void {
@@ -121,7 +123,9 @@ export class FakeContainerEngine implements ContainerEngine {
   startWithStreams(id: string): Promise<Result<ContainerStreams, RuntimeFailure>> {
     this.containers = this.containers.map((one) => (one.id === id ? { ...one, running: true } : one));
     const [ours, theirs] = duplexPair();
-    if (this.isCutOff) {
+    const lacksNode = this.created.findLast(({ name }) => name === id)?.image === this.imageWithoutNode;
+    if (lacksNode) this.exitCode = 127;
+    if (this.isCutOff || lacksNode) {
       this.containers = this.containers.map((one) => (one.id === id ? { ...one, running: false } : one));
       theirs.end();
     } else {

@@ -62,6 +62,7 @@ export class LocalApiBench {
     address: '127.0.0.1',
     port: 7421,
   });
+  inVirtualMachine: Result<boolean, Failure<ReachFailureReason>> = ok(false);
   /** The result of opening a listener; `pids` are the requested ones. */
   opening: Result<SessionListener, Failure<ReachFailureReason>> = this.listener;
   readonly pids: number[] = [];
@@ -213,6 +214,7 @@ export class LocalApiBench {
       listeners: {
         openSocket: () => Promise.resolve(ok(undefined)),
         planFor: () => Promise.resolve(this.listener),
+        isInVirtualMachine: () => Promise.resolve(this.inVirtualMachine),
         open: (_session, pid) => {
           this.pids.push(pid);
           return Promise.resolve(this.opening);

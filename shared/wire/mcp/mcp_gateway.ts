@@ -111,6 +111,8 @@ export const isolationReply = z.object({
   sealed: z.boolean(),
   /** Why not, for a person. */
   message: z.string().nullable(),
+  /** The image that the engine needs if the server's own has no Node; null if any image will do. */
+  node_image: z.string().nullable(),
 });
 
 /** `POST /v1/mcp/approvals`. */
