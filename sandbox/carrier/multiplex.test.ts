@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { duplexPair, PassThrough } from 'node:stream';
+import { Duplex, duplexPair, PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { listen } from '../../machine/connection/listen.ts';
 import { Multiplex } from './multiplex.cjs';
@@ -12,8 +14,11 @@ const DATA = 2;
 const END = 3;
 const RESET = 4;
 const CREDIT = 5;
+const BEAT = 6;
 const MAGIC = 0x73766331;
+const FIRST_WINDOW = 16 * 1024;
 const WINDOW = 128 * 1024;
+const MIB = 1024 * 1024;
 const PORT = 7421;
 const LARGE = Buffer.alloc(4 * 1024 * 1024, 'abcdefghijklmnopqrstuvwxyz');
 
@@ -51,6 +56,12 @@ function dial(port: number): Socket {
   return socket.on('error', () => undefined);
 }
 
+/** Over TCP, unlike a Unix socket, the other end sees that it was no clean end. */
+function reset(socket: Duplex): void {
+  if ('resetAndDestroy' in socket && typeof socket.resetAndDestroy === 'function') socket.resetAndDestroy();
+  else socket.destroy();
+}
+
 /** The sidecar's end, with a server behind it, and raw access to the other end. */
 async function startAcceptor(serve: (socket: Socket) => void) {
   const port = await startServer(serve);
@@ -58,8 +69,14 @@ async function startAcceptor(serve: (socket: Socket) => void) {
   const onOver = vi.fn<(why: string) => void>();
   const onReady = vi.fn<() => void>();
   const accept = vi.fn<(wanted: number) => Socket | null>((wanted) => (wanted === PORT ? dial(port) : null));
-  const multiplex = new Multiplex({ input, output, accept, onReady, onOver });
-  return { input, output, onOver, onReady, accept, multiplex };
+  const beats: (() => void)[] = [];
+  const stopBeats = vi.fn<() => void>();
+  const every = (_ms: number, task: () => void): (() => void) => {
+    beats.push(task);
+    return stopBeats;
+  };
+  const multiplex = new Multiplex({ input, output, accept, reset, onReady, onOver, every });
+  return { input, output, onOver, onReady, accept, multiplex, beat: () => beats[0]?.(), stopBeats };
 }
 
 /** Both ends, joined, and a port whose connections are carried to a server. */
@@ -71,9 +88,10 @@ async function startBoth(serve: (socket: Socket) => void) {
     input: one,
     output: one,
     accept: () => dial(behind),
+    reset,
     onOver: (why) => overs.push(why),
   });
-  const companion = new Multiplex({ input: two, output: two, onOver: (why) => overs.push(why) });
+  const companion = new Multiplex({ input: two, output: two, reset, onOver: (why) => overs.push(why) });
   companion.sayReady();
   const port = await startServer((socket) => companion.carry(socket, PORT));
   return { port, sidecar, companion, overs };
@@ -84,6 +102,14 @@ async function exchange(port: number, said: string | Buffer): Promise<string> {
   const answer = text(socket);
   socket.end(said);
   return answer;
+}
+
+/** How a connection ends: `end`, or the error. */
+function seenBy(socket: Socket): string[] {
+  const seen: string[] = [];
+  socket.resume().on('end', () => seen.push('end'));
+  socket.on('error', (error: NodeJS.ErrnoException) => seen.push(error.code ?? error.message));
+  return seen;
 }
 
 describe('two ends', () => {
@@ -119,32 +145,35 @@ describe('two ends', () => {
     expect(stuck.writableLength).toBeGreaterThan(0);
   });
 
-  it('pass on that a connection was reset, in either direction', async () => {
+  it('pass on that a connection was reset, in either direction, and no clean end', async () => {
     const behind: Socket[] = [];
     const { port } = await startBoth((socket) => void behind.push(socket));
-    const [one, two] = [dial(port), dial(port)];
-    await vi.waitFor(() => expect(behind).toHaveLength(2), { timeout: 60_000 });
-    const closed = [once(one.resume(), 'end'), once(two.resume(), 'end')];
+    const one = dial(port);
+    await vi.waitFor(() => expect(behind).toHaveLength(1), { timeout: 60_000 });
+    const atOne = seenBy(one);
     behind[0]?.resetAndDestroy();
-    behind[1]?.resetAndDestroy();
-    await Promise.all(closed);
-    const third = dial(port);
-    await vi.waitFor(() => expect(behind).toHaveLength(3), { timeout: 60_000 });
-    const ended = once(behind[2]?.resume() ?? third, 'end');
-    third.resetAndDestroy();
-    await ended;
-    expect(behind[2]?.readableEnded).toBe(true);
+    await vi.waitFor(() => expect(atOne).toEqual(['ECONNRESET']), { timeout: 60_000 });
+    const two = dial(port);
+    await vi.waitFor(() => expect(behind).toHaveLength(2), { timeout: 60_000 });
+    const atTwo = seenBy(behind[1] ?? two);
+    two.resetAndDestroy();
+    await vi.waitFor(() => expect(atTwo).toEqual(['ECONNRESET']), { timeout: 60_000 });
   });
 
-  it('close every connection when the stream is cut, and those that come later', async () => {
-    const { port, sidecar, overs } = await startBoth((socket) => socket.resume());
-    const socket = dial(port).resume();
-    await once(socket, 'connect');
-    const closed = once(socket, 'end');
+  it('reset every connection when the stream is cut, and those that come later', async () => {
+    const behind: Socket[] = [];
+    const { port, sidecar, overs } = await startBoth((socket) => {
+      behind.push(socket);
+      socket.write('half of an answer');
+    });
+    const socket = dial(port);
+    await once(socket, 'data');
+    const seen = [seenBy(socket), seenBy(behind[0] ?? socket)];
     sidecar.end('cut');
-    await closed;
+    await vi.waitFor(() => expect(seen).toEqual([['ECONNRESET'], ['ECONNRESET']]), { timeout: 60_000 });
     await vi.waitFor(() => expect(overs).toEqual(['cut', 'the stream ended']), { timeout: 60_000 });
-    expect(await exchange(port, 'late')).toBe('');
+    const late = seenBy(dial(port));
+    await vi.waitFor(() => expect(late).toEqual(['ECONNRESET']), { timeout: 60_000 });
   });
 });
 
@@ -191,11 +220,51 @@ describe('the end of the sidecar', () => {
 
   it('keeps no more of a connection than its window', async () => {
     const { input, onOver } = await startAcceptor((socket) => socket.pause());
-    input.write(opened);
-    const piece = 'x'.repeat(32 * 1024);
     // A dialled socket takes nothing before it is connected, so all of it is kept here.
-    for (let sent = 0; sent <= WINDOW; sent += piece.length) input.write(frame(DATA, 1, piece.length, piece));
+    input.write(Buffer.concat([opened, frame(DATA, 1, FIRST_WINDOW, 'x'.repeat(FIRST_WINDOW)), frame(DATA, 1, 1, 'x')]));
     await vi.waitFor(() => expect(onOver).toHaveBeenCalledWith('it sends more than it may'), { timeout: 60_000 });
+  });
+
+  it('keeps the end of an answer until it may be sent, though the server has closed the connection', async () => {
+    const isClosed = Promise.withResolvers<void>();
+    const { input, output } = await startAcceptor((socket) => {
+      socket.on('close', () => isClosed.resolve());
+      void text(socket).then(() => socket.end('x'.repeat(WINDOW + 5)));
+    });
+    const said: Buffer[] = [];
+    output.on('data', (some: Buffer) => said.push(some));
+    input.write(Buffer.concat([opened, frame(END, 1, 0)]));
+    await isClosed.promise;
+    for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    input.write(frame(CREDIT, 1, WINDOW));
+    const end = frame(END, 1, 0);
+    await vi.waitFor(() => expect(Buffer.concat(said).subarray(-end.length)).toEqual(end), { timeout: 60_000 });
+    expect(Buffer.concat(said).toString('latin1').replaceAll(/[^x]/g, '')).toHaveLength(WINDOW + 5);
+  });
+
+  it('passes on what came before an end, though the connection is lost after it', async () => {
+    const heard: string[] = [];
+    const { input } = await startAcceptor((socket) => void text(socket).then((word) => heard.push(word)));
+    input.write(Buffer.concat([opened, frame(DATA, 1, 5, 'whole'), frame(END, 1, 0), frame(RESET, 1, 0)]));
+    await vi.waitFor(() => expect(heard).toEqual(['whole']), { timeout: 60_000 });
+  });
+
+  it('ends a stream that is silent for three beats, and says itself that it is there', async () => {
+    const { input, output, onOver, beat, stopBeats } = await startAcceptor((socket) => socket.resume());
+    const said: Buffer[] = [];
+    output.on('data', (some: Buffer) => said.push(some));
+    for (let beats = 0; beats < 9; beats += 1) beat();
+    input.write(ready);
+    await vi.waitFor(() => expect(input.readableLength).toBe(0), { timeout: 60_000 });
+    for (let beats = 0; beats < 3; beats += 1) beat();
+    input.write(frame(BEAT, 0, 0));
+    await vi.waitFor(() => expect(Buffer.concat(said)).toHaveLength(3 * 9), { timeout: 60_000 });
+    for (let beats = 0; beats < 3; beats += 1) beat();
+    expect(onOver).not.toHaveBeenCalled();
+    beat();
+    expect(onOver).toHaveBeenCalledWith('the other side is silent');
+    expect(stopBeats).toHaveBeenCalledOnce();
+    expect(said[0]?.subarray(0, 9)).toEqual(frame(BEAT, 0, 0));
   });
 
   it('opens no more than 512 connections at once', async () => {
@@ -219,6 +288,89 @@ describe('the end of the sidecar', () => {
       input.write(Buffer.concat(floods.map((one) => frame(OPEN, 513 + round * 1000 + one, PORT))));
     for (let round = 0; round < 150; round += 1) ask(round);
     await vi.waitFor(() => expect(onOver).toHaveBeenCalledWith('the other side does not read'), { timeout: 60_000 });
+  });
+});
+
+describe('the memory of the end of the sidecar', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const held = (): number => {
+    collect();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+
+  /** A stream whose connections take `taken` bytes each, and then nothing. */
+  function startStuck(taken: number) {
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    const accept = (): Duplex => {
+      let left = taken;
+      return new Duplex({
+        read: () => undefined,
+        write: (chunk: Buffer, _encoding, done) => {
+          left -= chunk.length;
+          if (left >= 0) done();
+        },
+      });
+    };
+    const overs: string[] = [];
+    const multiplex = new Multiplex({ input, output, accept, onOver: (why) => overs.push(why) });
+    input.write(frame(READY, 0, MAGIC));
+    return { input, output, multiplex, overs };
+  }
+
+  it('is at most twice the bytes that it keeps, in frames of one byte of many connections', async () => {
+    const { input, multiplex, overs } = startStuck(0);
+    const connections = 256;
+    for (let id = 1; id <= connections; id += 1) input.write(frame(OPEN, id, PORT));
+    const before = held();
+    for (let id = 1; id <= connections; id += 1) {
+      const one = frame(DATA, id, 1, 'x');
+      const all = Buffer.allocUnsafeSlow(FIRST_WINDOW * one.length);
+      for (let sent = 0; sent < FIRST_WINDOW; sent += 1) one.copy(all, sent * one.length);
+      if (!input.write(all)) await once(input, 'drain');
+    }
+    // What was written, and the streams' own objects.
+    const most = 2 * connections * FIRST_WINDOW + 2 * MIB;
+    expect(held() - before).toBeLessThan(most);
+    expect(overs).toEqual([]);
+    multiplex.end('done');
+  });
+
+  it('is bounded for all connections together: beyond 8 MiB none may send more than its first window', async () => {
+    const connections = 300;
+    const { input, output, multiplex, overs } = startStuck(1);
+    const said: Buffer[] = [];
+    output.on('data', (some: Buffer) => said.push(some));
+    for (let id = 1; id <= connections; id += 1) {
+      input.write(Buffer.concat([frame(OPEN, id, PORT), frame(DATA, id, 1, 'x')]));
+    }
+    const granted = (): number[] => {
+      const frames = Buffer.concat(said);
+      return Array.from({ length: Math.floor(frames.length / 9) }, (_, at) => frames.readUInt32BE(at * 9 + 5));
+    };
+    const sum = (): number => granted().reduce((all, one) => all + one, connections * (FIRST_WINDOW - 1));
+    await vi.waitFor(() => expect(sum()).toBeGreaterThanOrEqual(8 * MIB), { timeout: 60_000 });
+    expect(sum()).toBeLessThan(8 * MIB + WINDOW);
+    expect(granted()[0]).toBe(WINDOW - FIRST_WINDOW + 1);
+    expect(overs).toEqual([]);
+    multiplex.end('done');
+  });
+
+  it('has the room again of connections that are gone', async () => {
+    const { input, output, multiplex } = startStuck(1);
+    const said: Buffer[] = [];
+    for (let id = 1; id <= 600; id += 1) {
+      input.write(Buffer.concat([frame(OPEN, id, PORT), frame(RESET, id, 0)]));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    output.on('data', (some: Buffer) => said.push(some));
+    input.write(Buffer.concat([frame(OPEN, 601, PORT), frame(DATA, 601, 1, 'x')]));
+    await vi.waitFor(
+      () => expect(Buffer.concat(said)).toEqual(frame(CREDIT, 601, WINDOW - FIRST_WINDOW + 1)),
+      { timeout: 60_000 },
+    );
+    multiplex.end('done');
   });
 });
 
