@@ -81,7 +81,12 @@ describe('a new server', () => {
   });
 
   test.each<readonly [string, () => void, readonly string[], string]>([
-    ['its network cannot be closed', () => (isolation = { sealed: false, message: 'needs root', node_image: null }), [], 'needs root'],
+    [
+      'its network cannot be closed',
+      () => (isolation = { sealed: false, message: 'needs root', node_image: null }),
+      [],
+      'needs root',
+    ],
     ['the image cannot be had', forgetImage, [], 'no route to the registry'],
     ['there is neither an engine nor bubblewrap', stopEngine, [], 'nonexistent.*; bubblewrap is not installed'],
     ['the engine is elsewhere', () => (env = { ...env, DOCKER_HOST: 'tcp://10.0.0.1:2375' }), [], '10.0.0.1'],

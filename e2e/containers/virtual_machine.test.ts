@@ -67,6 +67,17 @@ describeContainers('an engine in a virtual machine', () => {
     }
   });
 
+  it('serves an image without Node by the Node of another image', async () => {
+    await bench.engine.docker('tag', bench.images.debianBase, 'node:24-slim');
+    const flags = ['--egress=sealed', '--image', bench.images.busybox];
+    const connect = `printf 'CONNECT ${HOST}:443 HTTP/1.1\\r\\nHost: ${HOST}\\r\\n\\r\\n' | nc -w 20 127.0.0.1 7421`;
+    const done = await launch(flags, ['sh', '-c', connect]);
+    expect({ ...done, stdout: done.stdout.split('\r\n')[0] }).toMatchObject({
+      stdout: 'HTTP/1.1 407 Proxy Authentication Required',
+    });
+    await untilNothingIsLeft();
+  });
+
   it('opens the stream again when it is cut, when the companion is killed, and after the sidecar was killed; meanwhile nothing is reached', async () => {
     world.upstream.reset();
     const started = await launch(['--egress=sealed', '--detach', '--name', 'moved'], ['sleep', '600']);

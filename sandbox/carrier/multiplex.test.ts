@@ -221,7 +221,9 @@ describe('the end of the sidecar', () => {
   it('keeps no more of a connection than its window', async () => {
     const { input, onOver } = await startAcceptor((socket) => socket.pause());
     // A dialled socket takes nothing before it is connected, so all of it is kept here.
-    input.write(Buffer.concat([opened, frame(DATA, 1, FIRST_WINDOW, 'x'.repeat(FIRST_WINDOW)), frame(DATA, 1, 1, 'x')]));
+    input.write(
+      Buffer.concat([opened, frame(DATA, 1, FIRST_WINDOW, 'x'.repeat(FIRST_WINDOW)), frame(DATA, 1, 1, 'x')]),
+    );
     await vi.waitFor(() => expect(onOver).toHaveBeenCalledWith('it sends more than it may'), { timeout: 60_000 });
   });
 
@@ -366,10 +368,9 @@ describe('the memory of the end of the sidecar', () => {
     }
     output.on('data', (some: Buffer) => said.push(some));
     input.write(Buffer.concat([frame(OPEN, 601, PORT), frame(DATA, 601, 1, 'x')]));
-    await vi.waitFor(
-      () => expect(Buffer.concat(said)).toEqual(frame(CREDIT, 601, WINDOW - FIRST_WINDOW + 1)),
-      { timeout: 60_000 },
-    );
+    await vi.waitFor(() => expect(Buffer.concat(said)).toEqual(frame(CREDIT, 601, WINDOW - FIRST_WINDOW + 1)), {
+      timeout: 60_000,
+    });
     multiplex.end('done');
   });
 });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Duplex, duplexPair, type Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { freePort } from '../../e2e/support/free_port.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { ContainerSpec, RuntimeFailure } from '../engine/container_runtime.ts';
@@ -122,8 +122,14 @@ it('carries connections of its ports over its streams, and ends with its input',
     expect(await text(socket)).toBe(`${port} heard hello`);
   }
   expect(accepted).toEqual([one, two]);
+  const cut = connect({ port: one, host: '127.0.0.1' });
+  const seen = Promise.withResolvers<string>();
+  cut.on('end', () => seen.resolve('a clean end'));
+  cut.on('error', (error: NodeJS.ErrnoException) => seen.resolve(error.code ?? ''));
+  await vi.waitFor(() => expect(accepted).toHaveLength(3), { timeout: 60_000 });
   const ended = once(child, 'exit');
   multiplex.end('done');
+  expect(await seen.promise).toBe('ECONNRESET');
   expect(await ended).toEqual([0, null]);
 });
 

@@ -35,7 +35,8 @@ export async function attachStreams(
     return ok({ input: socket, output, said: () => output.said });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    if (error.name === 'TimeoutError') return err(programFailure('docker', { reason: 'timeout', message: error.message }));
+    if (error.name === 'TimeoutError')
+      return err(programFailure('docker', { reason: 'timeout', message: error.message }));
     const state = await checkDockerEndpoint(endpoint);
     return err(state.ok ? refusedFailure(error.message) : state.error);
   }

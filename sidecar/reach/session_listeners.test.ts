@@ -166,16 +166,21 @@ describe('an engine whose containers run in a virtual machine', () => {
     expect([kinds, engine.created]).toEqual([[], []]);
   });
 
-  it.each(['root', 'rootless', 'none'] as const)('is not taken for one of this machine while it is silent: %s', async (own) => {
-    rights = own;
-    engine.pids.set(CONTAINER, process.pid);
-    const session = await launchSession({ egress: 'sealed' });
-    vi.spyOn(engine, 'host').mockResolvedValueOnce(err({ reason: 'engine_timeout', message: 'no answer', fixes: [] }));
-    expect(await listeners.open(session, process.pid, false)).toEqual(
-      err({ reason: 'engine_unavailable', message: 'no answer' }),
-    );
-    expect([kinds, engine.created]).toEqual([[], []]);
-  });
+  it.each(['root', 'rootless', 'none'] as const)(
+    'is not taken for one of this machine while it is silent: %s',
+    async (own) => {
+      rights = own;
+      engine.pids.set(CONTAINER, process.pid);
+      const session = await launchSession({ egress: 'sealed' });
+      vi.spyOn(engine, 'host').mockResolvedValueOnce(
+        err({ reason: 'engine_timeout', message: 'no answer', fixes: [] }),
+      );
+      expect(await listeners.open(session, process.pid, false)).toEqual(
+        err({ reason: 'engine_unavailable', message: 'no answer' }),
+      );
+      expect([kinds, engine.created]).toEqual([[], []]);
+    },
+  );
 });
 
 describe("the proxy's address for a container", () => {

@@ -133,7 +133,9 @@ it('says how to have Node if there is no such image either', async () => {
   engine.images.add('sha256:1');
   engine.imageWithoutNode = 'sha256:1';
   const { error } = { error: null, ...(await openOnce()) };
-  expect(error?.message).toMatch(/has no Node 20 or newer, and node:24-slim cannot be used .*no such image.*docker pull/);
+  expect(error?.message).toMatch(
+    /has no Node 20 or newer, and node:24-slim cannot be used .*no such image.*docker pull/,
+  );
 });
 
 it('says each attempt that fails, with the session', async () => {
