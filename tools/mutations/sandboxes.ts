@@ -424,7 +424,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Sandboxes: stream of a companion',
-    holds: 'nor for the proxy',
+    holds: 'a connection of a stream that is cut does not end cleanly for the proxy',
     file: 'sidecar/reach/stream_listener.ts',
     text: 'for (const socket of accepted) socket.destroy();',
     replacement: '',
