@@ -51,12 +51,16 @@ async function open(options: BrowserContextOptions): Promise<Page> {
 
 /** Signs a user in at the provider, and keeps the cookies. */
 async function signIn(who: Who, emailDomain: string): Promise<void> {
-  world.openId.person = { sub: who, email: `${who}@${emailDomain}`, email_verified: true, name: who };
   const page = await open({});
+  await signInAt(page, who, emailDomain);
+  states.set(who, await page.context().storageState());
+}
+
+async function signInAt(page: Page, who: Who, emailDomain: string): Promise<void> {
+  world.openId.person = { sub: who, email: `${who}@${emailDomain}`, email_verified: true, name: who };
   await page.goto('/');
   await page.getByRole('link', { name: 'Continue with Single sign-on' }).click();
   await page.locator('main').getByText(`Signed in as ${who}`).waitFor();
-  states.set(who, await page.context().storageState());
 }
 
 const openAs = (who: Who, options: BrowserContextOptions = {}) =>
@@ -81,6 +85,40 @@ async function ask<T>(page: Page, path: string, schema: z.ZodType<T>): Promise<T
   await beHere(page);
   return schema.parse(await page.evaluate(`fetch(${JSON.stringify(path)}).then((reply) => reply.json())`));
 }
+
+async function signOutAt(page: Page): Promise<void> {
+  await page.goto('/');
+  await page.getByRole('button', { name: 'Sign out' }).filter({ visible: true }).click();
+  await page.waitForURL('**/sign-in**');
+  // The provider's cookies too: it would sign the same person in again.
+  await page.context().clearCookies();
+}
+
+test('a page of one person shows nothing of the next, and goes on when the first is back', async () => {
+  const page = await open({});
+  await signInAt(page, 'alice', DOMAIN);
+  await page.goto('/audit');
+  const live = page.locator('[data-live-of]');
+  await live.getByText('Live').waitFor();
+  const other = await page.context().newPage();
+  await signOutAt(other);
+  await page.getByText('You are signed out').waitFor();
+  await signInAt(other, 'zed', 'other.test');
+  await other.goto('/audit');
+  await other.locator('[data-live-of]').getByText('Live').waitFor();
+  expect(await other.locator('#events').innerText()).toContain('zed');
+  // Seen again, it asks the server, which answers as it answers zed.
+  const answered = page.waitForResponse((reply) => reply.url().endsWith('/audit') && reply.status() === 200);
+  await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
+  await answered;
+  await live.getByText('Not up to date: trying again').waitFor();
+  expect(await page.locator('#events').innerText()).not.toContain('zed');
+  await page.getByText('You are signed out').waitFor();
+  await signOutAt(other);
+  await signInAt(other, 'alice', DOMAIN);
+  await page.getByText('You are signed out').waitFor({ state: 'detached' });
+  await live.getByText('Live').waitFor();
+});
 
 const settingsOf = (page: Page) => ask(page, '/v1/enterprise', enterpriseSettings);
 

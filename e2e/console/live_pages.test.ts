@@ -53,7 +53,7 @@ describe('a stream that is answered with an error', () => {
     const leading = await suite.open();
     await leading.addInitScript(NOTED_STREAMS);
     await leading.goto('/secrets');
-    await expect.poll(() => leading.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('ends');
+    await expect.poll(() => leading.evaluate('Object.keys(localStorage).join()')).toContain('svc-waiting usr_');
     const other = await leading.context().newPage();
     await other.goto('/bindings?q=a', { waitUntil: 'networkidle' });
     await leading.route(STREAMS, (route) => route.fulfill({ status: 401 }));
@@ -121,6 +121,43 @@ test('eight tabs share one stream, which the next one has when its tab is closed
   await expect.poll(() => countStreams(others)).toBe(1);
   await request('/tabs/2');
   for (const tab of others) await tab.locator('#events').getByText(`GET ${HOST}/tabs/2`).waitFor();
+});
+
+/** Lets a test say when a tab asks whether the leading one is there. */
+const DRIVEN_BEATS = `
+  window.beats = [];
+  const repeat = window.setInterval;
+  window.setInterval = (act, ms) => (ms === 5000 ? window.beats.push(act) : repeat(act, ms));`;
+
+test('a tab that leads and is stopped gives way to another one, and has no stream when it goes on', async () => {
+  const tabs = await openTabs(1, `/audit?host=${HOST}&q=stopped`);
+  await stateOf(tabs[0]!).getByText('Live').waitFor();
+  const other = await tabs[0]!.context().newPage();
+  await other.addInitScript(DRIVEN_BEATS);
+  await other.goto(`/audit?host=${HOST}&q=stopped`);
+  await stateOf(other).getByText('Live').waitFor();
+  const debug = await tabs[0]!.context().newCDPSession(tabs[0]!);
+  await debug.send('Debugger.enable');
+  await debug.send('Debugger.pause');
+  const beat = async () => {
+    await other.evaluate('for (const beat of beats) beat()');
+    return openStreams(other);
+  };
+  await expect.poll(beat).toBe(1);
+  await request('/stopped/1');
+  await other.locator('#events').getByText(`GET ${HOST}/stopped/1`).waitFor();
+  await debug.send('Debugger.resume');
+  await debug.send('Debugger.disable');
+  await expect.poll(() => countStreams([...tabs, other])).toBe(1);
+  await request('/stopped/2');
+  for (const tab of [...tabs, other]) await tab.locator('#events').getByText(`GET ${HOST}/stopped/2`).waitFor();
+});
+
+test('a list of several types is live, however they are written', async () => {
+  const page = await suite.open(`/audit?type=sandbox.proxy.rejected,%20sandbox.proxy.passthrough`);
+  await stateOf(page).getByText('Live').waitFor();
+  await request('/types');
+  await page.locator('#events').getByText(`GET ${HOST}/types`).waitFor();
 });
 
 test('a page that is not seen is not brought up to date until it is seen again', async () => {

@@ -252,7 +252,7 @@ test('a click on a notification opens the list in a tab of its own, or goes to t
   await form.context().addInitScript(NOTED_NOTIFICATIONS);
   await form.goto('/secrets/new');
   await form.getByLabel('Path').fill('user/half-typed');
-  await expect.poll(() => form.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('ends');
+  await expect.poll(() => form.evaluate('Object.keys(localStorage).join()')).toContain('svc-waiting usr_');
   await ask(1);
   await expect.poll(() => notesOf(form)).toEqual(['Items: delete item 1']);
   const [list] = await Promise.all([form.context().waitForEvent('page'), clickLastNote(form)]);

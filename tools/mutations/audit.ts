@@ -121,7 +121,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
     row: 'Audit: export with proof',
     holds: 'a reader who is suspended meanwhile gets no more events',
     file: 'worker/services/audit/audit_proof.ts',
-    text: 'if (await hasSuspended(context.database, [caller.userId])) {',
+    text: 'if (!(await isStillIn(context.database, caller, nowSeconds(context)))) {',
     replacement: 'if (false as boolean) {',
     tests: [PROOF],
   },

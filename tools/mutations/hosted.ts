@@ -379,7 +379,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: people',
     holds: 'an open stream of events ends when its user goes',
     file: 'worker/services/audit/audit_log.ts',
-    text: '    if (await hasSuspended(context.database, [userId])) return;\n',
+    text: '    if (!(await isStillIn(context.database, caller, nowSeconds(context)))) return;\n',
     replacement: '',
     tests: [DEPARTURES],
   },

@@ -33,7 +33,7 @@ export function start(element) {
   state.onResume(() => refresh(0));
   document.addEventListener('visibilitychange', () => refresh(0));
   followEvents({
-    types: events.split(','),
+    types: events.split(',').map((type) => type.trim()),
     // What happened between the server's answer and the stream's beginning, or while there was none.
     opened() {
       isConnected = true;

@@ -3,10 +3,19 @@
 const LONGEST_MS = 30_000;
 
 /**
+ * The id of the user that a page was made for; null if it was made for a visitor. A person has another one in each enterprise.
+ * @param {Document} page
+ */
+export function userOf(page) {
+  return page.querySelector('[data-user]')?.getAttribute('data-user') ?? null;
+}
+
+/**
  * Fetches the document at an address. It is parsed without running its scripts, as trusted types require. The event
- * `svc:signed-out` says that it needs a sign-in, and `svc:signed-in` that the person has signed in.
+ * `svc:signed-out` says that the page's user is signed out, with `other` if another user is signed in now; `svc:signed-in` says
+ * that the user is signed in.
  * @param {string} url
- * @returns {Promise<Document | null>} null if it cannot be fetched
+ * @returns {Promise<Document | null>} null if it cannot be fetched, or if it was made for another user
  */
 export function fetchDocument(url) {
   return new Promise((resolve) => {
@@ -16,10 +25,13 @@ export function fetchDocument(url) {
     request.timeout = LONGEST_MS;
     request.addEventListener('load', () => {
       const fresh = request.status < 500 && request.status !== 401 ? request.responseXML : null;
-      if (request.status === 401) document.dispatchEvent(new CustomEvent('svc:signed-out'));
+      const [ours, theirs] = [userOf(document), fresh && userOf(fresh)];
       // Some pages are also shown to those who are not signed in.
-      else if (fresh?.querySelector('[data-island=waiting]')) document.dispatchEvent(new CustomEvent('svc:signed-in'));
-      resolve(fresh);
+      const isOther = ours !== null && theirs !== null && theirs !== ours;
+      if (request.status === 401) document.dispatchEvent(new CustomEvent('svc:signed-out'));
+      else if (isOther) document.dispatchEvent(new CustomEvent('svc:signed-out', { detail: 'other' }));
+      else if (theirs !== null) document.dispatchEvent(new CustomEvent('svc:signed-in'));
+      resolve(isOther ? null : fresh);
     });
     for (const failed of ['error', 'timeout']) request.addEventListener(failed, () => resolve(null));
     request.send();

@@ -1,19 +1,23 @@
-// What the open pages learn of the audit log. A browser has six connections to a host over HTTP/1.1, so all of its tabs share one
-// stream: one tab follows it and tells the others the type of each event.
+// What the open pages learn of the audit log. A browser has six connections to a host over HTTP/1.1, so all tabs of a user share one
+// stream: one tab leads, which is to follow it and to tell the others the type of each event.
+
+import { userOf } from './refreshed.js';
 
 const PATH = '/v1/audit-events/stream';
-const NAME = 'svc-stream';
+const NAME = `svc-stream ${userOf(document) ?? ''}`;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
+/** How often a tab asks the leading one whether it is there. One that has not answered by the next time does not lead any more. */
+const BEAT_MS = 5_000;
 
 /**
  * Acts on events whose type begins with one of `types`. `opened`: what happened before is not told by events.
  * @typedef {{ types: readonly string[], opened: () => void, came: () => void, lost: () => void }} Follower
  */
 /**
- * What tabs tell each other. `began`: a page was opened, so the person is signed in. `ask`: a page is seen again. `stream` has
- * another value for each connection; null while there is none.
- * @typedef {{ kind: 'began' | 'ask' | 'signed-out' } | { kind: 'state', stream: string | null } | { kind: 'event', type: string }} Message
+ * What tabs of a user tell each other. `began`: a page was opened, so the user is signed in. `ask`: a page is seen again. `beat`:
+ * whether somebody leads. `left`: another user is signed in. `stream` has another value for each connection; null while there is none.
+ * @typedef {{ kind: 'began' | 'ask' | 'beat' | 'left' | 'signed-out' } | { kind: 'state', stream: string | null } | { kind: 'event', type: string }} Message
  */
 
 /** @type {Follower[]} */
@@ -24,6 +28,10 @@ let known;
 let own = null;
 /** @type {BroadcastChannel | null} */
 let channel = null;
+/** Ends this tab's turn to lead, or its wait for one. @type {AbortController | null} */
+let turn = null;
+/** Whether the leading tab was heard since it was asked. */
+let isHeard = true;
 
 /**
  * Follows until the page is left. The events `svc:signed-out` and `svc:signed-in` say whether the stream needs a sign-in.
@@ -33,6 +41,11 @@ export function followEvents(follower) {
   followers.push(follower);
   if (followers.length === 1) start();
   else if (known !== undefined) tellState(follower);
+}
+
+/** Whether this is the tab that follows the stream for all. */
+export function isLeading() {
+  return own !== null;
 }
 
 /** @param {Follower} follower */
@@ -48,16 +61,19 @@ function start() {
   document.addEventListener('visibilitychange', () => {
     if (channel === null) return document.hidden ? leave() : join('ask');
     if (document.hidden) return;
+    if (turn === null) void waitForTurn();
     channel.postMessage({ kind: 'ask' });
     own?.retry();
   });
   document.addEventListener('svc:signed-out', (event) => {
     const by = event instanceof CustomEvent ? event.detail : null;
     if (by === 'tab') return;
-    channel?.postMessage({ kind: 'signed-out' });
-    if (by !== 'stream') own?.check();
+    channel?.postMessage({ kind: by === 'other' ? 'left' : 'signed-out' });
+    if (by === 'other') giveWay();
+    else if (by !== 'stream') own?.check();
   });
   addEventListener('pagehide', leave);
+  setInterval(listen, BEAT_MS);
   join('began');
 }
 
@@ -70,16 +86,33 @@ function join(kind) {
   channel = new BroadcastChannel(NAME);
   channel.addEventListener('message', ({ data }) => hear(data));
   channel.postMessage({ kind });
-  const waiting = new AbortController();
-  // The lock goes to the next tab when this one is left, also if it crashes.
-  navigator.locks.request(NAME, { signal: waiting.signal }, takeTurn).catch(() => undefined);
-  addEventListener('pagehide', () => waiting.abort(), { once: true });
+  void waitForTurn();
 }
 
-/** Until the page is left. */
-function takeTurn() {
+/**
+ * The lock goes to the next tab when this one is left, also if it crashes; and to a tab that takes it because this one, stopped in a
+ * debugger or by the browser, does not answer.
+ */
+async function waitForTurn(isTaken = false) {
+  const mine = new AbortController();
+  turn?.abort();
+  turn = mine;
+  const { signal } = mine;
+  await navigator.locks
+    .request(NAME, isTaken ? { steal: true } : { signal }, () => takeTurn(signal))
+    .catch(() => undefined);
+  if (turn !== mine || own === null) return;
+  // Another tab has taken it.
+  own?.close();
+  own = null;
+  void waitForTurn();
+}
+
+/** @param {AbortSignal} signal */
+function takeTurn(signal) {
+  if (signal.aborted) return;
   lead();
-  return new Promise((resolve) => addEventListener('pagehide', resolve, { once: true }));
+  return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
 function lead() {
@@ -87,12 +120,32 @@ function lead() {
   own.retry();
 }
 
-function leave() {
+/** Asks whether somebody leads, and leads itself if nobody has answered since it asked last. */
+function listen() {
+  if (channel === null || turn === null || own !== null) return;
+  if (isHeard) channel.postMessage({ kind: 'beat' });
+  else void waitForTurn(true);
+  isHeard = !isHeard;
+}
+
+/** Until the page is seen again, or its user signs in again. */
+function giveWay() {
+  hear({ kind: 'state', stream: null });
+  endTurn();
+}
+
+function endTurn() {
+  known = undefined;
+  turn?.abort();
+  turn = null;
   own?.close();
   own = null;
+}
+
+function leave() {
+  endTurn();
   channel?.close();
   channel = null;
-  known = undefined;
 }
 
 /** @param {Message} message */
@@ -104,8 +157,10 @@ function tell(message) {
 /** @param {Message} message */
 function hear(message) {
   if (message.kind === 'event') {
+    isHeard = true;
     for (const { types, came } of followers) if (types.some((each) => message.type.startsWith(each))) came();
   } else if (message.kind === 'state') {
+    isHeard = true;
     if (message.stream === known) return;
     known = message.stream;
     if (known !== null) dispatch('svc:signed-in', 'tab');
@@ -113,8 +168,14 @@ function hear(message) {
   } else if (message.kind === 'signed-out') {
     dispatch('svc:signed-out', 'tab');
     own?.check();
+  } else if (message.kind === 'left') {
+    giveWay();
+    dispatch('svc:signed-out', 'tab');
+  } else if (message.kind === 'beat') {
+    own?.answer();
   } else {
     if (message.kind === 'began') dispatch('svc:signed-in', 'tab');
+    if (turn === null) void waitForTurn();
     own?.retry();
   }
 }
@@ -134,12 +195,15 @@ function makeStream() {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let pauseMs = FIRST_PAUSE_MS;
-  let stream = '';
+  /** @type {string | null} */
+  let stream = null;
   const close = () => {
     clearTimeout(timer);
     source?.close();
     source = null;
+    stream = null;
   };
+  const answer = () => channel?.postMessage({ kind: 'state', stream });
   const open = () => {
     close();
     const opened = new EventSource(PATH);
@@ -152,7 +216,8 @@ function makeStream() {
     opened.addEventListener('audit', ({ data }) => tell({ kind: 'event', type: JSON.parse(data).type }));
     opened.addEventListener('error', () => {
       if (opened !== source) return;
-      tell({ kind: 'state', stream: null });
+      stream = null;
+      tell({ kind: 'state', stream });
       // A browser connects again by itself if a connection was lost, but not after an answer that is an error.
       if (opened.readyState !== EventSource.CLOSED) return;
       timer = setTimeout(open, pauseMs);
@@ -162,14 +227,16 @@ function makeStream() {
   };
   return {
     close,
+    /** Tells whoever asks whether there is a stream. */
+    answer,
     /** Connects now if the stream has ended; tells whoever asks that it has not. */
     retry() {
       if (source === null || source.readyState === EventSource.CLOSED) open();
-      else if (source.readyState === EventSource.OPEN) channel?.postMessage({ kind: 'state', stream });
+      else if (stream !== null) answer();
     },
-    /** Connects anew: an open stream does not show that its sign-in has ended. */
+    /** Connects anew: an open stream does not show at once that its sign-in has ended. */
     check() {
-      if (source?.readyState === EventSource.OPEN) open();
+      if (stream !== null) open();
     },
   };
 }

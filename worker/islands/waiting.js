@@ -1,11 +1,11 @@
 // How many requests wait for the person's decision, on every page: in the title, the icon and the navigation, and, if the person
-// wants that, as a notification. One tab of a browser asks and tells the others. A page also says when the person is signed out.
+// wants that, as a notification. The tab that follows the stream asks and tells the others. A page also says when the person is signed out.
 
-import { fetchDocument, makePlan } from './refreshed.js';
-import { followEvents } from './stream.js';
+import { fetchDocument, makePlan, userOf } from './refreshed.js';
+import { followEvents, isLeading } from './stream.js';
 
 const SETTLE_MS = 300;
-const NAME = 'svc-waiting';
+const NAME = `svc-waiting ${userOf(document) ?? ''}`;
 const LIST = '/approvals';
 const SIGN_OUT = '/auth/logout';
 
@@ -42,33 +42,14 @@ export function start(element) {
   document.addEventListener('submit', ({ target }) => {
     if (target instanceof HTMLFormElement && new URL(target.action).pathname === SIGN_OUT) forget();
   });
-  let isAsking = false;
   const look = makePlan(async () => {
-    const waiting = isAsking ? await readList() : null;
+    const waiting = isLeading() ? await readList() : null;
     if (waiting === null) return;
     show(element, waiting.count);
     if (waiting.news !== null) notify(waiting.news);
     channel?.postMessage(waiting);
   });
-  const ask = () => {
-    isAsking = true;
-    look(SETTLE_MS);
-    return new Promise((resolve) => addEventListener('pagehide', resolve, { once: true }));
-  };
   followEvents({ types: [events], opened: () => look(SETTLE_MS), came: () => look(SETTLE_MS), lost() {} });
-  void lead(ask);
-  addEventListener('pageshow', ({ persisted }) => {
-    if (persisted) void lead(ask);
-  });
-  addEventListener('pagehide', () => (isAsking = false));
-}
-
-/**
- * Runs in one tab at a time; the others wait for their turn. Where a page has no locks, it runs in each tab.
- * @param {() => Promise<unknown>} act
- */
-async function lead(act) {
-  await (navigator.locks === undefined ? act() : navigator.locks.request(NAME, act));
 }
 
 /** @returns {Promise<Waiting | null>} null if the list cannot be read */
@@ -83,7 +64,7 @@ async function readList() {
     seconds: Number(card.querySelector('[data-seconds]')?.getAttribute('data-seconds')),
   }));
   const before = readEnds();
-  localStorage.setItem(NAME, JSON.stringify({ ends: Object.fromEntries(cards.map(({ key, until }) => [key, until])) }));
+  localStorage.setItem(NAME, JSON.stringify(Object.fromEntries(cards.map(({ key, until }) => [key, until]))));
   // A browser that knows nothing yet shows the count alone.
   const isNews = (/** @type {typeof cards[number]} */ { key, until, seconds }) => {
     const last = before?.[key];
@@ -101,9 +82,7 @@ async function readList() {
 
 /** @returns {Ends | null} null if the browser knows nothing yet */
 function readEnds() {
-  const kept = JSON.parse(localStorage.getItem(NAME) ?? 'null');
-  // An earlier version of this script left a number.
-  return kept?.ends ?? null;
+  return JSON.parse(localStorage.getItem(NAME) ?? 'null');
 }
 
 function forget() {

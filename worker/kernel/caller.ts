@@ -12,6 +12,8 @@ export interface Caller {
   readonly role: Role;
   /** The sign-in of the call: the hash of a browser's session token, or the id of a program's sign-in. */
   readonly signIn?: string;
+  /** The id of the personal token that made the call. */
+  readonly personalToken?: string;
   /** The scopes of the personal token that made the call; absent for a signed-in user, who may do everything. */
   readonly scopes?: readonly Scope[];
   /** The service account whose rows an admin manages: in this call "personal" means its own. */

@@ -1,9 +1,9 @@
-import { and, desc, eq, gt, isNull, lt, or } from 'drizzle-orm';
+import { and, desc, eq, exists, gt, isNull, lt, or, type SQL } from 'drizzle-orm';
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core';
 import type { Database, Statement } from './database.ts';
 import { type BrowserSessionRow, findBrowserSession } from './browser_sessions.ts';
 import { findLiveFamily, type TokenFamilyRow } from './refresh_tokens.ts';
-import { browserSessions, tokenFamilies } from './tables.ts';
+import { browserSessions, personalTokens, tokenFamilies, users } from './tables.ts';
 
 /** Where a page of sign-ins continues: browsers and programs are in one list. */
 type SignInPosition = Pick<BrowserSessionRow, 'createdAt' | 'id'>;
@@ -58,6 +58,45 @@ export async function hasSignIn(
     read.select({ id: tokenFamilies.id }).from(tokenFamilies).where(program),
   ]);
   return browsers.length + programs.length > 0;
+}
+
+/** By whom and how a call was made, as its caller has it. */
+interface CallMaker {
+  readonly userId: string;
+  readonly signIn?: string;
+  readonly personalToken?: string;
+}
+
+/** Whether a call that was let in would still be: its user is active, and its sign-in or its personal token has not ended. */
+export async function isStillIn(
+  { read }: Database,
+  { userId, signIn, personalToken }: CallMaker,
+  nowSeconds: number,
+): Promise<boolean> {
+  const of = { userId, nowSeconds };
+  const lives: (SQL | undefined)[] = [];
+  if (signIn !== undefined) {
+    const browser = and(isLiveBrowser(of), eq(browserSessions.tokenHash, signIn));
+    const program = and(isLiveProgram(of), eq(tokenFamilies.id, signIn));
+    lives.push(
+      or(
+        exists(read.select({ id: browserSessions.id }).from(browserSessions).where(browser)),
+        exists(read.select({ id: tokenFamilies.id }).from(tokenFamilies).where(program)),
+      ),
+    );
+  }
+  if (personalToken !== undefined) {
+    const now = new Date(nowSeconds * 1000).toISOString();
+    const { id, revokedAt, expiresAt } = personalTokens;
+    const token = and(eq(id, personalToken), isNull(revokedAt), gt(expiresAt, now));
+    lives.push(exists(read.select({ id }).from(personalTokens).where(token)));
+  }
+  const active = and(eq(users.id, userId), isNull(users.suspendedAt));
+  const rows = await read
+    .select({ id: users.id })
+    .from(users)
+    .where(and(active, ...lives));
+  return rows.length > 0;
 }
 
 function isLiveBrowser({ userId, nowSeconds }: Pick<SignInsPage, 'userId' | 'nowSeconds'>) {

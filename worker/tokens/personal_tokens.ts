@@ -101,14 +101,14 @@ const USED_RESOLUTION_MS = 60_000;
 export async function openPersonalToken(
   context: ServiceContext,
   token: string,
-): Promise<{ readonly userId: string; readonly scopes: readonly Scope[] } | null> {
+): Promise<{ readonly id: string; readonly userId: string; readonly scopes: readonly Scope[] } | null> {
   const row = await findPersonalTokenByHash(context.database, await sha256Base64Url(token));
   const now = nowText(context);
   if (row === null || row.revokedAt !== null || row.expiresAt <= now) return null;
   if (row.lastUsedAt === null || Date.parse(now) - Date.parse(row.lastUsedAt) >= USED_RESOLUTION_MS) {
     context.defer('when a personal token was last used', () => touchPersonalToken(context.database, row.id, now));
   }
-  return { userId: row.userId, scopes: scopesIn(row) };
+  return { id: row.id, userId: row.userId, scopes: scopesIn(row) };
 }
 
 /** Ignores scopes that only a later version knows. */

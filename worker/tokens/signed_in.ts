@@ -33,7 +33,9 @@ async function findByPersonalToken(context: TokenContext, token: string): Promis
   const opened = await openPersonalToken(context, token);
   if (opened === null) return null;
   const caller = toCaller(await findAccount(context.database, opened.userId));
-  return caller === null ? null : { caller: { ...caller, scopes: opened.scopes }, scopes: opened.scopes };
+  return caller === null
+    ? null
+    : { caller: { ...caller, scopes: opened.scopes, personalToken: opened.id }, scopes: opened.scopes };
 }
 
 /** A program that was signed out is out at once, not when its access token expires. */

@@ -11,6 +11,7 @@ import { entryOf, NAVIGATION, type NavigationEntry } from './navigation.ts';
 
 /** The signed-in user, shown on every page. */
 export interface Person {
+  readonly id: string;
   readonly name: string;
   readonly role: Role;
   readonly enterprise: string;
@@ -98,6 +99,7 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
       data-island="waiting"
       data-events="connector.approval."
       data-count="${person.waiting}"
+      data-user="${person.id}"
     ></p>`;
 }
 

@@ -109,7 +109,7 @@ export const postAuditPrune = forUser({
 export const getAuditStream = forUser({
   summary: 'Follow audit events as they arrive',
   description:
-    'Server-sent events. Last-Event-ID resumes; the stream ends after 15 minutes, and the client reconnects.',
+    'Server-sent events. Last-Event-ID resumes. The stream ends when the sign-in, the personal token or the user ends that opened it, and after 15 minutes; the client reconnects.',
   query: auditStreamQuery,
   replies: { 200: 'text/event-stream' },
   async handle({ context, who, query, request }) {

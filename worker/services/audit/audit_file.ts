@@ -3,8 +3,8 @@ import type { AuditEventsQuery, StoredAuditEvent } from '../../../shared/wire/au
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
-import { hasSuspended } from '../../store/active_users.ts';
+import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
+import { isStillIn } from '../../store/sign_ins.ts';
 import { listAuditPage } from './audit_log.ts';
 import { streamTexts } from './stream_texts.ts';
 
@@ -12,7 +12,8 @@ import { streamTexts } from './stream_texts.ts';
 const MOST_EVENTS = 50_000;
 
 /**
- * The matching events as a file, newest first, read page by page while it is sent. It breaks off if the caller is suspended. Refuses
+ * The matching events as a file, newest first, read page by page while it is sent. It breaks off if the caller is suspended or
+ * signed out. Refuses
  * as the list does.
  */
 export async function exportEvents(
@@ -45,8 +46,8 @@ async function* textsOf(
     yield page.items.map((event) => write(event)).join('');
     sent += page.items.length;
     if (page.next_cursor === null || sent >= MOST_EVENTS) return;
-    if (await hasSuspended(context.database, [caller.userId])) {
-      throw new Error('the export ended early: its reader is suspended or has left');
+    if (!(await isStillIn(context.database, caller, nowSeconds(context)))) {
+      throw new Error('the export ended early: its reader is suspended, has left or is signed out');
     }
     const next = await listAuditPage(context, caller, { ...query, cursor: page.next_cursor });
     if (!next.ok) throw new Error(`the export ended early: ${next.error.message}`);

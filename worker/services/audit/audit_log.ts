@@ -9,7 +9,7 @@ import type {
 } from '../../../shared/wire/audit_events.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
-import { hasSuspended } from '../../store/active_users.ts';
+import { isStillIn } from '../../store/sign_ins.ts';
 import {
   arrivalStart,
   type AuditEventRow,
@@ -22,7 +22,7 @@ import {
 } from '../../store/audit/audit_events.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { decodeCursor, toPage } from '../../kernel/cursors.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
 
 const auditPosition = z.strictObject({ time: z.string(), position: z.number().int() });
 
@@ -88,12 +88,13 @@ export interface Arrival {
 
 const ARRIVALS_PER_LOOK = 200;
 const LOOK_MS = 1_000;
-/** A stream ends after this time, so that access is checked again when its client reconnects. */
+/** A stream ends after this time, so that everything else is checked again when its client reconnects. */
 const STREAM_MS = 15 * 60_000;
 
 /**
  * Events in order of arrival, as they arrive; null after a while without events (a keep-alive). Ends when the signal is
- * aborted, when the user is suspended or leaves, or after 15 minutes. Refuses with `invalid_query`.
+ * aborted, when the caller's user is suspended or leaves, when its sign-in or its personal token ends, or after 15 minutes.
+ * Refuses with `invalid_query`.
  */
 export async function followAudit(
   context: ServiceContext,
@@ -104,24 +105,25 @@ export async function followAudit(
   const filter = toFilter(caller, query);
   if (!filter.ok) return filter;
   const start = from.lastPosition ?? (await arrivalStart(context.database, filter.value, query.backlog));
-  return ok(arrivals(context, filter.value, { start, signal: from.signal, userId: caller.userId }));
+  return ok(arrivals(context, caller, filter.value, { start, signal: from.signal }));
 }
 
 async function* arrivals(
   context: ServiceContext,
+  caller: Caller,
   filter: AuditFilter,
-  { start, signal, userId }: { readonly start: number; readonly signal: AbortSignal; readonly userId: string },
+  { start, signal }: { readonly start: number; readonly signal: AbortSignal },
 ): AsyncGenerator<Arrival | null> {
   const deadline = context.clock.now() + STREAM_MS;
   let after = start;
   while (!signal.aborted && context.clock.now() < deadline) {
+    if (!(await isStillIn(context.database, caller, nowSeconds(context)))) return;
     const rows = await listArrivals(context.database, filter, { after, limit: ARRIVALS_PER_LOOK });
     for (const row of rows) yield { position: row.position, event: toStoredEvent(row) };
     after = rows.at(-1)?.position ?? after;
     if (rows.length === ARRIVALS_PER_LOOK) continue;
     if (rows.length === 0) yield null;
     await context.clock.sleep(LOOK_MS, signal);
-    if (await hasSuspended(context.database, [userId])) return;
   }
 }
 

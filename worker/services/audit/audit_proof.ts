@@ -2,10 +2,10 @@ import { exportedLog } from '../../../shared/audit/exported_log.ts';
 import { ok, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { MAX_PAGE } from '../../../shared/wire/primitives.ts';
-import { hasSuspended } from '../../store/active_users.ts';
+import { isStillIn } from '../../store/sign_ins.ts';
 import { listChain } from '../../store/audit/audit_events.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { ServiceContext } from '../../kernel/service_context.ts';
+import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
 import { sha256Hex } from '../../kernel/sha256.ts';
 import { stateChains } from './audit_heads.ts';
 import { toStoredEvent } from './audit_log.ts';
@@ -13,7 +13,8 @@ import { streamTexts } from './stream_texts.ts';
 
 /**
  * The whole log of the caller's enterprise as the file that `svc audit export` writes (decision 0094). It fails midway if the
- * log does not match its statement, if the caller is suspended, or if the control plane stops. Refuses with `conflict`,
+ * log does not match its statement, if the caller is suspended or
+ * signed out, or if the control plane stops. Refuses with `conflict`,
  * `too_many_open_calls`.
  */
 export async function exportProof(
@@ -26,8 +27,8 @@ export async function exportProof(
   if (!leave.ok) return leave;
   const read = async (writer: string, page: { readonly after: number; readonly limit: number }) => {
     if (context.stopping.aborted) throw new Error('the export ended early: the control plane stops');
-    if (await hasSuspended(context.database, [caller.userId])) {
-      throw new Error('the export ended early: its reader is suspended or has left');
+    if (!(await isStillIn(context.database, caller, nowSeconds(context)))) {
+      throw new Error('the export ended early: its reader is suspended, has left or is signed out');
     }
     return (await listChain(context.database, writer, page)).map((row) => toStoredEvent(row));
   };

@@ -37,7 +37,7 @@ export async function describeEnterprise(context: ServiceContext, caller: Caller
 export async function describePerson(context: ServiceContext, caller: Caller) {
   const { user, enterprise } = await account(context, caller);
   const { local } = context;
-  return { name: user.displayName, role: user.role, enterprise: enterprise.name, isLocal: local !== null };
+  return { id: user.id, name: user.displayName, role: user.role, enterprise: enterprise.name, isLocal: local !== null };
 }
 
 async function account(context: ServiceContext, caller: Caller): Promise<Account> {
