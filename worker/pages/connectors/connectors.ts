@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import type {
+  ConnectorRecord,
   ConnectorCredentialState,
   ConnectorSummary,
   ValidateReply,
@@ -132,7 +133,9 @@ export interface InstallView {
   /** The result of checking a valid spec. */
   readonly checked: CheckedSpec | null;
   /** The installed connector whose spec is changed; null for a new one. */
-  readonly changed: { readonly id: string; readonly fqn: string } | null;
+  readonly changed: Pick<ConnectorRecord, 'id' | 'fqn' | 'owner'> | null;
+  /** The spec that somebody else installed while the user changed an older one; null if nobody did. */
+  readonly installedMeanwhile: string | null;
 }
 
 /** A valid spec, and which of the newest requests its operations would have matched. */
@@ -142,7 +145,8 @@ export interface CheckedSpec {
 }
 
 /** The form for a spec. */
-export function installPage({ form, owners, specProblems, checked, changed }: InstallView): Page {
+export function installPage(view: InstallView): Page {
+  const { form, owners, specProblems, checked, changed, installedMeanwhile } = view;
   const title = changed === null ? 'Install a connector' : 'Change the spec';
   const above = changed === null ? CONNECTORS_PAGE : { path: `/connectors/${changed.id}`, title: changed.fqn };
   const content = html`${pageHeader({
@@ -151,9 +155,11 @@ export function installPage({ form, owners, specProblems, checked, changed }: In
       lead:
         changed === null
           ? 'Installing another version replaces the installed spec and keeps its credential.'
-          : 'Give the changed spec another version. Installing it replaces the spec and keeps its credential.',
+          : html`Give the changed spec another version. Installing it replaces the spec of
+              <span class="mono">${changed.fqn}</span>, ${changed.owner}, and keeps its credential.`,
     })}
     ${formRefusal(form, ['owner', 'spec', ...RULE_FIELDS])}
+    ${installedMeanwhile === null ? '' : conflictAlert(installedMeanwhile)}
     ${specProblems.length === 0 ? '' : problemList(specProblems)} ${checked === null ? '' : specSummary(checked)}
     <form class="panel stack" method="post" action="/connectors">
       ${textArea(form, {
@@ -164,16 +170,35 @@ export function installPage({ form, owners, specProblems, checked, changed }: In
         isRequired: true,
         isMono: true,
       })}
-      ${ownerField(form, owners)}
+      ${changed === null ? ownerField(form, owners) : ''}
       <div class="actions">
-        <button class="primary" name="step" value="install">Install</button>
+        <button class="primary" name="step" value="install">
+          ${installedMeanwhile === null ? 'Install' : 'Install mine in its place'}
+        </button>
         <button name="step" value="check">Check only</button>
         <a class="button" href="${above.path}">Cancel</a>
       </div>
       <input type="hidden" name="from" value="${changed?.id ?? ''}" />
+      <input type="hidden" name="read" value="${form.values['read'] ?? ''}" />
       ${ruleEditor(form, checked?.matches.operations.map(({ operation }) => operation) ?? [])}
     </form>`;
   return layout(title, content, 'narrow');
+}
+
+function conflictAlert(spec: string): Html {
+  return html`${alert(
+      'bad',
+      html`<p>
+        <strong>Nothing was installed: the connector was changed meanwhile.</strong> Somebody installed another version
+        after you opened the form. Take over from it what you need, and install your text in its place.
+      </p>`,
+    )}
+    <details class="more" open>
+      <summary>The spec that is installed now</summary>
+      <div class="code">
+        <pre><code>${foreignText(spec)}</code></pre>
+      </div>
+    </details>`;
 }
 
 function problemList(problems: readonly SpecProblem[]): Html {

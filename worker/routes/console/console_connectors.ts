@@ -1,8 +1,9 @@
-import { ok } from '../../../shared/model/result.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { parseVaultReference } from '../../../shared/model/vault_path.ts';
 import { listFittingSecrets } from '../../../shared/resolve/sent_secrets.ts';
 import { toHostBinding } from '../../../shared/wire/host_binding.ts';
 import type { ConnectorSpecRecord } from '../../../shared/wire/connectors/connector_spec.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors/connectors.ts';
 import { ownerQuery } from '../../../shared/wire/secrets.ts';
 import { listQueryOf } from '../../pages/components/arranged_list.ts';
@@ -10,7 +11,7 @@ import { EMPTY_FORM, type FormState, utcTime } from '../../pages/components/form
 import { connectorPage, connectorRemovalPage } from '../../pages/connectors/connector.ts';
 import { connectorsPage, installPage, type InstallView } from '../../pages/connectors/connectors.ts';
 import type { Page } from '../../pages/frame/layout.ts';
-import { type Caller, mayActAs, ownerId } from '../../kernel/caller.ts';
+import { type Caller, mayActAs, ownerId, writableOwner } from '../../kernel/caller.ts';
 import { readAll } from '../../kernel/read_all.ts';
 import { previewConnectorRemoval } from '../../services/vault/removal_preview.ts';
 import { describeVaultUse } from '../../services/vault/credential_uses.ts';
@@ -68,15 +69,26 @@ export const getConnectorsPage = forReader(async (c, caller) => {
   return consolePage(c, caller, connectorsPage(view));
 });
 
-/** `GET /connectors/install`: with `from`, the spec of an installed connector, to change it. */
+/** The connector that a form changes, as it is installed now; null in a form for a new one. */
+type Changed = ConnectorRecord | null;
+
+/** `GET /connectors/install`: with `from`, the spec of an installed connector, for those who may change it. */
 export const getSpecForm = forReader(async (c, caller) => {
-  const from = c.req.query('from') ?? '';
-  if (from === '') return consolePage(c, caller, specPage(c, caller, { form: EMPTY_FORM }));
-  const installed = await getConnector(c.get('context'), caller, from);
-  if (!installed.ok) return problem(c, caller, installed.error);
-  const { id, owner, spec } = installed.value;
-  return answerChecked(c, caller, { from: id, owner, spec: textOfSpec(spec) }, spec);
+  const changed = await findChanged(c, caller, c.req.query('from') ?? '');
+  if (!changed.ok) return problem(c, caller, changed.error);
+  if (changed.value === null) return consolePage(c, caller, specPage(c, caller, { form: EMPTY_FORM }, null));
+  const { id, spec, content_hash: read } = changed.value;
+  return answerChecked(c, caller, { fields: { from: id, read, spec: textOfSpec(spec) }, changed: changed.value }, spec);
 });
+
+/** Refuses with `not_found`, `admin_required`. */
+async function findChanged(c: AppContext, caller: Caller, from: string): Promise<Result<Changed, ApiError>> {
+  if (from === '') return ok(null);
+  const installed = await getConnector(c.get('context'), caller, from);
+  if (!installed.ok) return installed;
+  const owner = writableOwner(caller, installed.value.owner);
+  return owner.ok ? installed : err(owner.error);
+}
 
 function textOfSpec(spec: ConnectorSpecRecord): string {
   return JSON.stringify(spec, null, 2);
@@ -84,29 +96,89 @@ function textOfSpec(spec: ConnectorSpecRecord): string {
 
 type SpecView = Partial<InstallView> & Pick<InstallView, 'form'>;
 
-/** A form that was begun at an installed connector leads back to it. */
-function specPage(c: AppContext, caller: Caller, view: SpecView, fqn?: string): Page {
-  const { from = '' } = view.form.values;
-  const changed = /^con_\w+$/.test(from) ? { id: from, fqn: fqn ?? 'Connector' } : null;
-  return installPage({ specProblems: [], checked: null, changed, owners: ownerChoice(c, caller), ...view });
+function specPage(c: AppContext, caller: Caller, view: SpecView, changed: Changed): Page {
+  return installPage({
+    specProblems: [],
+    checked: null,
+    installedMeanwhile: null,
+    changed,
+    owners: ownerChoice(c, caller),
+    ...view,
+  });
 }
 
 /** `POST /connectors`: installs the spec, only checks it, or adds a rule to it. */
 export const submitSpec = forChange(async (c, caller, fields) => {
+  const found = await findChanged(c, caller, fields['from'] ?? '');
+  if (!found.ok)
+    return found.error.code === 'not_found'
+      ? answerGone(c, caller, fields, found.error)
+      : problem(c, caller, found.error);
+  const changed = found.value;
   const spec = readSpecText(fields['spec'] ?? '');
-  if (!spec.ok) return formAgain(c, caller, specPage(c, caller, wrongSpec(fields, spec.error)));
-  if (fields['step'] === 'check') return answerChecked(c, caller, fields, spec.value);
-  if (fields['step'] === 'rule') return answerRule(c, caller, fields, spec.value);
+  if (!spec.ok) return formAgain(c, caller, specPage(c, caller, wrongSpec(fields, spec.error), changed));
+  const sent = { fields, changed };
+  if (fields['step'] === 'check') return answerChecked(c, caller, sent, spec.value);
+  if (fields['step'] === 'rule') return answerRule(c, caller, sent, spec.value);
+  return changed === null
+    ? installNew(c, caller, fields, spec.value)
+    : installOver(c, caller, fields, { changed, spec: spec.value });
+});
+
+interface SentSpec {
+  readonly fields: Fields;
+  readonly changed: Changed;
+}
+
+async function installNew(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
   const owner = ownerQuery.safeParse({ owner: fields['owner'] });
   if (!owner.success) {
     const form = invalidForm(fields, owner.error);
-    return formAgain(c, caller, specPage(c, caller, { form }));
+    return formAgain(c, caller, specPage(c, caller, { form }, null));
   }
-  const installed = await installConnector(c.get('context'), caller, owner.data.owner, spec.value);
+  const installed = await installConnector(c.get('context'), caller, owner.data.owner, spec);
   if (installed.ok) return answerInstalled(c, caller, installed.value.value.reply);
   const form = toRefusedForm(fields, installed.error);
-  return formAgain(c, caller, specPage(c, caller, { form }), installed.error);
-});
+  return formAgain(c, caller, specPage(c, caller, { form }, null), installed.error);
+}
+
+/** Installs the spec in the place of the one that the form showed. */
+async function installOver(
+  c: AppContext,
+  caller: Caller,
+  fields: Fields,
+  { changed, spec }: { readonly changed: ConnectorRecord; readonly spec: ConnectorSpecRecord },
+) {
+  const { id, owner, fqn } = changed;
+  if (spec.connector.fqn !== fqn) {
+    const message = `names ${spec.connector.fqn}, but this form changes ${fqn}: install the other one as a new connector`;
+    const form = { values: fields, problems: [{ field: 'spec', message }], refusal: null };
+    return formAgain(c, caller, specPage(c, caller, { form }, changed));
+  }
+  const over = { id, content_hash: fields['read'] ?? '' };
+  const installed = await installConnector(c.get('context'), caller, owner, spec, over);
+  if (installed.ok) return answerInstalled(c, caller, installed.value.value.reply);
+  if (installed.error.code === 'conflict') return answerConflict(c, caller, fields, installed.error);
+  const form = toRefusedForm(fields, installed.error);
+  return formAgain(c, caller, specPage(c, caller, { form }, changed), installed.error);
+}
+
+/** Shows the text beside the spec that somebody installed meanwhile; installing again replaces that one. */
+async function answerConflict(c: AppContext, caller: Caller, fields: Fields, error: ApiError) {
+  const now = await findChanged(c, caller, fields['from'] ?? '');
+  if (!now.ok) return answerGone(c, caller, fields, now.error);
+  if (now.value === null) throw new Error('a form that changes a connector names none');
+  const form = { ...EMPTY_FORM, values: { ...fields, read: now.value.content_hash } };
+  const view = { form, installedMeanwhile: textOfSpec(now.value.spec) };
+  return formAgain(c, caller, specPage(c, caller, view, now.value), error);
+}
+
+/** The connector was removed meanwhile: the text stays, in the form for a new one. */
+function answerGone(c: AppContext, caller: Caller, fields: Fields, error: ApiError) {
+  const refusal = 'The connector that you changed was removed meanwhile. Installing the spec makes a new connector.';
+  const form = { values: { ...fields, from: '', read: '' }, problems: [], refusal };
+  return formAgain(c, caller, specPage(c, caller, { form }, null), error);
+}
 
 /** Newly allowed hosts are shown once, here: the connector's page does not know the previous version. */
 async function answerInstalled(c: AppContext, caller: Caller, { warnings, ...connector }: InstallReply) {
@@ -115,31 +187,32 @@ async function answerInstalled(c: AppContext, caller: Caller, { warnings, ...con
 }
 
 /** The text with the rule, and which requests each operation would have matched. */
-async function answerRule(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
-  const changed = addJsonRule(spec, {
+async function answerRule(c: AppContext, caller: Caller, { fields, changed }: SentSpec, spec: ConnectorSpecRecord) {
+  const added = addJsonRule(spec, {
     operation: fields['rule_operation'] ?? '',
     pointer: fields['rule_pointer'] ?? '',
     equals: fields['rule_equals'] ?? '',
     atLeast: fields['rule_at_least'] ?? '',
     atMost: fields['rule_at_most'] ?? '',
   });
-  if (changed.ok) {
-    const { from = '', owner = '', rule_operation: operation = '' } = fields;
-    const kept = { from, owner, rule_operation: operation, spec: textOfSpec(changed.value) };
-    return answerChecked(c, caller, kept, changed.value);
+  if (added.ok) {
+    const { from = '', read = '', owner = '', rule_operation: operation = '' } = fields;
+    const kept = { from, read, owner, rule_operation: operation, spec: textOfSpec(added.value) };
+    return answerChecked(c, caller, { fields: kept, changed }, added.value);
   }
-  const form = { values: fields, problems: changed.error, refusal: null };
-  return formAgain(c, caller, specPage(c, caller, { form }));
+  const form = { values: fields, problems: added.error, refusal: null };
+  return formAgain(c, caller, specPage(c, caller, { form }, changed));
 }
 
-async function answerChecked(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
+async function answerChecked(c: AppContext, caller: Caller, { fields, changed }: SentSpec, spec: ConnectorSpecRecord) {
   const checked = await validateConnector(spec);
   if (checked.ok) {
     const matches = await matchNewest(c.get('context'), caller, spec);
     const view = { form: { ...EMPTY_FORM, values: fields }, checked: { reply: checked.value, matches } };
-    return consolePage(c, caller, specPage(c, caller, view, spec.connector.fqn));
+    return consolePage(c, caller, specPage(c, caller, view, changed));
   }
-  return formAgain(c, caller, specPage(c, caller, { form: toRefusedForm(fields, checked.error) }), checked.error);
+  const form = toRefusedForm(fields, checked.error);
+  return formAgain(c, caller, specPage(c, caller, { form }, changed), checked.error);
 }
 
 function wrongSpec(fields: Fields, specProblems: readonly SpecProblem[]) {

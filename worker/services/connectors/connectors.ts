@@ -45,13 +45,16 @@ interface Installed {
 /**
  * Installs a spec, or replaces the installed version. The credential stays unless its kind changes, or a login would send its
  * access token elsewhere; then it is deleted. A new connector is inactive until it has a credential; another version of one stays as active
- * as it was. Refuses with `invalid_input` a name that is reserved for logins, `admin_required`, `connector_version_conflict`, and `insufficient_scope` if a secret that serves it gets further hosts.
+ * as it was. With `over`, only over that connector, and only if it still has the spec that the caller read. Refuses with `invalid_input` a name
+ * that is reserved for logins, `admin_required`, `conflict`, `connector_version_conflict`, and `insufficient_scope` if a secret that serves it gets
+ * further hosts.
  */
 export async function installConnector(
   context: ServiceContext,
   caller: Caller,
   owner: Owner,
   spec: ConnectorSpecRecord,
+  over: ReadSpec | null = null,
 ): Promise<Result<Changed<Installed>, ApiError>> {
   const ownerId = writableOwner(caller, owner);
   if (!ownerId.ok) return ownerId;
@@ -60,12 +63,26 @@ export async function installConnector(
   const hash = await contentHash(spec);
   return commitPolicy(context, caller, async () => {
     const [before = null] = await findConnectorsNamed(context.database, [ownerId.value], spec.connector.fqn);
+    if (over !== null && !isOver(before?.connector, over, hash)) return err(changedSince(spec));
     if (before === null) return ok(firstInstall(context, caller, newRow(context, caller, ownerId.value, spec, hash)));
     const known = await findVersionHash(context.database, before.connector.id, spec.connector.version);
     if (known !== null && known !== hash) return err(versionConflict(before.connector, spec, known));
     const allowed = mayReach(caller, before, spec);
     return allowed.ok ? ok(replacement(context, caller, before, spec, hash)) : allowed;
   });
+}
+
+/** An installed connector, and the hash of its spec as somebody read it. */
+type ReadSpec = Pick<ConnectorRecord, 'id' | 'content_hash'>;
+
+/** A spec that is installed already, as by a form that was sent twice, is no change. */
+function isOver(held: ConnectorRow | undefined, read: ReadSpec, hash: string): boolean {
+  return held?.id === read.id && [read.content_hash, hash].includes(held.contentHash);
+}
+
+function changedSince({ connector: { fqn } }: ConnectorSpecRecord): ApiError {
+  const message = `${fqn} is no longer what you read: somebody installed another version or removed it`;
+  return apiError('conflict', `${message}. Read it again, then apply your change`);
 }
 
 /**
