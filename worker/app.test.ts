@@ -245,6 +245,11 @@ describe('bindings and secrets', () => {
     });
     expect((await control.asUser('DELETE', '/v1/secrets/user%2Fold')).status).toBe(204);
     expect(
+      await refusal(
+        control.asUser('PUT', `/v1/host-bindings/${created.id}`, { ...BINDING, revision: created.updated_at }),
+      ),
+    ).toMatchObject({ code: 'conflict', message: expect.stringContaining('read it again') });
+    expect(
       await refusal(control.asUser('PUT', `/v1/host-bindings/${created.id}`, { ...BINDING, owner: 'enterprise' })),
     ).toMatchObject({
       code: 'invalid_input',

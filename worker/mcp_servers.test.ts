@@ -91,6 +91,17 @@ describe('registering a server', () => {
     ]);
   });
 
+  test('is replaced with the revision that was read, and not over what somebody changed meanwhile', async () => {
+    const { id, revision } = await parseReply(mcpServerRecord, post(LOCAL));
+    const theirs = await parseReply(mcpServerRecord, put(id, { ...LOCAL, tools: { deny: ['drop_*'] }, revision }));
+    const error = await refusal(put(id, { ...LOCAL, description: 'mine', revision }));
+    expect(error).toMatchObject({ code: 'conflict', message: expect.stringContaining('Read it again') });
+    expect((await parseReply(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`))).tools).toEqual(
+      theirs.tools,
+    );
+    expect(await refusal(post({ ...LOCAL, name: 'other', revision }))).toMatchObject({ code: 'invalid_input' });
+  });
+
   test("puts the server's id into references, and lists the credentials it needs", async () => {
     const server = await create(REMOTE);
     expect(server.transport).toBe('streamable-http');

@@ -44,8 +44,10 @@ async function carryOut(client: HttpClient, changes: readonly Change[]): Promise
   for (const change of changes) {
     const body = change.binding;
     if (change.kind === 'create') await client.call('POST', '/v1/host-bindings', hostBindingRecord, { body });
-    if (change.kind === 'update')
-      await client.call('PUT', `/v1/host-bindings/${change.id}`, hostBindingRecord, { body });
+    if (change.kind === 'update') {
+      const replacement = { ...body, revision: change.revision };
+      await client.call('PUT', `/v1/host-bindings/${change.id}`, hostBindingRecord, { body: replacement });
+    }
   }
 }
 

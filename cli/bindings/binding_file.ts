@@ -10,6 +10,8 @@ export type Change =
   | {
       readonly kind: 'update';
       readonly id: string;
+      /** When the binding that was read was changed last. */
+      readonly revision: string;
       readonly binding: ValidHostBinding;
       readonly fields: readonly FieldChange[];
     }
@@ -73,7 +75,7 @@ export function planChanges(
     const fields = listChangedFields(inputOf(found), binding);
     return fields.length === 0
       ? { kind: 'unchanged', id: found.id, binding }
-      : { kind: 'update', id: found.id, binding, fields };
+      : { kind: 'update', id: found.id, revision: found.updated_at, binding, fields };
   });
 }
 

@@ -162,9 +162,10 @@ export async function removeMcpServer(call: Call<OwnerOption & RemovalOptions>):
   if (authorization !== null) noteTokensLeft(call);
 }
 
-/** Stores a server with some fields changed. */
+/** Stores a server with some fields changed, if nobody has changed it since it was read. */
 export function replace(client: HttpClient, before: McpServerRecord, changes: Fields): Promise<McpServerRecord> {
-  const body = validateFields({ ...writableFields(before), ...changes }, 'nothing was changed');
+  const fields = validateFields({ ...writableFields(before), ...changes }, 'nothing was changed');
+  const body = { ...fields, revision: before.revision };
   return client.call('PUT', `/v1/mcp-servers/${before.id}`, mcpServerRecord, { body });
 }
 

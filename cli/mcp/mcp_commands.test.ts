@@ -119,6 +119,7 @@ describe('svc mcp update', () => {
     expect(put?.body).toEqual({
       ...mcpServerInput.parse({ name: 'other', command: server.command, tools: server.tools }),
       registry_id: null,
+      revision: 2,
       env: { TOKEN: `vault://mcp-servers/${ID}/TOKEN`, MODE: 'x' },
     });
   });

@@ -96,7 +96,7 @@ test('saves the rules that were read, then servers of the enterprise, then oneâ€
   expect([code, writes(calls)]).toEqual([0, paths]);
   const saved = calls.filter(({ method }) => method === 'PUT').map(({ body }) => body);
   expect(saved[0]).toMatchObject({ pinned_only: false, revision: 'r1' });
-  expect(saved[2]).toMatchObject({ command: FILES.command, tools: { deny: ['a'] } });
+  expect(saved[2]).toMatchObject({ command: FILES.command, tools: { deny: ['a'] }, revision: FILES.revision });
 });
 
 test.each([

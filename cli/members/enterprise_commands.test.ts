@@ -140,6 +140,6 @@ describe('the provider of an enterprise', () => {
   });
 
   test('is removed when a person at a terminal says so', async () => {
-    expect([await callsOfRemoval('n'), await callsOfRemoval('y')]).toEqual([['GET'], ['GET', 'PUT']]);
+    expect([await callsOfRemoval('n'), await callsOfRemoval('y')]).toEqual([['GET'], ['GET', 'GET', 'PUT']]);
   });
 });

@@ -196,9 +196,7 @@ const PROVIDER_NAMES = { oidc: 'OpenID provider', saml: 'SAML provider' } as con
 
 async function removeProvider(call: Call<RemoveOptions>, kind: 'oidc' | 'saml'): Promise<undefined> {
   const { context, options, print } = call;
-  const before = await readSettings(call);
-  const { oidc, saml } = before;
-  const name = kind === 'oidc' ? oidc?.issuer : saml?.entity_id;
+  const name = providerName(await readSettings(call), kind);
   if (name === undefined) {
     throw new CliError(EXIT.failed, `the enterprise has no ${PROVIDER_NAMES[kind]}: nothing was changed`, [
       '`svc enterprise show` shows its provider.',
@@ -211,7 +209,16 @@ async function removeProvider(call: Call<RemoveOptions>, kind: 'oidc' | 'saml'):
       throw new CliError(EXIT.failed, 'nothing was changed');
     }
   }
-  await replace(call, before, { [kind]: null });
+  // The rest is as it is after the question, which may have waited long.
+  const now = await readSettings(call);
+  if (providerName(now, kind) !== name) {
+    throw new CliError(EXIT.failed, 'somebody has changed the provider meanwhile: nothing was changed');
+  }
+  await replace(call, now, { [kind]: null });
+}
+
+function providerName({ oidc, saml }: EnterpriseSettings, kind: 'oidc' | 'saml'): string | undefined {
+  return kind === 'oidc' ? oidc?.issuer : saml?.entity_id;
 }
 
 /** Writes the settings with some changed. A provider that is not named stays: its secret and metadata are not sent. */

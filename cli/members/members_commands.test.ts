@@ -134,6 +134,20 @@ const withMember =
 describe('svc members suspend and resume', () => {
   const member = { id: `usr_${ID}`, email: null, display_name: 'Pat', role: 'admin', created_at: ENDS };
   const suspended = { ...member, suspended_at: ENDS };
+  test('leave the role as somebody changed it while the question waited', async () => {
+    let reads = 0;
+    const answer: Answer = (call) => {
+      reads += call.method === 'GET' ? 1 : 0;
+      return withMember({ ...member, role: reads > 1 ? 'member' : 'admin', suspended_at: null })(call);
+    };
+    const { calls } = await runCli(home, ['members', 'suspend', `usr_${ID}`], {
+      answer,
+      typed: [`usr_${ID}`],
+      terminal: true,
+    });
+    expect(calls.at(-1)).toMatchObject({ method: 'PUT', body: { role: 'member', suspended: true } });
+  });
+
   test('keep the role, and ask before a suspension', async () => {
     const args = ['members', 'suspend', `usr_${ID}`];
     const answer = withMember({ ...member, suspended_at: null });

@@ -21,7 +21,9 @@ export async function suspendMember(call: Call<SuspendOptions>): Promise<undefin
     const typed = await askOrStop(context, `Type ${member.id} to suspend the member: `);
     if (typed.trim() !== member.id) throw new CliError(EXIT.failed, `that is not ${member.id}: nothing was changed`);
   }
-  const changed = await putMember(client, { ...member, isSuspended: true });
+  // The role is as it is after the question, which may have waited long.
+  const { id, role } = await findMember(client, member.id);
+  const changed = await putMember(client, { id, role, isSuspended: true });
   print.line(changed, `${changed.display_name} is suspended`);
 }
 

@@ -83,11 +83,19 @@ const recordFields = {
   updated_at: time,
 };
 
-/** `POST /v1/host-bindings`, `PUT /v1/host-bindings/{id}` and each entry of `svc binding apply -f`. */
+/** `POST /v1/host-bindings` and each entry of `svc binding apply -f`. */
 export const hostBindingInput = z
   .strictObject(fields, { error: objectError('a binding', HOST_BINDING_FIELDS) })
   .superRefine(checkBinding, { when: () => true })
   .meta({ id: 'HostBindingInput' });
+/** `PUT /v1/host-bindings/{id}`: with the `updated_at` that was read as its `revision`, only if nobody has changed it since. */
+export const hostBindingReplacement = z
+  .strictObject(
+    { ...fields, revision: time.optional() },
+    { error: objectError('a binding', [...HOST_BINDING_FIELDS, 'revision']) },
+  )
+  .superRefine(checkBinding, { when: () => true })
+  .meta({ id: 'HostBindingReplacement' });
 /** The validated form: hosts canonical, defaults filled in. */
 export type ValidHostBinding = z.output<typeof hostBindingInput>;
 

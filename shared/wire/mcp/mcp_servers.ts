@@ -65,11 +65,16 @@ function serverError(issue: { readonly code?: string | undefined; readonly keys?
   return readOnly.length === keys.length ? 'is read-only: leave it out' : 'is read-only or unknown: leave it out';
 }
 
-/** `POST /v1/mcp-servers` and `PUT /v1/mcp-servers/{id}`. */
+/** `POST /v1/mcp-servers`. */
 export const mcpServerInput = z
   .strictObject(fields, { error: serverError })
   .superRefine(checkMcpServer, { when: () => true })
   .meta({ id: 'McpServerInput' });
+/** `PUT /v1/mcp-servers/{id}`: with the `revision` that was read, only if it is still the current one. */
+export const mcpServerReplacement = z
+  .strictObject({ ...fields, revision: z.number().int().min(1).optional() }, { error: serverError })
+  .superRefine(checkMcpServer, { when: () => true })
+  .meta({ id: 'McpServerReplacement' });
 /** The input of a caller. */
 export type McpServerInput = z.input<typeof mcpServerInput>;
 /** The validated form. */

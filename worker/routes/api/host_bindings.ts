@@ -1,4 +1,4 @@
-import { hostBindingInput, hostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import { hostBindingInput, hostBindingRecord, hostBindingReplacement } from '../../../shared/wire/host_binding.ts';
 import {
   explainInput,
   explainReply,
@@ -48,12 +48,13 @@ export const getHostBinding = forUser({
 
 export const putHostBinding = forUser({
   summary: 'Replace a host binding',
-  description: 'Replaces every field; omitted ones get their defaults. The owner cannot change.',
+  description:
+    'Replaces every field; omitted ones get their defaults. The owner cannot change. With the updated_at that you read as the revision, the binding is replaced only if nobody has changed it since.',
   params: hostBindingParams,
-  body: hostBindingInput,
+  body: hostBindingReplacement,
   replies: { 200: hostBindingRecord },
-  async handle({ context, who, params, body }) {
-    const replaced = await replaceHostBinding(context, who, params.id, body);
+  async handle({ context, who, params, body: { revision = null, ...input } }) {
+    const replaced = await replaceHostBinding(context, who, params.id, input, revision);
     return changeReply(replaced, (binding) => ({ status: 200, json: binding }));
   },
 });

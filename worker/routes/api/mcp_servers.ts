@@ -7,6 +7,7 @@ import {
   mcpRevisionsReply,
   mcpRollbackInput,
   mcpServerInput,
+  mcpServerReplacement,
   mcpServerParams,
   mcpServerRecord,
   mcpServersPage,
@@ -64,12 +65,12 @@ export const getMcpServer = forUser({
 export const putMcpServer = forUser({
   summary: 'Replace an MCP server',
   description:
-    'Replaces every field; omitted ones get their defaults, except registry_id, which stays. The owner cannot change.',
+    'Replaces every field; omitted ones get their defaults, except registry_id, which stays. The owner cannot change. With the revision that you read, the server is replaced only if nobody has changed it since.',
   params: mcpServerParams,
-  body: mcpServerInput,
+  body: mcpServerReplacement,
   replies: { 200: mcpServerRecord },
-  async handle({ context, who, params, body }) {
-    const replaced = await replaceMcpServer(context, who, params.id, body);
+  async handle({ context, who, params, body: { revision = null, ...input } }) {
+    const replaced = await replaceMcpServer(context, who, params.id, input, revision);
     return changeReply(replaced, (server) => ({ status: 200, json: server }));
   },
 });

@@ -408,7 +408,10 @@ function nameTaken(twin: McpServerRow): ApiError {
 }
 
 function changedMeanwhileError({ name, revision }: McpServerRow): ApiError {
-  return apiError('conflict', `${name} was changed meanwhile: it is at revision ${revision} now; read it first`);
+  return apiError(
+    'conflict',
+    `${name} was changed after you read it: it is at revision ${revision} now. Read it again, then apply your change`,
+  );
 }
 
 function ownerChange(row: McpServerRow): ApiError {
