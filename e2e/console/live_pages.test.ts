@@ -157,7 +157,9 @@ test('a list of several types is live, however they are written', async () => {
   const page = await suite.open(`/audit?type=sandbox.proxy.rejected,%20sandbox.proxy.passthrough`);
   await stateOf(page).getByText('Live').waitFor();
   await request('/types');
-  await page.locator('#events').getByText(`GET ${HOST}/types`).waitFor();
+  const shown = page.locator('#events').getByText(`GET ${HOST}/types`);
+  await shown.waitFor();
+  expect(await shown.count()).toBe(1);
 });
 
 test('a page that is not seen is not brought up to date until it is seen again', async () => {

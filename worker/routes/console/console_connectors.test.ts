@@ -82,9 +82,10 @@ test('a change of one connector does not install another one', async () => {
   expect(await reply.text()).toContain('names acme/elsewhere, but this form changes acme/renamed');
 });
 
+const textOf = (version: string, title: string) => specText(version, { fqn: 'acme/contended', title });
+
 test('a change that somebody makes meanwhile is not undone, and both are shown', async () => {
   const { id: shared, content_hash: read } = await installShared('acme/contended');
-  const textOf = (version: string, title: string) => specText(version, { fqn: 'acme/contended', title });
   const first = { from: shared, read, spec: textOf('2.0.0', 'First') };
   expect((await submit(owner, first)).status).toBe(303);
   expect((await submit(owner, first)).status).toBe(303);

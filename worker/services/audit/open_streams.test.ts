@@ -62,9 +62,10 @@ test('a stream of a browser ends when its sign-in is ended from elsewhere', asyn
   expect(await endedAfterMs({ cookie }, end)).toBeLessThan(MINUTE_MS);
 });
 
+const signOutPrograms = () => control.context.database.client.execute(`UPDATE token_families SET revoked_at = '2026'`);
+
 test('a stream of a program ends when the program is signed out', async () => {
-  const end = () => control.context.database.client.execute(`UPDATE token_families SET revoked_at = '2026'`);
-  expect(await endedAfterMs(bearer(member.tokens.access_token), end)).toBeLessThan(MINUTE_MS);
+  expect(await endedAfterMs(bearer(member.tokens.access_token), signOutPrograms)).toBeLessThan(MINUTE_MS);
 });
 
 test('a stream of a personal token ends when the token is revoked', async () => {
