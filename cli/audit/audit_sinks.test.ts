@@ -123,9 +123,16 @@ describe('svc audit sink', () => {
   });
 
   test('dead-letters lists refused events', async () => {
-    const letter = { event_id: 'evt_1', problem: 'status_400', failed_at: AT, attempts: 1, waiting: false };
+    const letter = {
+      event_id: 'evt_1',
+      problem: 'status_400',
+      failed_at: AT,
+      attempts: 1,
+      waiting: false,
+      recipients: ['usr_1'],
+    };
     const answer = () => ({ status: 200, body: { items: [letter], next_cursor: null } });
     const run = await runCli(home, [...COMMAND, 'dead-letters', ID], { answer });
-    expect(run.stdout).toBe(`evt_1\tstatus_400\t${AT}\t1\tkept\n`);
+    expect(run.stdout).toBe(`evt_1\tstatus_400\tusr_1\t${AT}\t1\tkept\n`);
   });
 });

@@ -187,6 +187,7 @@ async function listDeadLetters(call: Call): Promise<undefined> {
   const columns: readonly Column<DeadLetter>[] = [
     { title: 'EVENT', cell: ({ event_id: id }) => id },
     { title: 'PROBLEM', cell: ({ problem }) => problem },
+    { title: 'FOR', cell: ({ recipients }) => recipients?.join(' ') ?? 'everybody' },
     { title: 'REFUSED', cell: ({ failed_at: at }) => at },
     { title: 'TRIES', cell: ({ attempts }) => String(attempts) },
     { title: 'STATE', cell: ({ waiting }) => (waiting ? 'is sent again' : 'kept') },

@@ -204,6 +204,8 @@ export const deadLetter = z
     attempts: z.number().int(),
     /** It is sent again with the next delivery. */
     waiting: z.boolean(),
+    /** Of mail: the members who did not get it. */
+    recipients: z.array(z.string()).nullable(),
   })
   .meta({ id: 'AuditDeadLetter' });
 export type DeadLetter = z.infer<typeof deadLetter>;

@@ -303,7 +303,7 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     row: 'Mail about approvals',
     holds: 'a name that others chose writes no line into a mail',
     file: 'worker/services/sinks/alert_text.ts',
-    text: 'return toShownLine(`${name} ${action}`, MOST_CHARACTERS);',
+    text: 'return toUnlinkedLine(`${name} ${action}`, MOST_CHARACTERS);',
     replacement: 'return `${name} ${action}`;',
     tests: ['worker/services/sinks/mail_sink.test.ts'],
   },

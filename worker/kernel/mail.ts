@@ -1,12 +1,23 @@
+import type { Failure } from '../../shared/model/failure.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { Outbound } from './outbound.ts';
+import { readRetryAfter } from './retry_after.ts';
 
 /** Sends mail. */
 export interface Mail {
-  /** The error is a sentence that names no recipient. */
-  send(message: MailMessage): Promise<Result<void, string>>;
+  /** The message of a failure is a sentence that names no recipient. */
+  send(message: MailMessage): Promise<Result<void, MailFailure>>;
 }
+
+/** `mail_refused`: the service will never send this message to this recipient. `mail_failed`: it may, later. */
+export interface MailFailure extends Failure<'mail_refused' | 'mail_failed'> {
+  /** How long the service asks not to be called. */
+  readonly afterMs?: number;
+}
+
+/** Statuses that say that what was sent will never be accepted: sending it again would not help. */
+export const NEVER_ACCEPTED: ReadonlySet<number> = new Set([400, 413, 414, 415, 422]);
 
 interface MailMessage {
   readonly to: string;
@@ -33,7 +44,7 @@ interface MailService {
 }
 
 /** Sends mail by a service that accepts `{from, to, subject, text}` as JSON with a bearer token. */
-export function createPostedMail(settings: MailService, outbound: Outbound): Mail {
+export function createPostedMail(settings: MailService, outbound: Outbound, now: () => number): Mail {
   return {
     async send({ to, subject, text }) {
       const called = await outbound.call({
@@ -42,9 +53,13 @@ export function createPostedMail(settings: MailService, outbound: Outbound): Mai
         headers: { 'content-type': 'application/json', authorization: `Bearer ${settings.token.reveal()}` },
         body: new TextEncoder().encode(JSON.stringify({ from: settings.from, to: [to], subject, text })),
       });
-      if (!called.ok) return err(called.error.message);
-      const { status } = called.value;
-      return status >= 200 && status < 300 ? ok(undefined) : err(`the mail service answered with status ${status}`);
+      if (!called.ok) return err({ reason: 'mail_failed', message: called.error.message });
+      const { status, retryAfter } = called.value;
+      if (status >= 200 && status < 300) return ok(undefined);
+      const reason = NEVER_ACCEPTED.has(status) ? 'mail_refused' : 'mail_failed';
+      const afterMs = readRetryAfter(retryAfter, now());
+      const message = `the mail service answered with status ${status}`;
+      return err({ reason, message, ...(afterMs !== null && { afterMs }) });
     },
   };
 }

@@ -91,7 +91,7 @@ async function syncPage(
   const url = listUrl(context.registry.url, { cursor, search: null, updatedSince: since });
   const { responses } = context.registry;
   const paused = responses.pause(context.clock.now());
-  const answer = paused === null ? await askRegistry(context.outbound, url) : err(paused);
+  const answer = paused === null ? await askRegistry(context.outbound, url, context.clock.now()) : err(paused);
   if (!answer.ok) {
     if (paused === null) responses.note(url, answer, context.clock.now());
     return backOff(context, mirror, answer.error);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { BAD_ENTRIES } from '../../e2e/marketplace/registry_entries.ts';
 import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { ok } from '../../shared/model/result.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
 import { askRegistry, listUrl, type RegistryPage, versionsUrl } from './registry_client.ts';
 
@@ -14,13 +15,13 @@ const outbound = nodeOutbound({ isLocal: true, pinned: new Map() });
 const FIRST = { cursor: null, search: null, updatedSince: null };
 
 async function page(url: string): Promise<RegistryPage> {
-  const reply = await askRegistry(outbound, url);
+  const reply = await askRegistry(outbound, url, Date.now());
   if (!reply.ok) throw new Error(reply.error.message);
   return reply.value;
 }
 
 async function problem(url = listUrl(registry.url, FIRST)) {
-  const reply = await askRegistry(outbound, url);
+  const reply = await askRegistry(outbound, url, Date.now());
   return reply.ok ? null : reply.error;
 }
 
@@ -75,6 +76,13 @@ describe('faults of a registry', () => {
   test('a 429 with an HTML page gives the time to wait', async () => {
     registry.behaviour = 'too_many';
     expect(await problem()).toMatchObject({ reason: 'too_many_requests', retryAfterSeconds: 7 });
+  });
+
+  test('the time to wait may be a date', async () => {
+    const reply = { status: 503, contentType: '', retryAfter: new Date(90_000).toUTCString(), body: new Uint8Array() };
+    const busy = { call: () => Promise.resolve(ok(reply)) };
+    const asked = await askRegistry(busy, listUrl(registry.url, FIRST), 30_000);
+    expect(asked).toMatchObject({ error: { reason: 'unavailable', retryAfterSeconds: 60 } });
   });
 
   test.each([

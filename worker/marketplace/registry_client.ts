@@ -1,5 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Outbound, OutboundReply, OutboundFailureReason } from '../kernel/outbound.ts';
+import { readRetryAfter } from '../kernel/retry_after.ts';
 import { readRegistryRecord, type RegistryRecord } from './registry_record.ts';
 import { parseJsonBytes } from '../../shared/model/json.ts';
 import type { Failure } from '../../shared/model/failure.ts';
@@ -54,23 +55,31 @@ export function versionsUrl(registryUrl: string, name: string, version: string |
 }
 
 /** Calls the registry. An invalid entry is skipped and counted; an invalid page is an error. */
-export async function askRegistry(outbound: Outbound, url: string): Promise<Result<RegistryPage, RegistryFailure>> {
+export async function askRegistry(
+  outbound: Outbound,
+  url: string,
+  nowMs: number,
+): Promise<Result<RegistryPage, RegistryFailure>> {
   const headers = { accept: 'application/json', 'user-agent': 'svc' };
   const reply = await outbound.call({ method: 'GET', url, headers, body: null });
   if (!reply.ok) return err(callFailure(reply.error));
-  const failure = statusFailure(reply.value, new URL(url).hostname);
+  const failure = statusFailure(reply.value, new URL(url).hostname, nowMs);
   return failure === null ? readPage(reply.value, new URL(url).hostname) : err(failure);
 }
 
-function statusFailure({ status, retryAfter }: OutboundReply, host: string): RegistryFailure | null {
+function statusFailure({ status, retryAfter }: OutboundReply, host: string, nowMs: number): RegistryFailure | null {
   if (status === 200) return null;
   if (status === 404) return { reason: 'not_found', message: `${host} has no such entry`, retryAfterSeconds: null };
   const message = `${host} answered with status ${status}`;
   if (status === 429) {
-    return { reason: 'too_many_requests', message, retryAfterSeconds: waitSeconds(retryAfter) ?? DEFAULT_WAIT_SECONDS };
+    return {
+      reason: 'too_many_requests',
+      message,
+      retryAfterSeconds: waitSeconds(retryAfter, nowMs) ?? DEFAULT_WAIT_SECONDS,
+    };
   }
   if (status < 500) return badReply(message);
-  return { reason: 'unavailable', message, retryAfterSeconds: waitSeconds(retryAfter) };
+  return { reason: 'unavailable', message, retryAfterSeconds: waitSeconds(retryAfter, nowMs) };
 }
 
 /** An unreadable reply concerns one URL; an unreachable registry concerns every call. */
@@ -79,9 +88,10 @@ function callFailure({ reason, message }: Failure<OutboundFailureReason>): Regis
   return isOfReply ? badReply(message) : { reason: 'unavailable', message, retryAfterSeconds: null };
 }
 
-/** The seconds form of `Retry-After` (RFC 9110 section 10.2.3), at most ten minutes. The date form is ignored. */
-function waitSeconds(retryAfter: string | undefined): number | null {
-  return /^\d{1,9}$/.test(retryAfter ?? '') ? Math.min(Math.max(Number(retryAfter), 1), MAX_WAIT_SECONDS) : null;
+/** How long the registry asks to be left alone: at least a second, at most ten minutes; null if it says nothing. */
+function waitSeconds(retryAfter: string | undefined, nowMs: number): number | null {
+  const afterMs = readRetryAfter(retryAfter, nowMs);
+  return afterMs === null ? null : Math.min(Math.max(Math.ceil(afterMs / 1000), 1), MAX_WAIT_SECONDS);
 }
 
 function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, RegistryFailure> {

@@ -27,7 +27,7 @@ export async function freshPage(context: Asking, url: string, patienceMs = PATIE
   };
   const work = async () => {
     registry.responses.countCall(clock.now());
-    registry.responses.note(url, await askRegistry(context.outbound, url), clock.now());
+    registry.responses.note(url, await askRegistry(context.outbound, url, clock.now()), clock.now());
   };
   return (await registry.flights.join(context, { key: url, patienceMs, look, work })) ?? err(LATE);
 }

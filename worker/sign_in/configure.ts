@@ -67,7 +67,7 @@ function configureMail(settings: MailSettings | null, parts: SignInParts): Resul
   const { url, token, from } = settings;
   if (token === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_TOKEN is not: set both');
   if (from === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_FROM is not: set both');
-  return ok(createPostedMail({ url, token, from }, parts.outbound));
+  return ok(createPostedMail({ url, token, from }, parts.outbound, () => parts.clock.now()));
 }
 
 const NO_PUBLIC_URL =

@@ -76,6 +76,14 @@ describe('an invitation', () => {
     expect(await accept(pat, await invited())).toMatchObject(refused('already_member'));
   });
 
+  test('makes no link, and no line, of the names that its mail has', async () => {
+    await run(
+      `UPDATE enterprises SET name = 'https://evil.test/x' || char(10) || 'y' WHERE id = '${owner.enterpriseId}'`,
+    );
+    await invited();
+    expect(mails[0]?.text.split('\n')[0]).toContain('invites you to https[:]//evil[.]test/x y on svc');
+  });
+
   test('is accepted by one of two calls at the same time', async () => {
     const pat = await signIn();
     const token = await invited();

@@ -9,6 +9,7 @@ import { commit } from '../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../kernel/cursors.ts';
 import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
 import { controlChain } from '../kernel/policy_change.ts';
+import { toUnlinkedLine } from '../kernel/unlinked_line.ts';
 import { freshId, nowSeconds, nowText } from '../kernel/service_context.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import {
@@ -25,6 +26,8 @@ import { takeAttempt } from './throttle.ts';
 const DAY_SECONDS = 24 * 3600;
 /** How long a link says what became of its invitation. */
 const KEPT_SECONDS = 30 * DAY_SECONDS;
+/** Of a name in a mail. */
+const MOST_NAME_CHARACTERS = 200;
 /** Limits the mails that an enterprise sends, and those to one address. */
 const OF_ENTERPRISE = { kind: 'invitations of enterprise', most: 100, windowSeconds: 3600 };
 const TO_ADDRESS = { kind: 'invitations to address', most: 5, windowSeconds: 3600 };
@@ -136,6 +139,11 @@ export function isAllowedDomain({ enterprise }: Pick<Account, 'enterprise'>, dom
   return allowedDomains.length === 0 || allowedDomains.includes(domain);
 }
 
+/** Names are chosen by whoever invites: a link in one would be theirs, in a mail of this control plane. */
+function inMail(name: string): string {
+  return toUnlinkedLine(name, MOST_NAME_CHARACTERS);
+}
+
 /** Mails the link. The invitation holds without the mail, so a failure is only reported. */
 async function mailLink(
   { signIn }: SignInContext,
@@ -144,7 +152,7 @@ async function mailLink(
   if (signIn.mail === null) return false;
   const until = new Date(row.endsAt * 1000).toISOString();
   const text = [
-    `${account.user.displayName} invites you to ${account.enterprise.name} on svc, with the role ${row.role}.`,
+    `${inMail(account.user.displayName)} invites you to ${inMail(account.enterprise.name)} on svc, with the role ${row.role}.`,
     `Sign in as ${row.email} at this link, which works once and until ${until}:`,
     url,
     'If you do not know the sender, ignore this mail.',

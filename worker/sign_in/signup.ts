@@ -79,7 +79,9 @@ async function sendCode(mail: Mail, to: string, code: string): Promise<Result<vo
     'If you did not ask for it, ignore this mail: without the code nothing changes.',
   ].join('\n');
   const sent = await mail.send({ to, subject: 'Your code for svc', text });
-  return sent.ok ? ok(undefined) : err(apiError('mail_failed', `sending the code failed (${sent.error}): try again`));
+  return sent.ok
+    ? ok(undefined)
+    : err(apiError('mail_failed', `sending the code failed (${sent.error.message}): try again`));
 }
 
 /**

@@ -921,4 +921,12 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN UPDATE approval_votes SET ended = 1 WHERE user_id = OLD.user_id AND ended = 0; END`,
     ],
   },
+  {
+    number: 55,
+    name: 'who has got a mail',
+    statements: [
+      `ALTER TABLE audit_sinks ADD COLUMN mailing TEXT`,
+      `ALTER TABLE audit_dead_letters ADD COLUMN recipients TEXT`,
+    ],
+  },
 ];

@@ -427,6 +427,8 @@ export const auditSinks = sqliteTable('audit_sinks', {
   rejected: integer('rejected').notNull().default(0),
   disabledAt: text('disabled_at'),
   disabledReason: text('disabled_reason', { enum: [...SINK_STOPS] }),
+  /** Of mail, as JSON: who has got the batch in flight, and how many messages there were in this hour. */
+  mailing: text('mailing'),
 });
 
 /** Events that a receiver refused, by position. */
@@ -441,6 +443,8 @@ export const auditDeadLetters = sqliteTable(
     attempts: integer('attempts').notNull().default(1),
     /** 1: it is sent again with the next delivery. */
     replay: integer('replay').notNull().default(0),
+    /** Of mail: the ids of the members who did not get it, separated by commas; null if nobody got it. */
+    recipients: text('recipients'),
   },
   (table) => [primaryKey({ columns: [table.sinkId, table.position] })],
 );

@@ -1,5 +1,5 @@
-import { toShownLine } from '../../../shared/model/shown_text.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import { toUnlinkedLine } from '../../kernel/unlinked_line.ts';
 import type { Batch } from './sink_kind.ts';
 
 /** A longer message is cut by receivers. */
@@ -7,7 +7,7 @@ const MOST_LINES = 20;
 
 const MOST_CHARACTERS = 300;
 
-/** Writes a name that others chose so that the receiver carries out nothing of it. */
+/** Writes a name that others chose, and that is no link any more, so that the receiver carries out nothing of it. */
 type WriteName = (name: string) => string;
 
 /** The link is only an address: whoever follows it decides as who they are signed in as. */
@@ -40,5 +40,5 @@ function partlyApproved(data: StoredAuditEvent['data']): string {
 function subjectOf({ data }: StoredAuditEvent): string {
   const name = data['svc.connector.fqn'] ?? data['svc.mcp.server'] ?? '?';
   const action = data['svc.connector.operation'] ?? data['svc.mcp.tool'] ?? '?';
-  return toShownLine(`${name} ${action}`, MOST_CHARACTERS);
+  return toUnlinkedLine(`${name} ${action}`, MOST_CHARACTERS);
 }

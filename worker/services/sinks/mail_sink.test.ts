@@ -4,11 +4,13 @@ import { type HostedUser, hostedUser, outcome, ownerWithMember } from '../../../
 import { type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { err, ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
-import { auditSinksReply, createdAuditSink } from '../../../shared/wire/audit_sinks.ts';
+import { type AuditSinkRecord, createdAuditSink, MAX_DEAD_LETTERS } from '../../../shared/wire/audit_sinks.ts';
 import { groupRecord } from '../../../shared/wire/sharing/groups.ts';
 import type { Outbound, OutboundRequest } from '../../kernel/outbound.ts';
 import { askApproval } from '../approvals/approvals.ts';
+import { MOST_MESSAGES_AN_HOUR } from './send_mails.ts';
 import { deliverToSinks } from './sink_turn.ts';
+import { describeSinks, listDeadLetterPage } from './sinks.ts';
 
 const MAIL_URL = 'https://mail.example.test/send';
 const SETTINGS = { url: MAIL_URL, token: new Secret('token-of-a-test'), from: 'svc@acme.test' };
@@ -21,13 +23,20 @@ let anna: HostedUser;
 let groupId = '';
 let posts: OutboundRequest[] = [];
 let isDown = false;
+/** What the service answers about one address. */
+let answers: Record<string, { readonly status: number; readonly retryAfter?: string }> = {};
 const outbound: Outbound = {
   async call(request) {
     posts.push(request);
     if (isDown) return err({ reason: 'upstream_unreachable', message: 'it is down' });
-    return ok({ status: 202, contentType: '', body: new Uint8Array() });
+    const [to = ''] = receiversOf(request);
+    return ok({ status: 202, contentType: '', body: new Uint8Array(), ...answers[to] });
   },
 };
+
+function receiversOf({ body }: OutboundRequest): string[] {
+  return mailBody.parse(JSON.parse(new TextDecoder().decode(body ?? undefined))).to;
+}
 
 async function startWith(mail: typeof SETTINGS | null): Promise<void> {
   const signIn = { allowedHosts: [], providerVariables: {}, mail };
@@ -41,6 +50,7 @@ async function startWith(mail: typeof SETTINGS | null): Promise<void> {
 beforeEach(async () => {
   posts = [];
   isDown = false;
+  answers = {};
   await startWith(SETTINGS);
 });
 afterEach(() => control.stop());
@@ -54,12 +64,14 @@ async function giveAddress({ caller }: HostedUser, email: string, verified: stri
   await client.execute({ sql, args: [verified, caller.userId] });
 }
 const add = (to: object) => owner.call('POST', '/v1/audit-sinks', { kind: 'mail', name: 'approvers', ...to });
+let requests = 0;
 async function ask(name = 'acme/<!channel>'): Promise<void> {
+  requests += 1;
   const { userId, enterpriseId } = member.caller;
   const subject = { subject: 'connector' as const, subjectId: 'con_1', subjectOwnerId: enterpriseId };
   const request = {
-    requestId: 'r',
-    fingerprint: 'f',
+    requestId: `r${requests}`,
+    fingerprint: `f${requests}`,
     summary: 'planted-summary',
     sessionId: null,
     subject: { ...subject, subjectName: name, subjectVersion: '1', action: 'delete-item' },
@@ -69,7 +81,11 @@ async function ask(name = 'acme/<!channel>'): Promise<void> {
   await control.settle();
 }
 const mails = () => posts.map(({ body }) => mailBody.parse(JSON.parse(new TextDecoder().decode(body))));
-const sinks = async () => (await parseReply(auditSinksReply, owner.call('GET', '/v1/audit-sinks'))).items;
+/** By the service: an access token does not outlive the hours of these tests. */
+async function sinks(): Promise<readonly AuditSinkRecord[]> {
+  const described = await describeSinks(control.context, owner.caller);
+  return described.ok ? described.value.items : [];
+}
 
 describe('a mail sink', () => {
   test('writes to each member of its group at once, with a link and without the request', async () => {
@@ -145,6 +161,17 @@ describe('a mail sink', () => {
     expect(await sinks()).toMatchObject([{ problem: null, failures: 0, behind: false }]);
   });
 
+  test.each([
+    ['io.evil.test/login', 'io[.]evil[.]test/login delete-item'],
+    ['https://evil/x', 'https[:]//evil/x delete-item'],
+    ['ops@evil\u3002test', 'ops[@]evil[.]test delete-item'],
+  ])('makes no link of a name: %s', async (name, written) => {
+    await giveAddress(anna, 'anna@acme.test');
+    await add({ group_id: groupId });
+    await ask(name);
+    expect(mails()[0]?.text).toContain(`Approval requested: ${written} https://control`);
+  });
+
   test('needs a service that sends mail, somebody to write to, and an admin', async () => {
     expect(await outcome(add({ role: 'admin', group_id: groupId }))).toBe('invalid_input');
     expect(await outcome(add({}))).toBe('invalid_input');
@@ -158,3 +185,122 @@ describe('a mail sink', () => {
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('SVC_MAIL_URL')]);
   });
 });
+
+async function lettersOf(id: string) {
+  const page = await listDeadLetterPage(control.context, owner.caller, id, { limit: 200 });
+  return page.ok ? page.value.items : [];
+}
+const receivers = () => mails().flatMap(({ to }) => to);
+
+describe('a mail to several members', () => {
+  let sinkId = '';
+  beforeEach(async () => {
+    await giveAddress(anna, 'anna@acme.test');
+    await giveAddress(member, 'member@acme.test');
+    sinkId = (await parseReply(createdAuditSink, add({ role: 'member' }))).id;
+  });
+
+  test('that one of them cannot get is sent again to that one alone, after as long as the service asks', async () => {
+    answers = { 'anna@acme.test': { status: 429, retryAfter: '600' } };
+    await ask();
+    expect(receivers()).toHaveLength(2);
+    control.clock.ms += 599_000;
+    await deliverToSinks(control.context);
+    expect(receivers()).toHaveLength(2);
+    answers = {};
+    control.clock.ms += 1_000;
+    await deliverToSinks(control.context);
+    expect(receivers().slice(2)).toEqual(['anna@acme.test']);
+    expect(await sinks()).toMatchObject([{ problem: null, failures: 0, behind: false, dead_letters: 0 }]);
+  });
+
+  test('that is refused for one becomes a dead letter of that one, and the next one goes to the others at once', async () => {
+    answers = { 'anna@acme.test': { status: 422 } };
+    await ask();
+    await ask();
+    expect(receivers().filter((to) => to === 'member@acme.test')).toHaveLength(2);
+    expect(await sinks()).toMatchObject([{ problem: 'mail_refused', failures: 0, behind: false, dead_letters: 2 }]);
+    expect(await lettersOf(sinkId)).toMatchObject([
+      { problem: 'mail_refused', recipients: [anna.caller.userId], attempts: 1 },
+      { problem: 'mail_refused', recipients: [anna.caller.userId], attempts: 1 },
+    ]);
+    answers = {};
+    posts = [];
+    await owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
+    await deliverToSinks(control.context);
+    expect(receivers()).toEqual(['anna@acme.test', 'anna@acme.test']);
+    expect(await lettersOf(sinkId)).toEqual([]);
+  });
+
+  test('that is refused again after a replay stays a dead letter, and one for somebody who left is dropped', async () => {
+    answers = { 'anna@acme.test': { status: 422 } };
+    await ask();
+    await owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
+    await deliverToSinks(control.context);
+    expect(await lettersOf(sinkId)).toMatchObject([{ recipients: [anna.caller.userId], attempts: 2, waiting: false }]);
+    await owner.call('PUT', `/v1/members/${anna.caller.userId}`, { role: 'member', suspended: true });
+    posts = [];
+    await owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
+    await deliverToSinks(control.context);
+    expect([posts, await lettersOf(sinkId)]).toEqual([[], []]);
+  });
+
+  test('that one of them never gets holds up the others for four tries at most', async () => {
+    answers = { 'anna@acme.test': { status: 500 } };
+    await ask();
+    await ask();
+    for (let tries = 0; tries < 3; tries += 1) {
+      expect(receivers().filter((to) => to === 'member@acme.test')).toHaveLength(1);
+      control.clock.ms += 3_600_000;
+      await deliverToSinks(control.context);
+    }
+    expect(receivers().filter((to) => to === 'member@acme.test')).toHaveLength(2);
+    expect(await lettersOf(sinkId)).toMatchObject([{ problem: 'mail_failed', recipients: [anna.caller.userId] }]);
+  });
+
+  test('whose dead letters are replayed while it is in flight goes to each of them once', async () => {
+    answers = { 'anna@acme.test': { status: 422 } };
+    await ask();
+    answers = { 'anna@acme.test': { status: 500 } };
+    await ask();
+    answers = {};
+    posts = [];
+    await owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
+    control.clock.ms += 60_000;
+    await deliverToSinks(control.context);
+    expect(receivers()).toEqual(['anna@acme.test', 'anna@acme.test']);
+    expect(await sinks()).toMatchObject([{ behind: false, dead_letters: 0 }]);
+  });
+
+  test('has the newest dead letters only, and is not disabled by them', async () => {
+    answers = { 'anna@acme.test': { status: 422 } };
+    const { client } = control.context.database;
+    for (let at = 0; at < MAX_DEAD_LETTERS; at += 1) {
+      const sql = `INSERT INTO audit_dead_letters (sink_id, position, event_id, problem, failed_at) VALUES (?, ?, ?, 'x', '')`;
+      await client.execute({ sql, args: [sinkId, -at, `evt_${at}`] });
+    }
+    await ask();
+    expect(await sinks()).toMatchObject([{ dead_letters: MAX_DEAD_LETTERS, disabled_reason: null }]);
+  });
+
+  test('comes so often in an hour, and then once for all that came until its end', async () => {
+    for (let at = 0; at < MOST_MESSAGES_AN_HOUR + 5; at += 1) {
+      await ask();
+      await decideAll();
+    }
+    expect(receivers().filter((to) => to === 'anna@acme.test')).toHaveLength(MOST_MESSAGES_AN_HOUR);
+    expect(mails().at(-1)?.text).toMatch(
+      /^This is the 30th mail in an hour\. .* gathered into one mail at \d\d:\d\d UTC\.$/m,
+    );
+    posts = [];
+    control.clock.ms += 3_600_000;
+    await deliverToSinks(control.context);
+    expect(mails().map(({ subject }) => subject)).toEqual(Array(2).fill('5 requests need an approval'));
+    expect(await sinks()).toMatchObject([{ behind: false, failures: 0 }]);
+  });
+});
+
+/** So that the list of what waits has room. */
+async function decideAll(): Promise<void> {
+  await control.context.database.client.execute("UPDATE approvals SET state = 'denied' WHERE state = 'pending'");
+}

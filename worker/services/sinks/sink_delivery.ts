@@ -4,10 +4,12 @@ import { arrivalStart, type AuditEventRow, type AuditFilter, listArrivals } from
 import {
   type AuditSinkRow,
   countDeadLetters,
+  type DeadLetterRow,
   deleteDeadLetter,
   findSink,
   holdSink,
   insertDeadLetter,
+  keepDeadLetters,
   listDeadLetters,
   noteSink,
   type SinkChange,
@@ -71,8 +73,7 @@ export async function runSink(context: ServiceContext, id: string, limits = DELI
   }
   const end = context.clock.now() + limits.turnMs;
   const isOver = () => context.stopping.aborted || context.clock.now() >= end;
-  let next: Next = { ...held, target: held.target };
-  if (!(await sendReplays(context, next, limits, isOver))) return;
+  let next: Next = await sendReplays(context, { ...held, target: held.target }, limits, isOver);
   for (let batch = 0; batch < limits.batches && next !== 'stop' && !isOver(); batch += 1) {
     next = await sendNext(context, next, limits);
   }
@@ -151,6 +152,9 @@ async function settle(
   const last = rows.at(-1);
   if (last === undefined || delivery.outcome === 'failed') return fail(context, held, delivery);
   if (delivery.outcome === 'gone') return stopSink(context, held, 'gone', delivery.problem);
+  // What comes until then goes out together.
+  if (delivery.outcome === 'postponed') return postpone(context, held, delivery, { batch: null });
+  if (delivery.outcome === 'mailed') return settleMailed(context, held, rows, delivery);
   if (delivery.outcome === 'accepted') {
     return moveOn(context, held, { cursor: last.position, ...acceptedChange(context, held, delivery) });
   }
@@ -162,6 +166,37 @@ async function settle(
   const next = await moveOn(context, held, { cursor: last.position, batch: null }, [dead]);
   if (next === 'stop' || (await countDeadLetters(context.database, sinkId)) < MAX_DEAD_LETTERS) return next;
   return stopSink(context, next, 'dead_letters', delivery.problem);
+}
+
+/** Who was not reached is in dead letters, of which the newest are kept: one bad address stops no mail to the others. */
+async function settleMailed(
+  context: ServiceContext,
+  held: Held,
+  rows: readonly AuditEventRow[],
+  { missed, mailing }: Extract<Delivery, { outcome: 'mailed' }>,
+): Promise<Next> {
+  const { database } = context;
+  const { id: sinkId } = held.row;
+  const failedAt = nowText(context);
+  const healthy = { batch: null, failures: 0, failingSince: null, problem: missed?.problem ?? null };
+  const delivered = missed?.isAll === true ? {} : { deliveredAt: failedAt };
+  const change = { cursor: rows.at(-1)?.position ?? held.row.cursor, ...healthy, ...delivered, mailing };
+  if (missed === null) return moveOn(context, held, change);
+  const recipients = missed.userIds.join(',');
+  const letters = rows.slice(-MAX_DEAD_LETTERS).map(({ position, id: eventId }) => {
+    return insertDeadLetter(database, { sinkId, position, eventId, problem: missed.problem, failedAt, recipients });
+  });
+  return moveOn(context, held, change, [...letters, keepDeadLetters(database, sinkId, MAX_DEAD_LETTERS)]);
+}
+
+async function postpone(
+  context: ServiceContext,
+  held: Held,
+  { untilMs }: Extract<Delivery, { outcome: 'postponed' }>,
+  change: SinkChange = {},
+): Promise<'stop'> {
+  await note(context, held, { ...change, nextTryAt: timeText(untilMs), heldUntil: nowText(context) });
+  return 'stop';
 }
 
 function acceptedChange(
@@ -192,7 +227,8 @@ async function fail(context: ServiceContext, held: Held, delivery: Delivery): Pr
   const pause = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), LAST_RETRY_MS);
   const nextTryAt = timeText(now + Math.max(pause, Math.min(asked, LONGEST_PAUSE_MS)));
   const problem = 'problem' in delivery ? (delivery.problem ?? null) : null;
-  const change = { failures, failingSince, nextTryAt, problem, heldUntil: timeText(now) };
+  const remembered = 'mailing' in delivery ? { mailing: delivery.mailing } : {};
+  const change = { failures, failingSince, nextTryAt, problem, heldUntil: timeText(now), ...remembered };
   if (now - Date.parse(failingSince) < GIVE_UP_MS) await note(context, held, change);
   else await stopSink(context, held, 'failing', problem ?? '', change);
   return 'stop';
@@ -219,36 +255,40 @@ async function stopSink(
   return 'stop';
 }
 
-/** Sends dead letters that a person wants to have sent again, one at a time. False if the receiver fails. */
+/** Sends dead letters that a person wants to have sent again, one at a time; `stop` if the receiver fails. */
 async function sendReplays(
   context: ServiceContext,
   held: Held,
   limits: DeliveryLimits,
   isOver: () => boolean,
-): Promise<boolean> {
-  const { database } = context;
-  const { row } = held;
-  const letters = await listDeadLetters(database, row.id, { after: 0, limit: limits.batches, onlyReplays: true });
+): Promise<Next> {
+  const page = { after: 0, limit: limits.batches, onlyReplays: true };
+  const letters = await listDeadLetters(context.database, held.row.id, page);
+  let next: Next = held;
   for (const letter of letters) {
-    if (isOver()) return true;
-    const [event] = await listArrivals(
-      database,
-      { enterpriseId: row.enterpriseId },
-      { after: letter.position - 1, limit: 1 },
-    );
-    const stored: readonly StoredAuditEvent[] = event?.position === letter.position ? [toStoredEvent(event)] : [];
-    // The event was removed by the retention: there is nothing left to send.
-    const delivery: Delivery = stored.length === 0 ? { outcome: 'accepted' } : await sendBatch(context, held, stored);
-    if (delivery.outcome === 'failed') return (await fail(context, held, delivery)) !== 'stop';
-    if (delivery.outcome === 'gone') return (await stopSink(context, held, 'gone', delivery.problem)) !== 'stop';
-    const again = {
-      ...letter,
-      problem: 'problem' in delivery ? (delivery.problem ?? '') : '',
-      failedAt: nowText(context),
-    };
-    const statement =
-      delivery.outcome === 'accepted' ? deleteDeadLetter(database, letter) : insertDeadLetter(database, again);
-    if (!(await note(context, held, {}, [statement]))) return false;
+    if (next === 'stop' || isOver()) return next;
+    next = await sendReplay(context, next, letter);
   }
-  return true;
+  return next;
+}
+
+async function sendReplay(context: ServiceContext, held: Held, letter: DeadLetterRow): Promise<Next> {
+  const { database } = context;
+  const from = { after: letter.position - 1, limit: 1 };
+  const [event] = await listArrivals(database, { enterpriseId: held.row.enterpriseId }, from);
+  const stored: readonly StoredAuditEvent[] = event?.position === letter.position ? [toStoredEvent(event)] : [];
+  const only = letter.recipients?.split(',');
+  // The event was removed by the retention: there is nothing left to send.
+  const delivery: Delivery =
+    stored.length === 0 ? { outcome: 'accepted' } : await sendBatch(context, held, stored, only);
+  if (delivery.outcome === 'failed') return fail(context, held, delivery);
+  if (delivery.outcome === 'gone') return stopSink(context, held, 'gone', delivery.problem);
+  if (delivery.outcome === 'postponed') return postpone(context, held, delivery);
+  const missed = delivery.outcome === 'mailed' ? delivery.missed : null;
+  const problem = missed?.problem ?? ('problem' in delivery ? (delivery.problem ?? '') : '');
+  const again = { ...letter, problem, recipients: missed?.userIds.join(',') ?? null, failedAt: nowText(context) };
+  const isDone = delivery.outcome === 'accepted' || (delivery.outcome === 'mailed' && missed === null);
+  const statement = isDone ? deleteDeadLetter(database, letter) : insertDeadLetter(database, again);
+  const change = delivery.outcome === 'mailed' ? { mailing: delivery.mailing } : {};
+  return moveOn(context, held, change, [statement]);
 }

@@ -364,7 +364,7 @@ describe('a Slack sink', () => {
   const subject = {
     subject: 'connector' as const,
     subjectId: 'con_1',
-    subjectName: 'acme/<!channel>',
+    subjectName: 'acme.test/<!channel>',
     subjectVersion: '1',
     action: 'create-item',
   };
@@ -391,7 +391,7 @@ describe('a Slack sink', () => {
     expect(secret).toBeNull();
     expect(receiver.posts.map((post) => JSON.parse(bodyOf(post)))).toEqual([
       {
-        text: 'Approval requested: acme/&lt;!channel&gt; create-item\nDecide with svc approvals, or in the console.',
+        text: 'Approval requested: acme[.]test/&lt;!channel&gt; create-item\nDecide with svc approvals, or in the console.',
       },
     ]);
     await turn();

@@ -222,12 +222,13 @@ export async function listDeadLetterPage(
   return readPage(query, {
     position: z.number().int(),
     read: ({ after, limit }) => listDeadLetters(context.database, id, { after: after ?? 0, limit }),
-    toItem: ({ eventId, problem, failedAt, attempts, replay }) => ({
+    toItem: ({ eventId, problem, failedAt, attempts, replay, recipients }) => ({
       event_id: eventId,
       problem,
       failed_at: failedAt,
       attempts,
       waiting: replay === 1,
+      recipients: recipients?.split(',') ?? null,
     }),
     positionOf: ({ position }) => position,
   });

@@ -116,7 +116,8 @@ export function changeSink(database: Database, { id, sealed }: AuditSinkRow, cha
 
 export function insertDeadLetter(
   database: Database,
-  row: Pick<DeadLetterRow, 'sinkId' | 'position' | 'eventId' | 'problem' | 'failedAt'>,
+  row: Pick<DeadLetterRow, 'sinkId' | 'position' | 'eventId' | 'problem' | 'failedAt'> &
+    Partial<Pick<DeadLetterRow, 'recipients'>>,
 ): Statement {
   return database.read
     .insert(auditDeadLetters)
@@ -124,8 +125,19 @@ export function insertDeadLetter(
     .onConflictDoUpdate({ target: [auditDeadLetters.sinkId, auditDeadLetters.position], set: again(row) });
 }
 
-function again({ problem, failedAt }: Pick<DeadLetterRow, 'problem' | 'failedAt'>) {
-  return { problem, failedAt, replay: 0, attempts: sql`${auditDeadLetters.attempts} + 1` };
+function again({
+  problem,
+  failedAt,
+  recipients = null,
+}: Pick<DeadLetterRow, 'problem' | 'failedAt'> & Partial<Pick<DeadLetterRow, 'recipients'>>) {
+  return { problem, failedAt, recipients, replay: 0, attempts: sql`${auditDeadLetters.attempts} + 1` };
+}
+
+/** Forgets the oldest dead letters of a sink beyond the newest ones. */
+export function keepDeadLetters(database: Database, sinkId: string, most: number): Statement {
+  const newest = sql`SELECT position FROM audit_dead_letters WHERE sink_id = ${sinkId} ORDER BY position DESC LIMIT ${most}`;
+  const { sinkId: sink, position } = auditDeadLetters;
+  return database.read.delete(auditDeadLetters).where(and(eq(sink, sinkId), sql`${position} NOT IN (${newest})`));
 }
 
 export function deleteDeadLetter(

@@ -8,21 +8,26 @@ export interface MailReceivers {
   readonly to: { readonly role?: Role | undefined; readonly groupId?: string | undefined };
 }
 
-/** The addresses of those who may sign in and have proven the address that the enterprise knows them by, the first ones. */
-export async function listMailAddresses(
+/** A member to whom a mail is sent. */
+export interface MailReceiver {
+  readonly userId: string;
+  readonly address: string;
+}
+
+/** Those who may sign in and have proven the address that the enterprise knows them by, the first ones. */
+export function listMailReceivers(
   database: Database,
   { enterpriseId, to: { role, groupId } }: MailReceivers,
   limit: number,
-): Promise<string[]> {
+): Promise<MailReceiver[]> {
   const held = ROLES.filter((each) => role !== undefined && hasRole(each, role));
   const meant =
     groupId === undefined
       ? sql`users.role IN ${held}`
       : sql`users.id IN (SELECT user_id FROM group_members WHERE group_id = ${groupId})`;
-  const rows = await database.read.all<{ address: string }>(sql`SELECT users.email AS address
+  return database.read.all<MailReceiver>(sql`SELECT users.id AS "userId", users.email AS address
     FROM users JOIN people ON people.id = users.person_id
     WHERE users.enterprise_id = ${enterpriseId} AND users.suspended_at IS NULL AND users.left_at IS NULL
       AND lower(users.email) = people.verified_email AND ${meant}
     ORDER BY users.id LIMIT ${limit}`);
-  return rows.map(({ address }) => address);
 }
