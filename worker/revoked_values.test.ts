@@ -71,16 +71,20 @@ let minted: number;
 /** What a revocation is answered with. */
 let revocationStatus: number;
 let onMint: () => Promise<void>;
+let onRevoke: () => Promise<void>;
+/** The provider gives out the same token again. */
+let isSame: boolean;
 let control: InProcess;
 let sidecar: TestSidecar;
 
 async function answer({ method, url }: OutboundRequest): Promise<OutboundReply> {
+  if (url.endsWith('/revoke')) await onRevoke();
   if (url === 'https://idp.example.com/revoke') return json(revocationStatus === 204 ? 200 : revocationStatus, {});
   if (method === 'DELETE' || /[/]revoke(?:-self)?$/.test(url)) return json(revocationStatus, {});
   if (url.endsWith('/login')) return json(200, { auth: { client_token: 'hvs.of-the-login', lease_duration: 3600 } });
   if (url.endsWith('/lookup-self')) return json(200, { data: { ttl: 0 } });
   minted += 1;
-  const value = `minted-${minted}`;
+  const value = `minted-${isSame ? 1 : minted}`;
   await onMint();
   if (url.endsWith('/creds/ci')) {
     return json(200, { lease_id: `nomad/creds/ci/${minted}`, lease_duration: 3600, data: { token: value } });
@@ -93,7 +97,7 @@ async function answer({ method, url }: OutboundRequest): Promise<OutboundReply> 
 
 beforeEach(async () => {
   [asked, minted, revocationStatus] = [[], 0, 204];
-  onMint = () => Promise.resolve();
+  [isSame, onMint, onRevoke] = [false, () => Promise.resolve(), () => Promise.resolve()];
   control = await startInProcess({
     outbound: {
       async call(request) {
@@ -115,10 +119,13 @@ async function release(path = PATH): Promise<void> {
   expect((await sidecar.call('POST', '/v1/sidecar/credentials', { body })).status).toBe(200);
 }
 
+async function bind(given: object, path = PATH, host = 'a.test'): Promise<void> {
+  await put(given, path);
+  await control.asUser('POST', '/v1/host-bindings', { host, scheme: 'bearer', credential_ref: `vault://${path}` });
+}
+
 async function hold(given: object): Promise<void> {
-  await put(given);
-  const binding = { host: 'a.test', scheme: 'bearer', credential_ref: `vault://${PATH}` };
-  await control.asUser('POST', '/v1/host-bindings', binding);
+  await bind(given);
   await release();
   asked = [];
 }
@@ -296,5 +303,84 @@ describe('a credential of an MCP server', () => {
     expect((await control.asUser('DELETE', `/v1/mcp-servers/${id}${at === '' ? '' : `/${at}`}`)).ok).toBe(true);
     expect(await events()).toEqual([['control.secret.value_revoked', `vault://${path}`, undefined]]);
     expect(revocations()).toEqual([REVOKED.github]);
+  });
+});
+
+async function heldValues(): Promise<unknown> {
+  const sql = 'SELECT count(*) AS n FROM secret_sources WHERE sealed_value IS NOT NULL';
+  return (await control.context.database.client.execute(sql)).rows[0]?.['n'];
+}
+
+describe('a token that the provider gives out more than once', () => {
+  const OTHER = 'ci/other';
+  const NOT_REVOKED = [
+    'control.secret.value_not_revoked',
+    'vault://ci/token',
+    expect.stringContaining('still holds it'),
+  ];
+  beforeEach(() => {
+    isSame = true;
+  });
+
+  test('is not revoked by a test of the secret that holds it, which goes on with it', async () => {
+    await hold(REVOKING);
+    expect((await tryOut()).left).toBe('not_revoked');
+    expect([await events(), revocations()]).toEqual([[NOT_REVOKED], []]);
+    await release();
+    expect(asked.filter(({ url }) => url.endsWith('/token'))).toHaveLength(1);
+  });
+
+  test.each([
+    ['its source changes', () => put(CLIENT)],
+    ['a value is stored in its place', () => control.asUser('POST', '/v1/secrets', { path: PATH, value: 'stored' })],
+  ])('is not revoked when %s and another secret holds it, but once that one is given up too', async (_when, change) => {
+    await hold(REVOKING);
+    await bind(REVOKING, OTHER, 'b.test');
+    await release(OTHER);
+    expect((await change()).ok).toBe(true);
+    expect([await events(), revocations()]).toEqual([[NOT_REVOKED], []]);
+    await put(GITHUB, OTHER);
+    await control.settle();
+    expect(revocations()).toEqual([REVOKED.client]);
+  });
+
+  test('is revoked when what another secret holds of it has ended', async () => {
+    await bind(REVOKING, OTHER, 'b.test');
+    await release(OTHER);
+    await setStored("expires_at = '2020-01-01T00:00:00.000Z'");
+    await hold(REVOKING);
+    await put(CLIENT);
+    await control.settle();
+    expect(revocations()).toEqual([REVOKED.client]);
+  });
+
+  test('is forgotten by a secret that gets it while it is revoked', async () => {
+    await hold(REVOKING);
+    await bind(REVOKING, OTHER, 'b.test');
+    onRevoke = () => release(OTHER);
+    await put(CLIENT);
+    await control.settle();
+    expect(revocations()).toEqual([REVOKED.client]);
+    expect(minted).toBe(2);
+    expect(await heldValues()).toBe(0);
+  });
+});
+
+describe('after a test', () => {
+  test.each([
+    ['revokes', REVOKING],
+    ['keeps one token for each client', CLIENT],
+  ])('a secret holds no token that the test may have ended at a server that %s', async (_what, given) => {
+    await hold(given);
+    await tryOut();
+    await release();
+    expect(asked.filter(({ url }) => url.endsWith('/token'))).toHaveLength(2);
+  });
+
+  test('a secret goes on with a token of GitHub, each of which ends by itself', async () => {
+    await hold(GITHUB);
+    await tryOut();
+    await release();
+    expect(asked.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 });

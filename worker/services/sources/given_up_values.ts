@@ -3,10 +3,13 @@ import type { Secret } from '../../../shared/model/secret.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext, timeAfter } from '../../kernel/service_context.ts';
+import type { Statement } from '../../store/database.ts';
 import { type Leaving, onlyUser } from '../../store/people/departures.ts';
 import {
   changeSource,
+  findSource,
   listHoldingSources,
+  listLiveHolders,
   listSourcesOfOwners,
   type SourcedSecret,
 } from '../../store/sources/secret_sources.ts';
@@ -25,10 +28,16 @@ import {
 
 type Revocable = Pick<Minted, 'value' | 'revokeBy'>;
 
-/** What became of a value that nobody is to use any more. `ends`: its provider revokes nothing, so that it ends by itself. */
-type Revoked = 'revoked' | 'ends' | 'not_revoked';
+/**
+ * What became of a value that nobody is to use any more. `ends`: its provider revokes nothing, so that it ends by itself.
+ * `held`: its provider gave the same one out more than once, and it is in use.
+ */
+export type Revoked = 'revoked' | 'ends' | 'not_revoked' | 'held';
 
-/** Has the provider revoke a value. Either answer is recorded. */
+const STILL_HELD =
+  'its provider gave the same value out more than once, and a secret of the enterprise still holds it: it ends by itself';
+
+/** Has the provider revoke a value, unless a secret of the enterprise holds it. Either answer is recorded. */
 export async function revokeMinted(
   context: ServiceContext,
   read: SourcedSecret,
@@ -38,14 +47,82 @@ export async function revokeMinted(
   const { revoke } = configured(sourceOf(read.source));
   if (revoke === null) return 'ends';
   const opened = await opening(minted, openSourceKey(context, read));
-  const { outbound, clock } = context;
-  const revoked = opened.ok ? await revoke({ ...opened.value, outbound, nowMs: clock.now() }) : opened;
-  const event: AuditDraft = revoked.ok
-    ? mintEvent('control.secret.value_revoked', read, {})
-    : mintEvent('control.secret.value_not_revoked', read, { 'svc.proxy.reason': revoked.error.message });
+  const isHeld = opened.ok && (await listHolders(context, read, opened.value.minted.value)).length > 0;
+  const revoked = opened.ok && !isHeld ? await revokeUnheld(context, read, { ...opened.value, revoke }) : null;
+  const failure = isHeld ? STILL_HELD : failureOf(revoked ?? opened);
+  const event: AuditDraft =
+    failure === null
+      ? mintEvent('control.secret.value_revoked', read, {})
+      : mintEvent('control.secret.value_not_revoked', read, { 'svc.proxy.reason': failure });
   const events = [{ ...event, actor }];
   await commit(context, controlChain(read.secret), async () => ok({ statements: [], events, value: null }));
-  return revoked.ok ? 'revoked' : 'not_revoked';
+  if (isHeld) return 'held';
+  return failure === null ? 'revoked' : 'not_revoked';
+}
+
+function failureOf(revoked: Result<unknown, MintFailure>): string | null {
+  return revoked.ok ? null : revoked.error.message;
+}
+
+interface Revocation {
+  readonly minted: Revocable;
+  readonly key: Secret;
+  readonly revoke: NonNullable<ReturnType<typeof configured>['revoke']>;
+}
+
+async function revokeUnheld(
+  context: ServiceContext,
+  read: SourcedSecret,
+  { minted, key, revoke }: Revocation,
+): Promise<Result<void, MintFailure>> {
+  const { outbound, clock } = context;
+  const revoked = await revoke({ minted, key, outbound, nowMs: clock.now() });
+  // One that was given out again meanwhile is dead now.
+  if (revoked.ok) await forgetValues(context, await listHolders(context, read, minted.value));
+  return revoked;
+}
+
+/**
+ * The sources of the enterprise that hold a value now. Values are compared by their keyed digests. What cannot be opened is given to
+ * nobody. Another enterprise is not looked at: nothing that it stores is to be observable here.
+ */
+async function listHolders(
+  context: ServiceContext,
+  { secret: { enterpriseId } }: SourcedSecret,
+  value: Secret,
+): Promise<SourcedSecret[]> {
+  const { database, vault } = context;
+  const wanted = await vault.fingerprint(enterpriseId, value);
+  const holders: SourcedSecret[] = [];
+  for (const live of await listLiveHolders(database, { enterpriseId, now: nowText(context) })) {
+    const sealed = await vault.open(valuePlace(live), live.source.sealedValue ?? '');
+    const held = sealed === null ? null : fromSealedText(live.source, sealed).value;
+    if (held !== null && (await vault.fingerprint(enterpriseId, held)) === wanted) holders.push(live);
+  }
+  return holders;
+}
+
+const NO_VALUE = { sealedValue: null, sealedRevocation: null, lease: null, leaseUntil: null };
+
+/** The statements that forget what a source holds. A value that is being minted for it is discarded. */
+function forgetValue(context: ServiceContext, read: SourcedSecret): Statement[] {
+  const updatedAt = timeAfter(nowText(context), read.source.updatedAt);
+  return changeSource(context.database, read, { ...NO_VALUE, updatedAt });
+}
+
+/** Forgets what these sources hold, so that the next use mints anew. One that was changed meanwhile holds something else. */
+async function forgetValues(context: ServiceContext, holders: readonly SourcedSecret[]): Promise<void> {
+  for (const read of holders) await context.database.write(forgetValue(context, read));
+}
+
+/**
+ * Forgets what the source of a secret holds, if a mint or a revocation of another of its values may have ended it: a server keeps one
+ * token for each client, or ends all tokens of the same grant (RFC 7009 section 2.1).
+ */
+export async function forgetDoubtful(context: ServiceContext, secretId: string): Promise<void> {
+  const now = await findSource(context.database, secretId);
+  if (now !== null && now.source.sealedValue !== null && configured(sourceOf(now.source)).endsSiblings)
+    await forgetValues(context, [now]);
 }
 
 type Opened = Result<{ readonly minted: Revocable; readonly key: Secret }, MintFailure>;
@@ -95,14 +172,8 @@ export async function giveUpValues(
   userId: string,
 ): Promise<Pick<Change<null>, 'statements'> & { readonly afterwards: () => void }> {
   const all = await listSourcesOfOwners(context.database, onlyUser(userId).owners);
-  const none = { sealedValue: null, sealedRevocation: null, lease: null, leaseUntil: null };
   return {
-    statements: all.flatMap((read) =>
-      changeSource(context.database, read, {
-        ...none,
-        updatedAt: timeAfter(nowText(context), read.source.updatedAt),
-      }),
-    ),
+    statements: all.flatMap((read) => forgetValue(context, read)),
     afterwards: revocationOf(context, all),
   };
 }

@@ -29,7 +29,7 @@ import { MOST_SKEW_MS } from '../../kernel/leased_renewal.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listRequiredCredentials } from '../mcp/mcp_server_records.ts';
 import { additionsOf, type OnlyNew, refuseTaken, sealRow } from '../vault/secrets.ts';
-import { revocationOfHeld, revokeMinted } from './given_up_values.ts';
+import { forgetDoubtful, revocationOfHeld, type Revoked, revokeMinted } from './given_up_values.ts';
 import { mint, planMint } from './minted_value.ts';
 import { keyPlace, mintedForOf, mintEvent, sourceOf } from './sourced_secret.ts';
 import type { Minted, MintFailure } from './source_port.ts';
@@ -224,12 +224,28 @@ export async function testSource(
     return err(apiError('credential_unavailable', message, { ref: formatVaultReference(path) }));
   }
   const until = new Date(minted.value.expiresAtMs).toISOString();
-  const revoking = revokeMinted(context, row, minted.value, caller.userId);
+  const revoking = revokeTested(context, caller, row, minted.value);
   // A value that was minted is revoked also if the caller disconnects.
   context.defer('the revocation of a tested value', () => revoking);
   const revoked = await revoking;
-  const left = revoked === 'ends' && SOURCE_TABLE[row.source.kind].value === 'kept_value' ? 'kept' : revoked;
-  return ok({ minted_for: mintedForOf(row), until, left });
+  return ok({ minted_for: mintedForOf(row), until, left: leftAfterTest(row, revoked) });
+}
+
+function leftAfterTest(row: SourcedSecret, revoked: Revoked): SourceTested['left'] {
+  if (revoked === 'held') return 'not_revoked';
+  return revoked === 'ends' && SOURCE_TABLE[row.source.kind].value === 'kept_value' ? 'kept' : revoked;
+}
+
+/** After it, the secret holds no value that the test may have ended. */
+async function revokeTested(
+  context: ServiceContext,
+  { userId }: Caller,
+  row: SourcedSecret,
+  minted: Minted,
+): Promise<Revoked> {
+  const revoked = await revokeMinted(context, row, minted, userId);
+  if (revoked !== 'held') await forgetDoubtful(context, row.secret.id);
+  return revoked;
 }
 
 async function findOwnSource(

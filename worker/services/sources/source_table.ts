@@ -1,6 +1,6 @@
 import type { Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { type AnySourceKind, canRevoke, type SourceOf } from '../../../shared/wire/sources/source_table.ts';
+import { type AnySourceKind, canRevoke, SOURCE_TABLE, type SourceOf } from '../../../shared/wire/sources/source_table.ts';
 import { AWS_ASSUME_ROLE } from './kinds/aws_assume_role.ts';
 import { AWS_SECRETS_MANAGER } from './kinds/aws_secrets_manager.ts';
 import { AWS_WEB_IDENTITY } from './kinds/aws_web_identity.ts';
@@ -45,6 +45,8 @@ interface ConfiguredSource {
   readonly mint: (how: Omit<Minting<AnySourceKind>, 'source'>) => Promise<Result<Minted, MintFailure>>;
   /** Null: its provider revokes nothing. */
   readonly revoke: ((how: Omit<Revoking<AnySourceKind>, 'source'>) => Promise<Result<void, MintFailure>>) | null;
+  /** Whether a mint or a revocation may end the other values of the source. */
+  readonly endsSiblings: boolean;
 }
 
 export function configured<K extends AnySourceKind>(source: SourceOf<K>): ConfiguredSource {
@@ -56,5 +58,6 @@ export function configured<K extends AnySourceKind>(source: SourceOf<K>): Config
     checkKey: (key) => kind.checkKey(source, key),
     mint: (how) => kind.mint({ ...how, source }),
     revoke: revoke === undefined || !canRevoke(source) ? null : (how) => revoke({ ...how, source }),
+    endsSiblings: SOURCE_TABLE[source.kind].revokes === 'by revocation_url',
   };
 }

@@ -57,6 +57,15 @@ export async function listHoldingSources(
   );
 }
 
+/** The sources of an enterprise that hold a value which has not ended. */
+export function listLiveHolders(
+  database: Database,
+  { enterpriseId, now }: { readonly enterpriseId: string; readonly now: string },
+): Promise<SourcedSecret[]> {
+  const isLive = and(isNotNull(secretSources.sealedValue), gt(secretSources.expiresAt, now));
+  return selectSources(database).where(and(eq(secrets.enterpriseId, enterpriseId), isLive));
+}
+
 /** Sources of all secrets of these owners. */
 export function listSourcesOfOwners(database: Database, owners: SQL): Promise<SourcedSecret[]> {
   return selectSources(database).where(inArray(secrets.ownerId, owners));
