@@ -1,6 +1,17 @@
 import { and, desc, eq, inArray, isNotNull } from 'drizzle-orm';
 import type { Database } from './database.ts';
-import { approvals, connectors, hostBindings, mcpServers, secrets, sidecars, users } from './tables.ts';
+import {
+  approvals,
+  connectors,
+  groups,
+  hostBindings,
+  mcpServers,
+  personalTokens,
+  scimTokens,
+  secrets,
+  sidecars,
+  users,
+} from './tables.ts';
 
 /** What a thing with an id is called. */
 export interface NamedRow {
@@ -12,14 +23,16 @@ interface Seen {
   readonly enterpriseId: string;
   /** The owners whose rows may be named. */
   readonly ownerIds: readonly string[];
+  /** Whether it sees the tokens of the enterprise's directory. */
+  readonly isAdmin: boolean;
 }
 
 /** How many of the newest approvals are looked at for the names of sessions. */
 const LATEST_LOOKED_AT = 2_000;
 
-/** The names of people, machines, bindings, connectors, servers and secrets with these ids that a caller sees. */
+/** The names of people, groups, machines, bindings, connectors, servers, secrets and tokens with these ids that a caller sees. */
 export async function listNames(database: Database, seen: Seen, ids: readonly string[]): Promise<NamedRow[]> {
-  const { enterpriseId, ownerIds } = seen;
+  const { enterpriseId, ownerIds, isAdmin } = seen;
   const of = (prefix: string): string[] => ids.filter((id) => id.startsWith(`${prefix}_`));
   type Owned = typeof hostBindings | typeof connectors | typeof mcpServers | typeof secrets;
   const owned = (table: Owned, wanted: string[]) =>
@@ -52,6 +65,24 @@ export async function listNames(database: Database, seen: Seen, ids: readonly st
     ),
     whereAny(of('sec'), (wanted) =>
       read.select({ id: secrets.id, name: secrets.path }).from(secrets).where(owned(secrets, wanted)),
+    ),
+    whereAny(of('grp'), (wanted) =>
+      read
+        .select({ id: groups.id, name: groups.name })
+        .from(groups)
+        .where(and(inArray(groups.id, wanted), eq(groups.enterpriseId, enterpriseId))),
+    ),
+    whereAny(of('tok'), (wanted) =>
+      read
+        .select({ id: personalTokens.id, name: personalTokens.name })
+        .from(personalTokens)
+        .where(and(inArray(personalTokens.id, wanted), inArray(personalTokens.userId, [...ownerIds]))),
+    ),
+    whereAny(isAdmin ? of('sct') : [], (wanted) =>
+      read
+        .select({ id: scimTokens.id, name: scimTokens.name })
+        .from(scimTokens)
+        .where(and(inArray(scimTokens.id, wanted), eq(scimTokens.enterpriseId, enterpriseId))),
     ),
   ]);
   return rows.flat();

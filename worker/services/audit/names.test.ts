@@ -2,7 +2,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { addUser, type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { meReply } from '../../../shared/wire/account.ts';
 import type { Caller } from '../../kernel/caller.ts';
+import { createPersonalToken } from '../../tokens/personal_tokens.ts';
+import { insertScimToken } from '../../store/people/scim_tokens.ts';
 import { askApproval } from '../approvals/approvals.ts';
+import { createGroup } from '../sharing/groups.ts';
 import { describeNames, describeSessions } from './names.ts';
 
 const SESSION = 'ses_1';
@@ -61,4 +64,34 @@ test('the machine of another member can neither name a session nor take its name
 test('a session whose events are of two machines has no name', async () => {
   await nameSession(admin, MACHINE, 'claude');
   expect(await nameFor(admin, MACHINE, OTHER)).toBeNull();
+});
+
+test('a personal token has its name for its person alone, and a group for everybody in the enterprise', async () => {
+  const token = await createPersonalToken(control.context, admin, {
+    name: 'ci',
+    scopes: ['secrets:read'],
+    expires_in_days: 7,
+  });
+  const group = await createGroup(control.context, admin, { name: 'Payments' });
+  if (!token.ok || !group.ok) throw new Error('the token or the group was not created');
+  const ids = [token.value.id, group.value.id];
+  const namesFor = async (caller: Caller) => ids.map(await describeNames(control.context, caller, ids));
+  expect(await namesFor(admin)).toEqual(['ci', 'Payments']);
+  expect(await namesFor({ ...colleague, role: 'admin' })).toEqual([null, 'Payments']);
+});
+
+test('a token of the directory has its name for admins alone', async () => {
+  const row = {
+    id: 'sct_1',
+    enterpriseId: admin.enterpriseId,
+    name: 'Okta',
+    tokenHash: 'hash',
+    createdBy: admin.userId,
+  };
+  const times = { createdAt: '2026-01-01T00:00:00.000Z', expiresAt: '2027-01-01T00:00:00.000Z' };
+  const { database } = control.context;
+  await database.write([insertScimToken(database, { ...row, ...times, lastUsedAt: null, revokedAt: null })]);
+  const nameOfToken = async (caller: Caller) => (await describeNames(control.context, caller, [row.id]))(row.id);
+  expect(await nameOfToken(admin)).toBe('Okta');
+  expect(await nameOfToken({ ...colleague, role: 'member' })).toBeNull();
 });

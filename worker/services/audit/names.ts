@@ -11,6 +11,9 @@ export type NameOf = (id: string | null | undefined) => string | null;
 /** Keys of an event's data whose values are ids. */
 const ID_KEYS = [
   'svc.control.resource',
+  'svc.control.user',
+  'svc.control.group',
+  'svc.control.scim_token',
   'svc.mcp.server_id',
   'svc.audit.writer',
 ] as const satisfies readonly (keyof AuditEventData)[];
@@ -45,7 +48,8 @@ async function listActors(
   events: readonly Pick<StoredAuditEvent, 'actor'>[],
 ): Promise<NamedRow[]> {
   const ids = new Set(events.flatMap(({ actor }) => (actor?.startsWith('usr_') ? [actor] : [])));
-  const rows = await listNames(database, { enterpriseId: caller.enterpriseId, ownerIds: [] }, [...ids]);
+  const seen = { enterpriseId: caller.enterpriseId, ownerIds: [], isAdmin: false };
+  const rows = await listNames(database, seen, [...ids]);
   return rows.map(({ id, name }) => ({ id, name: name || id }));
 }
 
@@ -62,7 +66,11 @@ export async function describeNames(
   ids: readonly string[],
   events: readonly RanIn[] = [],
 ): Promise<NameOf> {
-  const seen = { enterpriseId: caller.enterpriseId, ownerIds: visibleOwners(caller) };
+  const seen = {
+    enterpriseId: caller.enterpriseId,
+    ownerIds: visibleOwners(caller),
+    isAdmin: mayActAs(caller, 'admin'),
+  };
   const [named, ofSessions] = await Promise.all([
     listNames(context.database, seen, [...new Set(ids)]),
     describeSessions(context, caller, events),
