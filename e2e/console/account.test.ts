@@ -93,6 +93,6 @@ describe('without JavaScript', () => {
     await page.getByLabel(`Type ${sidecar.name} to confirm`).fill(sidecar.name);
     await page.getByRole('button', { name: 'Revoke it' }).click();
     await page.waitForURL('**/sidecars?done=sidecar_revoked');
-    expect(await page.locator('table').innerText()).toContain('revoked');
+    expect(await page.locator('table').innerText()).toContain('Revoked');
   });
 });

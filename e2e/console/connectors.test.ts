@@ -48,7 +48,7 @@ test('by keyboard alone: a spec is installed, its key stored, and it is removed 
   await page.keyboard.type(`${PLANTED_SECRET}-key`);
   await page.keyboard.press('Enter');
   await page.waitForURL('**/connectors/con_*?done=credential_stored');
-  expect(await page.locator('main').innerText()).toContain('ready');
+  expect(await page.locator('main').innerText()).toContain('Ready');
   expect(await page.content()).not.toContain(PLANTED_SECRET);
   await page.goto(new URL(page.url()).pathname);
   await tabTo(page, 'Remove');
@@ -137,7 +137,7 @@ describe('without JavaScript', () => {
     await page.getByLabel('Type acme/calendar to confirm').fill('acme/calendar');
     await page.getByRole('button', { name: 'Delete it' }).click();
     await page.waitForURL('**?done=credential_deleted');
-    expect(await page.locator('main').innerText()).toContain('no credential');
+    expect(await page.locator('main').innerText()).toContain('No credential');
   });
 });
 

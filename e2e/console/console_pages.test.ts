@@ -2,7 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { expect, test } from 'vitest';
 import type { AppEnv } from '../../worker/routes/http/app_env.ts';
 import { pageTable } from '../../worker/routes/console/page_table.ts';
-import { CONSOLE_FORMS } from './console_forms.ts';
+import { CONSOLE_FORMS, FORMS_OF_OTHER_TESTS } from './console_forms.ts';
 import { CONSOLE_PAGES, NO_PAGES } from './console_pages.ts';
 import { HOSTED_FORMS } from './hosted_forms.ts';
 
@@ -16,5 +16,7 @@ test('the walk visits every page of the control plane', () => {
 });
 
 test('every form that the control plane accepts is sent without scripts', () => {
-  expect([...Object.keys(CONSOLE_FORMS), ...HOSTED_FORMS].toSorted()).toEqual(routes('post').toSorted());
+  expect([...Object.keys(CONSOLE_FORMS), ...FORMS_OF_OTHER_TESTS, ...HOSTED_FORMS].toSorted()).toEqual(
+    routes('post').toSorted(),
+  );
 });

@@ -159,7 +159,7 @@ describe('an owner', () => {
     await page.getByLabel('admin', { exact: true }).check();
     await page.getByRole('button', { name: 'Change the role' }).click();
     await page.waitForURL('**/members?done=member_changed');
-    expect(await page.getByRole('row', { name: /bob/ }).innerText()).toContain('admin');
+    expect(await page.getByRole('row', { name: /bob/ }).innerText()).toContain('Admin');
   });
 
   test.each([

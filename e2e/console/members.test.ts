@@ -57,7 +57,7 @@ test('by keyboard alone: a member is suspended by name, and resumed', async () =
   await page.keyboard.type(member.userId);
   await page.keyboard.press('Enter');
   await page.waitForURL('**/members?done=member_suspended');
-  expect(await page.locator('table').innerText()).toContain('suspended');
+  expect(await page.locator('table').innerText()).toContain('Suspended');
   await page.goto(`/members/${member.userId}`);
   await tabTo(page, 'Resume');
   await page.keyboard.press('Enter');

@@ -315,7 +315,7 @@ describe('a connector that is authorised in the browser', () => {
     const page = await suite.open(`/connectors/${id}`, withoutScripts);
     await page.getByRole('link', { name: 'Authorise', exact: true }).click();
     await page.waitForURL(`**/connectors/${id}?done=connector_authorised`);
-    expect(await mainText(page)).toMatch(/It is authorised[^]*ready/);
+    expect(await mainText(page)).toMatch(/It is authorised[^]*Ready/);
     await page.goto('/auth/connectors/callback?state=made-up&code=x');
     expect(await page.getByRole('alert').innerText()).toContain('start again');
     await page.goto('/auth/connectors/con_00000000000000000000000000/authorize');

@@ -1,19 +1,17 @@
 // Chooses a period of a chart: drag over its bars, or hold Shift and press an arrow key on one.
 
-const HELP = 'Drag over the bars to choose a period; by keyboard, hold Shift and press an arrow key on a bar.';
-
 /** @typedef {{ from: number, to: number }} Bars the first and the last, in the order in which they were chosen */
 
 /**
  * @param {HTMLElement} element a figure with a chart whose `data-begins` and `data-step` are in milliseconds, a `.chosen` area in it
- * and a `.chosen-words`; live pages change the chart
+ * and a `.chosen-words`, hidden, that says how to choose; live pages change the chart
  */
 export function start(element) {
   const chart = element.querySelector('svg');
   const area = element.querySelector('.chosen');
   const words = element.querySelector('.chosen-words');
   if (chart === null || area === null || !(words instanceof HTMLElement)) return;
-  words.textContent = HELP;
+  const help = words.textContent;
   words.hidden = false;
 
   /** @type {Bars | null} */
@@ -31,7 +29,7 @@ export function start(element) {
     const first = next === null ? 0 : Math.min(next.from, next.to);
     area.setAttribute('x', String(first * width()));
     area.setAttribute('width', String(next === null ? 0 : (Math.abs(next.to - next.from) + 1) * width()));
-    if (next === null) words.textContent = HELP;
+    if (next === null) words.textContent = help;
     else words.replaceChildren('From ', written(ends(next).since), ' to ', written(ends(next).until), how);
     words.dispatchEvent(new CustomEvent('svc:shown', { bubbles: true }));
   };

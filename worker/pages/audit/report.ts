@@ -16,6 +16,7 @@ import type { Html } from '../frame/html.ts';
 import { sessionPath } from './event_table.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { sealingWays } from './report_ways.ts';
+import { tag } from '../components/tag.ts';
 
 /** The limit of cards; the command shows more. */
 const MOST_SHOWN = 100;
@@ -100,7 +101,7 @@ function openCredential(credential: OpenCredential, view: ReportView): Html {
   const { ref, owner, unsealed, bindings, how_to_seal: lines } = credential;
   return html`<article class="panel stack">
     <div class="panel-head">
-      <h3><code>${ref}</code> <span class="tag hosted-only">${owner}</span></h3>
+      <h3><code>${ref}</code> ${tag(owner, 'hosted-only')}</h3>
       ${unsealed === null ? badge('plain', 'Not used') : badge('bad', 'Exposed')}
     </div>
     <p>${unsealed === null ? 'No binding uses it, so no request gets it.' : exposedWords(unsealed, view)}</p>
@@ -149,7 +150,7 @@ function sealedSection(sealed: readonly Sealability[]): Html | string {
       rows: sealed.slice(0, MOST_SHOWN),
       columns: [
         { title: 'Credential', cell: ({ ref }) => html`<code>${ref}</code>` },
-        { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
+        { title: 'Owner', cell: ({ owner }) => tag(owner), isHostedOnly: true },
         { title: 'By', cell: (item) => sealedByCell(item) },
       ],
     })}
@@ -162,8 +163,8 @@ function sealedByCell({ kept_for: keptFor, bindings }: Sealability): Html | stri
   return html`${bindings.map(
     ({ id, host, scheme, emit_mechanism: emit }) =>
       html`<div>
-        <a class="mono" href="/bindings/${id}">${host}</a> <span class="tag">${schemeTitle(scheme)}</span>
-        ${emit === 'inject' ? '' : html`<span class="tag">${emitWords(emit)}</span>`}
+        <a class="mono" href="/bindings/${id}">${host}</a> ${tag(schemeTitle(scheme))}
+        ${emit === 'inject' ? '' : tag(emitWords(emit))}
       </div>`,
   )}`;
 }

@@ -6,6 +6,8 @@ import { dataTable } from '../components/data_table.ts';
 import { exactTime, writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 
+const HOW_TO_CHOOSE = 'Drag over the bars to choose a period; by keyboard, hold Shift and press an arrow key on a bar.';
+
 /** How many times are shown below the chart. */
 const LABELS = 4;
 const DAY_SECONDS = 86_400;
@@ -30,7 +32,7 @@ export function requestChart(counts: RequestCounts, pathOf: (from: string, to: s
       ${highest === 1 ? 'request' : 'requests'}; each links to its events. Times are in <span data-zone>UTC</span>.
     </p>
     ${chartBars(bars, highest, label, pathOf)}
-    <p class="quiet small chosen-words" role="status" data-own="chosen" hidden></p>
+    <p class="quiet small chosen-words" role="status" data-own="chosen" hidden>${HOW_TO_CHOOSE}</p>
     <div class="chart-times">${timeLabels(counts)}</div>
     <ul class="legend">
       ${totals.map(

@@ -94,7 +94,7 @@ export function eventRemovalPage({ day, counted: { removed } }: Removal, form: F
     title: 'Remove old audit events?',
     consequence:
       removed === 0
-        ? `No event was received before ${day} (UTC), so nothing will be removed.`
+        ? `No event was received before ${day} (UTC), so there is nothing to remove.`
         : html`${eventsOf(removed)} received before ${day} (UTC) and will be removed from the audit log. They cannot be
           restored. The log records who removed them.`,
     name: day,
@@ -104,5 +104,6 @@ export function eventRemovalPage({ day, counted: { removed } }: Removal, form: F
     hidden: { before: day },
     above: { path: RETENTION_PATH, title: 'Retention' },
     form,
+    isNeedless: removed === 0,
   });
 }

@@ -12,6 +12,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { sessionPath } from './event_table.ts';
+import { tag } from '../components/tag.ts';
 
 export const SESSIONS_PATH = '/audit/sessions';
 export const PLANS_PATH = '/plans';
@@ -56,7 +57,7 @@ function sessionColumns(nameOf: NameOf, nowMs: number): Column<ListedSession>[] 
 function sessionColumn(nameOf: NameOf): Column<ListedSession> {
   return {
     title: 'Session',
-    cell: ({ id, isPlan }) => html`${sessionLink(nameOf, id)} ${isPlan ? html`<span class="tag">plan</span>` : ''}`,
+    cell: ({ id, isPlan }) => html`${sessionLink(nameOf, id)} ${isPlan ? tag('plan') : ''}`,
   };
 }
 
@@ -112,7 +113,7 @@ const STATES = {
 
 function stepTag({ id, state }: PlanStep): Html {
   const [kind, word] = STATES[state];
-  return badge(kind, state === 'started' ? id : `${id}: ${word}`);
+  return badge(kind, html`${id}${state === 'started' ? '' : `: ${word}`}`);
 }
 
 /** The steps of a plan, on the page of its session. */
@@ -129,7 +130,7 @@ export function stepsPanel(steps: readonly PlanStep[]): Html | string {
       columns: [
         { title: 'Step', cell: ({ id }) => html`<code>${foreignText(id)}</code>` },
         { title: 'State', cell: ({ state }) => badge(STATES[state][0], STATES[state][1]) },
-        { title: 'Effect', cell: ({ effect }) => (effect === null ? '' : html`<span class="tag">${effect}</span>`) },
+        { title: 'Effect', cell: ({ effect }) => (effect === null ? '' : tag(effect)) },
         { title: 'May reach', cell: reachWords },
         { title: 'Requests', cell: ({ counts }) => countWords(counts) },
         { title: 'Refused hosts', cell: ({ refusedHosts }) => hostList(refusedHosts) },

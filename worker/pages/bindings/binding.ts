@@ -16,6 +16,7 @@ import { pathWith } from '../components/pager.ts';
 import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { tag } from '../components/tag.ts';
 
 interface BindingView {
   readonly details: BindingDetails;
@@ -86,7 +87,7 @@ function secretSection({ binding, references }: BindingDetails): Html {
     ${definitionList([
       ['Credential', words(binding.credential_ref)],
       ['Session token', binding.session_token_ref === undefined ? null : words(binding.session_token_ref)],
-      ['Owner', html`<span class="tag">${binding.owner}</span>`, 'hosted-only'],
+      ['Owner', tag(binding.owner), 'hosted-only'],
     ])}
   </section>`;
 }

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme, type Owner } from '../../../shared/model/host_binding.ts';
+import { capitalise } from '../../../shared/model/sentence.ts';
 import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import type { OwnedReference, ReferenceState } from '../../services/bindings/reference_states.ts';
 import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
@@ -115,7 +116,7 @@ export function bindingControls(
     <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
     ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it; with :PORT for another port than 443', placeholder: 'api.github.com', isRequired: true, isMono: true })}
     ${credentialField(form, credential)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
-    ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read allows only GET, HEAD and OPTIONS', choices: effectChoices() })}
+    ${selectField(form, { name: 'effect', label: 'Effect', hint: 'Read allows only GET, HEAD and OPTIONS', choices: effectChoices() })}
     ${more} ${moreFields(form)}`;
 }
 
@@ -196,7 +197,10 @@ function parameterField(form: FormState, name: string, isRequired: boolean): Htm
 
 /** The choices of a field for an effect, which may have none. */
 export function effectChoices(): readonly Choice[] {
-  return [{ value: '', title: 'every method' }, ...EFFECTS.map((effect) => ({ value: effect, title: effect }))];
+  return [
+    { value: '', title: 'Every method' },
+    ...EFFECTS.map((effect) => ({ value: effect, title: capitalise(effect) })),
+  ];
 }
 
 function moreFields(form: FormState): Html {

@@ -17,6 +17,7 @@ import { layout, type Page } from '../frame/layout.ts';
 import { referenceWords } from './reference_words.ts';
 import { LAST_USED_NOTE, lastUsedWords } from './use_words.ts';
 import { emitWords, schemeTitle } from './scheme_words.ts';
+import { tag } from '../components/tag.ts';
 
 export interface BindingsView {
   readonly bindings: ReadList<HostBindingRecord>;
@@ -147,12 +148,11 @@ function table(view: BindingsView, shown: readonly HostBindingRecord[]): Html {
       {
         title: 'How',
         cell: ({ scheme, emit_mechanism: emit }) =>
-          html`<span class="tag">${schemeTitle(scheme)}</span>
-            ${emit === 'inject' ? '' : html`<span class="tag">${emitWords(emit)}</span>`}`,
+          html`${tag(schemeTitle(scheme))} ${emit === 'inject' ? '' : tag(emitWords(emit))}`,
       },
       { title: 'Effect', cell: (binding) => effectCell(binding, view) },
       { title: 'Last used', cell: (binding) => lastUsedWords(use.lastFetchBy(binding), nowMs) },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
+      { title: 'Owner', cell: ({ owner }) => tag(owner), isHostedOnly: true },
       {
         title: 'Change',
         isActions: true,

@@ -13,6 +13,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { effectChoices } from './binding_form.ts';
 import { referenceList } from './reference_words.ts';
+import { tag } from '../components/tag.ts';
 
 const TITLE = 'Client certificates';
 const ABOVE = { path: '/client-certificates', title: TITLE };
@@ -63,7 +64,7 @@ export function clientCertificatesPage(view: ClientCertificatesView): Page {
       ${selectField(form, {
         name: 'effect',
         label: 'Effect',
-        hint: 'read allows only GET, HEAD and OPTIONS',
+        hint: 'Read allows only GET, HEAD and OPTIONS',
         choices: effectChoices(),
       })}
       ${selectField(form, {
@@ -96,7 +97,7 @@ function table({ certificates, nowMs }: ClientCertificatesView): Html {
       { title: 'Secret', cell: ({ credential_ref: reference }) => html`<code>${reference}</code>` },
       {
         title: 'Effect',
-        cell: ({ effect }) => (effect === undefined ? 'every method' : html`<span class="tag">${effect}</span>`),
+        cell: ({ effect }) => (effect === undefined ? 'Every method' : tag(effect)),
       },
       { title: 'HTTP', cell: ({ http2 }) => (http2 === true ? '2' : '1.1') },
       { title: 'Added', cell: ({ created_at: added }) => timeAgo(added, nowMs) },

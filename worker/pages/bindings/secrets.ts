@@ -18,6 +18,7 @@ import { layout, type Page } from '../frame/layout.ts';
 import { type OwnerChoice, ownerField } from './owner_field.ts';
 import { removalEffects, type RemovalView } from './removal_effects.ts';
 import { LAST_USED_NOTE, lastUsedWords, useLink } from './use_words.ts';
+import { tag } from '../components/tag.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
 
@@ -92,7 +93,7 @@ function table({ use, sourceOf, nowMs, isAdmin }: SecretsView, shown: readonly S
       },
       { title: 'Used by', cell: (secret) => usersCell(use.usersOf(secret)) },
       { title: 'Last used', cell: (secret) => lastUsedWords(use.lastFetchOf(secret), nowMs) },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
+      { title: 'Owner', cell: ({ owner }) => tag(owner), isHostedOnly: true },
       {
         title: 'Stored',
         cell: ({ updated_at: updated, version }) =>

@@ -3,10 +3,8 @@ import type { SourcePlan } from '../../../shared/wire/secret_sources.ts';
 import { choicesOf, isNeeded } from '../../../shared/wire/sources/field_form.ts';
 import type { SourceField } from '../../../shared/wire/sources/source_descriptor.ts';
 import { fieldsOf, SOURCE_KINDS, SOURCE_TABLE, type SourceKind } from '../../../shared/wire/sources/source_table.ts';
-import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
+import { EMPTY_FORM, type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { pathWith } from '../components/pager.ts';
-import { tabs } from '../components/tabs.ts';
 import { textArea } from '../components/text_area.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
@@ -26,15 +24,7 @@ export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Pa
   const { path, owner } = form.values;
   const above = placeOf(path ?? '');
   const content = html`${pageHeader({ title: 'Add a minted secret', above, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
-    ${tabs(
-      'Who issues the value',
-      SOURCE_KINDS.map((each) => ({
-        path: pathWith('/secrets/sources/new', { kind: each, path, owner }),
-        title: SOURCE_TABLE[each].title,
-        isCurrent: each === kind,
-      })),
-    )}
-    <p>${SOURCE_TABLE[kind].lead}</p>
+    ${kindForm(kind, { path: path ?? '', owner: owner ?? '' })}
     ${formRefusal(form, ['path', 'key', 'description', 'owner', ...Object.keys(fieldsOf(kind))])}
     ${plan === null ? '' : planPanel(plan)}
     <form class="panel stack" method="post" action="/secrets/sources">
@@ -52,6 +42,20 @@ export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Pa
       <p class="quiet small">A dry run asks no provider and stores nothing.</p>
     </form>`;
   return layout('Add a minted secret', content, 'narrow');
+}
+
+/** Chooses the kind in a form of its own, whose answer has the fields of that kind. */
+function kindForm(kind: SourceKind, kept: { readonly path: string; readonly owner: string }): Html {
+  const choices = SOURCE_KINDS.map((each) => ({ value: each, title: SOURCE_TABLE[each].title }));
+  const form = { ...EMPTY_FORM, values: { kind } };
+  return html`<form class="panel" method="get" action="/secrets/sources/new">
+    ${Object.entries(kept).map(([name, value]) => (value === '' ? '' : html`<input type="hidden" name="${name}" value="${value}" />`))}
+    <div class="one-line">
+      ${selectField(form, { name: 'kind', label: 'Who issues the value', choices })}
+      <button>Show its fields</button>
+    </div>
+    <p class="quiet small">${SOURCE_TABLE[kind].lead}</p>
+  </form>`;
 }
 
 function keyHint(kind: SourceKind, isAgain: boolean): string {

@@ -12,6 +12,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type OwnerChoice, ownerField } from './owner_field.ts';
+import { tag } from '../components/tag.ts';
 
 const ABOVE = { path: '/tunnel-hosts', title: 'Tunnelled hosts' };
 
@@ -67,7 +68,7 @@ function table({ hosts, nowMs, isAdmin }: TunnelHostsView): Html {
     rows: hosts.items,
     columns: [
       { title: 'Host', cell: ({ host }) => html`<code>${host}</code>` },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
+      { title: 'Owner', cell: ({ owner }) => tag(owner), isHostedOnly: true },
       { title: 'Added', cell: ({ created_at: added }) => timeAgo(added, nowMs) },
       {
         title: 'Actions',

@@ -9,7 +9,7 @@ export function alert(kind: AlertKind, content: Content): Html {
 }
 
 /** The message after a change. The query contains only a code; otherwise a link could make a page show any text. */
-const DONE: Readonly<Record<string, string>> = {
+const DONE: Readonly<Record<string, Content>> = {
   secret_stored: 'The secret is stored. Its value is never shown again.',
   source_stored: 'The source is stored: its provider mints the value when a request needs it. Try it below.',
   secret_deleted: 'The secret is deleted.',
@@ -56,8 +56,8 @@ const DONE: Readonly<Record<string, string>> = {
   share_declined: 'Your acceptance is taken back: your sidecars stop using it within seconds.',
   share_ended: 'The share has ended: nobody uses your binding by it any more.',
   events_removed: 'The events are removed, and the log records who did it.',
-  events_partly_removed:
-    'The oldest of them are removed. There are more: repeat it, or remove all at once with svc audit prune.',
+  events_partly_removed: html`The oldest of them are removed. There are more: repeat it, or remove all at once with
+    <code data-command>svc audit prune</code>.`,
   events_removed_but_broken: 'Removed, but not from the chains that do not verify: verify the chain to see where.',
   view_saved: 'The view is saved.',
   view_forgotten: 'The view is forgotten.',

@@ -19,17 +19,23 @@ interface Confirmation {
   readonly hidden: Readonly<Record<string, string>>;
   readonly above: { readonly path: string; readonly title: string };
   readonly form: FormState;
+  /** There is nothing to destroy, so nothing is asked: `consequence` says why. */
+  readonly isNeedless?: boolean;
 }
 
 /** Asks for confirmation before something is destroyed: the user types its name. */
 export function confirmPage(confirmation: Confirmation): Page {
-  const { title, consequence, effects, above, form } = confirmation;
+  const { title, consequence, effects, above, form, isNeedless = false } = confirmation;
   const content = html`${pageHeader({ title, above })} ${formRefusal(form, ['confirm'])}
     <div class="panel">
       <p>${consequence}</p>
-      ${effects ?? ''} ${question(confirmation)}
+      ${effects ?? ''} ${isNeedless ? wayBack(above) : question(confirmation)}
     </div>`;
   return layout(title, content, 'narrow');
+}
+
+function wayBack({ path, title }: Confirmation['above']): Html {
+  return html`<div class="actions"><a class="button" href="${path}">Back to ${title}</a></div>`;
 }
 
 function question({ name, action, button, keep = 'Keep it', hidden, above, form }: Confirmation): Html {

@@ -186,16 +186,20 @@ export function isShared({ ref }: ConnectorCredentialRecord): boolean {
 }
 
 export function credentialDeletionPage({ id, fqn, credential }: ConnectorRecord, form: FormState): Page {
+  const isMissing = credential.state === 'missing';
   return confirmPage({
     title: 'Delete the credential?',
-    consequence: html`The operations of <code>${fqn}</code> are refused until it has another credential.
-      ${isShared(credential) ? 'The stored secret that serves it stays.' : 'Its own credential is permanently deleted.'}
-      The connector stays active.`,
+    consequence: isMissing
+      ? html`<code>${fqn}</code> has no credential, so there is nothing to delete.`
+      : html`The operations of <code>${fqn}</code> are refused until it has another credential.
+          ${isShared(credential) ? 'The stored secret that serves it stays.' : 'Its own credential is permanently deleted.'}
+          The connector stays active.`,
     name: fqn,
     action: `/connectors/${id}/credential/delete`,
     button: 'Delete it',
     hidden: {},
     above: { path: `/connectors/${id}`, title: fqn },
     form,
+    isNeedless: isMissing,
   });
 }

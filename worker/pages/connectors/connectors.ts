@@ -25,6 +25,7 @@ import { type OwnerChoice, ownerField } from '../bindings/owner_field.ts';
 import { LAST_USED_NOTE, lastUsedWords } from '../bindings/use_words.ts';
 import { RULE_FIELDS, ruleEditor } from './rule_fields.ts';
 import type { SpecProblem } from '../../services/connectors/read_spec_text.ts';
+import { tag } from '../components/tag.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
@@ -118,7 +119,7 @@ function table({ use, nowMs }: ConnectorsView, connectors: readonly ConnectorSum
             <span class="sub">${count} ${count === 1 ? 'operation' : 'operations'}</span>`,
       },
       { title: 'Last used', cell: (connector) => lastUsedWords(use.lastFetchBy(connector), nowMs) },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
+      { title: 'Owner', cell: ({ owner }) => tag(owner), isHostedOnly: true },
       { title: 'Changed', cell: ({ updated_at: updated }) => timeAgo(updated, nowMs) },
     ],
   });

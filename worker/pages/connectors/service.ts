@@ -16,6 +16,7 @@ import { capitalise } from '../../../shared/model/sentence.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type FoundServers, SERVICES_PAGE, serversPanel } from './services.ts';
+import { tag } from '../components/tag.ts';
 
 /** What became of a test call: the service's reply, or why there is none. */
 export type TestCall = { readonly reply: RunReply; readonly excerpt: string } | { readonly problem: string };
@@ -73,14 +74,14 @@ function connectedPanel(view: ServiceView): Html {
         ({ id, fqn, owner, isReady }) =>
           html`<li>
             ${isReady ? badge('good', 'ready') : badge('warn', 'not ready')} Connector
-            <a href="/connectors/${id}"><code>${fqn}</code></a> <span class="tag hosted-only">${owner}</span>
+            <a href="/connectors/${id}"><code>${fqn}</code></a> ${tag(owner, 'hosted-only')}
           </li>`,
       )}
       ${state.bindings.map(
         ({ id, host, owner }) =>
           html`<li>
             ${badge('good', 'bound')} <a href="/bindings/${id}"><code>${host}</code></a>
-            <span class="tag hosted-only">${owner}</span>
+            ${tag(owner, 'hosted-only')}
           </li>`,
       )}
     </ul>

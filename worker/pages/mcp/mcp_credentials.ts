@@ -51,12 +51,12 @@ export function mcpCredentialsPage({ server, asked, isInstall, form, done }: Cre
   ${
     asked.length === 0
       ? html`<div class="panel flush">
-          ${emptyState({ title: 'No value is missing', next: 'The page of the server lists its credentials. There, each can be replaced.', action: onward(server, isInstall) })}
+          ${emptyState({ title: 'No value is missing', next: 'The page of the server lists its credentials. There, each can be replaced.', action: onward(server, isInstall, false) })}
         </div>`
       : html`<form class="panel stack" method="post" action="${path}/credentials">
           <input type="hidden" name="install" value="${isInstall ? '1' : ''}" />
           ${asked.map((credential) => field(form, credential))}
-          <div class="actions"><button class="primary">Store</button> ${onward(server, isInstall)}</div>
+          <div class="actions"><button class="primary">Store</button> ${onward(server, isInstall, true)}</div>
         </form>`
   }`;
   return layout(`Credentials of ${server.name}`, content, 'narrow');
@@ -73,9 +73,10 @@ function field(form: FormState, { name, description, isSet, isRequired }: AskedC
   });
 }
 
-function onward({ id }: McpServerRecord, isInstall: boolean): Html {
-  if (!isInstall) return html`<a class="button" href="/mcp-servers/${id}">Cancel</a>`;
-  return html`<a class="button" href="/mcp-servers/${id}/connect">Later</a>`;
+function onward({ id, name }: McpServerRecord, isInstall: boolean, isAsked: boolean): Html {
+  if (!isInstall)
+    return html`<a class="button" href="/mcp-servers/${id}">${isAsked ? 'Cancel' : `Back to ${name}`}</a>`;
+  return html`<a class="button" href="/mcp-servers/${id}/connect">${isAsked ? 'Later' : 'Continue'}</a>`;
 }
 
 interface ConnectView {

@@ -202,13 +202,22 @@ export function rollbackPage(view: {
 }): Page {
   const { server, revision, changes, form } = view;
   const content = html`${pageHeader({ title: `Return to revision ${revision}?`, above: aboveOf(server) })}
-    ${formRefusal(form, [])} ${changePanel(changes)}
-    <form class="actions" method="post" action="/mcp-servers/${server.id}/rollback">
-      <input type="hidden" name="revision" value="${String(revision)}" />
-      <button class="primary">Return to it</button>
-      <a class="button" href="/mcp-servers/${server.id}">Keep it as it is</a>
-    </form>`;
+  ${formRefusal(form, [])} ${changePanel(changes)}
+  ${changes.length === 0 && form.refusal === null ? backTo(server) : rollbackForm(server, revision)}`;
   return layout(`Return to revision ${revision}`, content);
+}
+
+function rollbackForm({ id }: McpServerRecord, revision: number): Html {
+  return html`<form class="actions" method="post" action="/mcp-servers/${id}/rollback">
+    <input type="hidden" name="revision" value="${String(revision)}" />
+    <button class="primary">Return to it</button>
+    <a class="button" href="/mcp-servers/${id}">Keep it as it is</a>
+  </form>`;
+}
+
+/** The way on from a page that has nothing to decide. */
+function backTo({ id, name }: McpServerRecord): Html {
+  return html`<div class="actions"><a class="button" href="/mcp-servers/${id}">Back to ${name}</a></div>`;
 }
 
 /** A server to delete, and what that does. */
@@ -231,15 +240,19 @@ export function mcpServerDeletionPage({ server, preview, nowMs }: ServerToDelete
 }
 
 export function mcpCredentialDeletionPage(server: McpServerRecord, name: string, form: FormState): Page {
+  const isStored = server.credentials.some((each) => each.name === name && each.set);
   return confirmPage({
     title: `Remove ${name}?`,
-    consequence: html`The stored value is permanently deleted, and ${server.name} does not start without it.`,
+    consequence: isStored
+      ? html`The stored value is permanently deleted, and ${server.name} does not start without it.`
+      : html`${server.name} has no stored value of this name, so there is nothing to remove.`,
     name,
     action: `/mcp-servers/${server.id}/credentials/delete`,
     button: 'Remove it',
     hidden: { name },
     above: aboveOf(server),
     form,
+    isNeedless: !isStored,
   });
 }
 

@@ -12,6 +12,7 @@ import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { healthWords } from './mcp_server_words.ts';
+import { tag } from '../components/tag.ts';
 
 interface McpServersView {
   readonly servers: ReadList<McpServerRecord>;
@@ -86,8 +87,8 @@ function table({ newer, nowMs, lastUseOf }: McpServersView, shown: readonly McpS
       { title: 'State', cell: (server) => html`${healthWords(server, nowMs)} ${lackingHint(server)}` },
       { title: 'Version', cell: ({ id, version }) => versionWords(id, version, newer) },
       { title: 'Last used', cell: (server) => lastUsedWords(lastUseOf(server), nowMs) },
-      { title: 'Kind', cell: ({ mode }) => html`<span class="tag">${mode}</span>` },
-      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>`, isHostedOnly: true },
+      { title: 'Kind', cell: ({ mode }) => tag(mode) },
+      { title: 'Owner', cell: ({ owner }) => tag(owner), isHostedOnly: true },
     ],
   });
 }
@@ -98,8 +99,9 @@ function lackingHint(server: McpServerRecord): Html | string {
   return html`<span class="sub"><a href="/mcp-servers/${server.id}/credentials">Store ${names.join(', ')}</a></span>`;
 }
 
-function versionWords(id: string, version: string | null, newer: ReadonlyMap<string, string>): Html {
+function versionWords(id: string, version: string | null, newer: ReadonlyMap<string, string>): Html | string {
   const next = newer.get(id);
+  if (version === null && next === undefined) return '';
   return html`<span class="number">${foreignText(version ?? '')}</span>
-    ${next === undefined ? '' : html`<a class="sub" href="/mcp-servers/${id}/upgrade">${badge('accent', 'Newer version')} ${foreignText(next)}</a>`}`;
+    ${next === undefined ? '' : html`<a class="sub" href="/mcp-servers/${id}/upgrade">${badge('accent', html`Newer version ${foreignText(next)}`)}</a>`}`;
 }

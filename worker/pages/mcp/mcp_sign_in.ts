@@ -148,13 +148,17 @@ export function mcpSignInStartPage(server: McpServerRecord, reply: McpAuthorizeR
 export function mcpSignInForgetPage(server: McpServerRecord, form: FormState): Page {
   return confirmPage({
     title: `Forget the sign-in to ${server.name}?`,
-    consequence: html`Its tokens and its client are permanently deleted, and gateways receive none until somebody signs
-    in again. The provider is not informed: revoke the access there too.`,
+    consequence:
+      server.authorization === null
+        ? 'Nobody is signed in to it, so there is nothing to forget.'
+        : html`Its tokens and its client are permanently deleted, and gateways receive none until somebody signs in
+          again. The provider is not informed: revoke the access there too.`,
     name: server.name,
     action: `/mcp-servers/${server.id}/authorize/forget`,
     button: 'Forget it',
     hidden: {},
     above: aboveOf(server),
     form,
+    isNeedless: server.authorization === null,
   });
 }

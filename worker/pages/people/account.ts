@@ -15,6 +15,7 @@ import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { browserWords } from './browser_words.ts';
+import { tag } from '../components/tag.ts';
 
 export const ACCOUNT_PAGE = { path: '/account', title: 'Sign-ins and tokens' };
 
@@ -40,7 +41,7 @@ export function accountPage(view: AccountView): Page {
       ${definitionList([
         ['Name', me.display_name],
         ['Email', me.email],
-        ['Role', view.isLocal ? null : html`<span class="tag">${me.role}</span>`],
+        ['Role', view.isLocal ? null : tag(me.role)],
         ['Your id', html`<code>${me.id}</code>`],
         ['Enterprise', view.isLocal ? null : html`<code>${me.enterprise_id}</code>`],
       ])}

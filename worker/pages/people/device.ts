@@ -12,11 +12,13 @@ import { layout, type Page } from '../frame/layout.ts';
  * The form for the code that a program shows. The code is typed and never in a link, because anybody can send a link.
  */
 export function devicePage(problem: string | null): Page {
-  const content = html`${pageHeader({ title: 'Connect a device', lead: 'The code is shown where you ran svc login.' })}
+  const content = html`${pageHeader({ title: 'Connect a device', lead: html`The code is shown where you ran <code data-command>svc login</code>.` })}
     ${problem === null ? '' : alert('bad', html`<strong>${problem}</strong>`)}
     <form method="post" action="/device" class="panel">
       <div class="field">
-        <label for="user_code">Type the code that <code>svc login</code> shows in your own terminal.</label>
+        <label for="user_code"
+          >Type the code that <code data-command>svc login</code> shows in your own terminal.</label
+        >
         <input
           class="mono"
           id="user_code"

@@ -90,7 +90,7 @@ export function enterprisePage(view: EnterpriseView): Page {
   const { settings, isAdmin, isLocal, done } = view;
   const content = html`${pageHeader({ title: 'Enterprise settings', lead: 'The name of your enterprise, and how its people sign in.' })}
   ${flash(done)}
-  ${isLocal ? alert('info', 'This control plane is on your own machine: you sign in by the link that svc up prints, whatever is set here.') : ''}
+  ${isLocal ? alert('info', html`<p>This control plane is on your own machine: you sign in by the link that <code data-command>svc up</code> prints, whatever is set here.</p>`) : ''}
   ${isAdmin ? settingsForm(view) : html`${alert('info', 'Your enterprise’s admins change these settings.')} ${currentSettings(settings)}`}`;
   const usage = view.usage.length === 0 ? '' : usagePanel(view.usage);
   return layout('Enterprise settings', html`${content} ${usage} ${view.isOwner && !isLocal ? DELETION : ''}`, 'narrow');

@@ -22,6 +22,7 @@ import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { joinOffersSection } from './join_requests.ts';
+import { tag } from '../components/tag.ts';
 
 const ABOVE = { path: '/members', title: 'Members' };
 const LIST = '/members/invitations';
@@ -52,7 +53,7 @@ export function invitedPage({ email, role, url, mailed, expires_at: expires }: C
       ${codeBlock(url)}
       ${definitionList([
         ['For', foreignText(email)],
-        ['Role', html`<span class="tag">${role}</span>`],
+        ['Role', tag(role)],
         ['Ends', writtenTime(expires)],
       ])}
       <div class="actions"><a class="button primary" href="${LIST}">I have it</a></div>
@@ -122,7 +123,7 @@ export function acceptPage({ invitation, inviter, enterprise, path, isSignedIn }
   ${definitionList([
     ['Invited by', foreignText(inviter)],
     ['Enterprise', foreignText(enterprise)],
-    ['Role', html`<span class="tag">${invitation.role}</span>`],
+    ['Role', tag(invitation.role)],
     ['For', foreignText(invitation.email)],
     ['Ends', writtenTime(invitation.expires_at)],
   ])}

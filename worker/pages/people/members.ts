@@ -15,6 +15,7 @@ import { PAGE_WORDS, pager } from '../components/pager.ts';
 import { writtenTime, timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { tag } from '../components/tag.ts';
 
 const ABOVE = { path: '/members', title: 'Members' };
 
@@ -58,7 +59,7 @@ function table({ members, callerId, mayChange, nowMs }: MembersView): Html {
       {
         title: 'Member',
         cell: ({ id, display_name: name, email }) =>
-          html`<strong>${foreignText(name)}</strong> ${id === callerId ? html`<span class="tag">you</span>` : ''}
+          html`<strong>${foreignText(name)}</strong> ${id === callerId ? tag('you') : ''}
             ${email === null ? '' : html`<span class="sub">${foreignText(email)}</span>`}`,
       },
       { title: 'Role', cell: ({ role }) => badge(role === 'member' ? 'plain' : 'accent', role) },
@@ -89,7 +90,7 @@ export function memberPage(member: MemberRecord, may: MemberChanges, form: FormS
     <div class="panel">
       ${definitionList([
         ['Email', email === null ? null : foreignText(email)],
-        ['Role', html`<span class="tag">${role}</span>`],
+        ['Role', tag(role)],
         ['State', stateBadge(member)],
         ['Joined', writtenTime(member.created_at)],
         ['Suspended', member.suspended_at === null ? null : writtenTime(member.suspended_at)],
@@ -153,16 +154,20 @@ export function nameOfMember({ email, id }: MemberRecord): string {
 
 export function suspensionPage(member: MemberRecord, form: FormState): Page {
   const { id, display_name: name } = member;
+  const isSuspended = member.suspended_at !== null;
   return confirmPage({
     title: 'Suspend a member?',
-    consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and its sidecars, personal
-      tokens and grants end for good.`,
+    consequence: isSuspended
+      ? html`<strong>${foreignText(name)}</strong> is suspended already.`
+      : html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and its sidecars, personal tokens
+          and grants end for good.`,
     name: nameOfMember(member),
     action: `/members/${id}/suspend`,
     button: 'Suspend',
     hidden: {},
     above: { path: `/members/${id}`, title: name },
     form,
+    isNeedless: isSuspended,
   });
 }
 

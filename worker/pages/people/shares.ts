@@ -9,6 +9,7 @@ import { type Choice, type FormState, formRefusal, selectField, textField } from
 import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
+import { tag } from '../components/tag.ts';
 
 interface SharesView {
   readonly given: readonly ShareRecord[];
@@ -105,8 +106,7 @@ function givenTable(rows: readonly ShareRecord[]): Html {
       {
         title: 'With',
         cell: ({ shared_with: receiver }) =>
-          html`${foreignText(receiver.display_name)}
-          ${receiver.kind === 'group' ? html`<span class="tag">group</span>` : ''}`,
+          html`${foreignText(receiver.display_name)} ${receiver.kind === 'group' ? tag('group') : ''}`,
       },
       {
         title: 'Change',

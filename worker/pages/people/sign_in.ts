@@ -103,7 +103,8 @@ export function consoleHintPage(): Page {
 
 function localHint(): Html {
   return html`<p>
-      This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts. This prints another one:
+      This browser is not signed in. <code data-command>svc up</code> prints a sign-in link when it starts. This prints
+      another one:
     </p>
     ${codeBlock('svc console')}`;
 }

@@ -32,7 +32,8 @@ export function identitiesPage({ identities, providers, nowMs }: IdentitiesView)
 }
 
 function noIdentities(): Html {
-  const next = 'None yet. On your own machine you are signed in by the link that svc up prints.';
+  const next = html`None yet. On your own machine you are signed in by the link that
+    <code data-command>svc up</code> prints.`;
   return emptyState({ title: 'No way to sign in is linked', next, command: 'svc console' });
 }
 

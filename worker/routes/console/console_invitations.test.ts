@@ -36,7 +36,7 @@ test('an owner invites, and the invited person joins, goes on there, and can swi
   expect(await text(owner.get('/members/invitations'))).toContain('pat@acme.test');
   const asked = await text(new TestBrowser(control.send, FRONT).get(path));
   expect(asked).toContain(`return_to=${encodeURIComponent(path)}`);
-  for (const word of ['olga', 'member', 'pat@acme.test']) expect(asked).toContain(word);
+  for (const word of ['olga', 'Member', 'pat@acme.test']) expect(asked).toContain(word);
   expect(await text(owner.submit(path, {}))).toContain('for another address');
   const foreign = await pat.submit(path, {}, { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' });
   expect(foreign.status).toBe(403);

@@ -149,7 +149,7 @@ describe('the lists of sessions and plans', () => {
       'svc.step.id': 'publish',
       'svc.proxy.reason': 'step_not_started',
     });
-    expect(await textOf(owner, '/audit/sessions')).toMatch(new RegExp(`${SESSION} plan .* 2 1 2 `));
+    expect(await textOf(owner, '/audit/sessions')).toMatch(new RegExp(`${SESSION} Plan .* 2 1 2 `));
     const plans = await open(owner, '/plans');
     expect(plans).toContain(`href="/audit/sessions/${SESSION}"`);
     expect(await textOf(owner, '/plans')).toMatch(/ fetch publish: never ran /);

@@ -131,7 +131,7 @@ describe('every request to the hosts', () => {
     expect(bindings.length).toBeGreaterThan(0);
     for (const binding of bindings)
       expect(binding).toMatchObject({ host: 'gitlab.com', credential_ref: 'vault://user/gitlab' });
-    expect(await open('/services/gitlab')).toContain('bound');
+    expect(await open('/services/gitlab')).toContain('Bound');
     for (const { id } of bindings) await control.asUser('DELETE', `/v1/host-bindings/${String(id)}`);
   });
 

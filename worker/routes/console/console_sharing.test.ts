@@ -78,7 +78,7 @@ test('a colleague shares, the receiver accepts and declines, and the share ends'
   expect(await location(pages.member.submit('/shares', form))).toBe('/shares?done=shared');
   expect(await edit()).toContain(told);
   const offered = await text(pages.owner.get('/shares'));
-  expect(offered).toContain('to accept');
+  expect(offered).toContain('To accept');
   const [, revision = ''] = /name="revision" value="([^"]+)"/.exec(offered) ?? [];
   const accept = actionOf(offered, 'accept');
   expect((await pages.owner.submit(accept, { revision: 'x' })).status).toBe(400);

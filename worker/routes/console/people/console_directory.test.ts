@@ -34,7 +34,7 @@ test('an owner creates a token, which is shown once, and revokes it by its name'
   expect(page).toContain('/scim/v2');
   const listed = await text(owner.get('/directory'));
   expect(listed).not.toContain('svc_scim_');
-  expect(listed).toMatch(/Okta[^]+active[^]+never/);
+  expect(listed).toMatch(/Okta[^]+Active[^]+never/);
   const path = /href="(\/directory\/tokens\/sct_\w+\/revoke)"/.exec(listed)?.[1] ?? '';
   expect((await owner.submit(path, { confirm: 'okta?' })).status).toBe(400);
   const revoked = await owner.submit(path, { confirm: 'Okta' });

@@ -57,7 +57,7 @@ test('an admin declines, and the page of who asked says so', async () => {
   await pat.submit(`/enterprises/${enterpriseId}/ask`, {});
   const listed = await text(owner.get('/members/requests'));
   expect(await location(owner.submit(actionOf(listed, 'decline'), {}))).toBe('/members/requests?done=join_declined');
-  expect(await text(pat.get('/enterprises'))).toContain('declined');
+  expect(await text(pat.get('/enterprises'))).toContain('Declined');
   expect((await pat.submit(`/enterprises/${enterpriseId}/ask`, {})).status).toBe(409);
 });
 
