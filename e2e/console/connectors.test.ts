@@ -104,6 +104,32 @@ describe('without JavaScript', () => {
     expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.1.0' });
   });
 
+  test('a rule for a JSON body is written into the text of a spec, with errors beside its fields', async () => {
+    const page = await suite.open('/connectors/install', withoutScripts);
+    const spec = { ...ITEMS_SPEC, connector: { ...ITEMS_SPEC.connector, fqn: 'acme/ruled' } };
+    await page.getByLabel('Connector spec').fill(JSON.stringify(spec));
+    await page.getByText('Add a rule for a JSON body').click();
+    const add = page.getByRole('button', { name: 'Add the rule and check' });
+    await page.getByLabel('Operation', { exact: true }).fill('gone');
+    await page.getByLabel('JSON pointer').fill('/title');
+    await page.getByLabel('Allowed values').fill('draft\nfinal');
+    await add.click();
+    expect(await page.locator('#rule_operation-problem').innerText()).not.toBe('');
+    expect(await page.getByLabel('Connector spec').inputValue()).toBe(JSON.stringify(spec));
+    expect(await page.getByLabel('Allowed values').inputValue()).toBe('draft\nfinal');
+    await expectAccessible(page);
+    await page.getByLabel('Operation', { exact: true }).fill('create-item');
+    await add.click();
+    expect(await page.locator('main').innerText()).toContain('Nothing was changed');
+    const matches = await page.getByRole('table', { name: 'What it would have matched' }).innerText();
+    expect(matches).toContain('if the body fits');
+    const changed: unknown = JSON.parse(await page.getByLabel('Connector spec').inputValue());
+    const ruled = { name: 'create-item', json: [{ pointer: '/title', equals: ['draft', 'final'] }] };
+    expect(changed).toMatchObject({ operations: [{}, ruled, {}] });
+    await page.getByRole('button', { name: 'Install', exact: true }).click();
+    await page.waitForURL('**/connectors/con_*?done=connector_installed');
+  });
+
   test('different content under an installed version is refused with the reason', async () => {
     const page = await suite.open('/connectors/install', withoutScripts);
     const changed = { ...OAUTH_SPEC, hosts: ['other.example.test'] };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { consoleSuite } from './console_suite.ts';
 import { expectAccessible, PLANTED_SECRET, type Seeded, tabTo } from './console_world.ts';
 
@@ -179,6 +180,26 @@ describe('live', () => {
     await list.keyboard.press('a');
     await list.waitForURL('**/approvals?done=approved');
     for (const tab of tabs) await expect.poll(() => tab.title()).toMatch(titleWith(before));
+  });
+
+  test('the icon of the tab has a mark while a request waits, and none after the last decision', async () => {
+    const waiting = z.object({ items: z.array(z.object({ id: z.string() })) });
+    const { items } = waiting.parse(await suite.world.api('GET', '/v1/approvals?state=pending'));
+    for (const { id } of items) await suite.world.api('POST', `/v1/approvals/${id}/decide`, { decision: 'deny' });
+    const page = await suite.open('/secrets');
+    const icon = page.locator('link[rel=icon]');
+    const calm = await icon.getAttribute('href');
+    const asked = await suite.world.askApproval(seeded.connectorId, 'Items: delete item 44');
+    await expect.poll(() => icon.getAttribute('href')).not.toBe(calm);
+    const marked = await icon.getAttribute('href');
+    for (const path of [calm, marked]) {
+      const reply = await suite.world.send(path ?? '');
+      expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'image/svg+xml']);
+    }
+    await page.reload();
+    expect(await icon.getAttribute('href')).toBe(marked);
+    await suite.world.api('POST', `/v1/approvals/${asked}/decide`, { decision: 'deny' });
+    await expect.poll(() => icon.getAttribute('href')).toBe(calm);
   });
 
   test('what is live can be paused', async () => {

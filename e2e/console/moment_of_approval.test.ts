@@ -245,6 +245,12 @@ async function notesOf(page: Page): Promise<string[]> {
   return z.array(z.string()).parse(await page.evaluate('notes.map(({ body }) => body)'));
 }
 
+/** Where the person was not asked yet, and gives this answer. */
+const notedAnswer = (answer: 'granted' | 'denied') =>
+  `${NOTED_NOTIFICATIONS}
+  window.Notification.permission = 'default';
+  window.Notification.requestPermission = async () => (window.Notification.permission = '${answer}');`;
+
 const clickLastNote = (page: Page) => page.evaluate(`notes.at(-1).dispatchEvent(new Event('click'))`);
 
 test('a click on a notification opens the list in a tab of its own, or goes to the one that has it', async () => {
@@ -268,4 +274,38 @@ test('a click on a notification opens the list in a tab of its own, or goes to t
   await clickLastNote(list);
   expect(await list.evaluate('focused')).toBe(1);
   expect(form.context().pages()).toHaveLength(2);
+});
+
+describe('the button for notifications', () => {
+  const button = (page: Page) => page.getByRole('button', { name: 'Notify me of new requests' });
+  const openAnswering = async (script: string) => {
+    const page = await suite.open();
+    await page.addInitScript(script);
+    await page.goto('/approvals');
+    await page.locator('[data-live-of=approvals]').getByText('Live').waitFor();
+    return page;
+  };
+
+  test('asks the browser, and says that it was allowed', async () => {
+    const page = await openAnswering(notedAnswer('granted'));
+    await button(page).click();
+    await page.getByText('You are notified while a page of svc is open.').waitFor();
+    expect(await button(page).count()).toBe(0);
+    await expect.poll(() => page.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('ends');
+    const before = (await notesOf(page)).length;
+    await ask(9);
+    await expect.poll(async () => (await notesOf(page)).slice(before)).toEqual(['Items: delete item 9']);
+  });
+
+  test('is gone after the person has refused', async () => {
+    const page = await openAnswering(notedAnswer('denied'));
+    await button(page).click();
+    await button(page).waitFor({ state: 'detached' });
+    expect(await page.locator('main').innerText()).not.toContain('You are notified');
+  });
+
+  test('is not there where the browser was asked before', async () => {
+    const page = await openAnswering(NOTED_NOTIFICATIONS);
+    expect(await button(page).count()).toBe(0);
+  });
 });

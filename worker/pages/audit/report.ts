@@ -1,4 +1,6 @@
 import { html } from 'hono/html';
+import { mcpCredentialAt } from '../../../shared/model/mcp_server.ts';
+import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import type { Sealability, UnsealedRelease } from '../../../shared/report/sealability.ts';
 import type { OpenCredential, SealabilityReport } from '../../services/audit/sealability_report.ts';
 import type { NameOf } from '../../services/audit/names.ts';
@@ -157,9 +159,10 @@ function sealedSection(sealed: readonly Sealability[]): Html | string {
   </section>`;
 }
 
-function sealedByCell({ kept_for: keptFor, bindings }: Sealability): Html | string {
+function sealedByCell({ kept_for: keptFor, ref, bindings }: Sealability): Html | string {
+  const { serverId = '' } = mcpCredentialAt(ref.slice(VAULT_SCHEME.length)) ?? {};
   if (keptFor === 'connector') return html`the <a href="/connectors">connector</a> it was stored for`;
-  if (keptFor === 'mcp_server') return html`the <a href="/mcp-servers">MCP server</a> it was stored for`;
+  if (keptFor === 'mcp_server') return html`the <a href="/mcp-servers/${serverId}">MCP server</a> it was stored for`;
   return html`${bindings.map(
     ({ id, host, scheme, emit_mechanism: emit }) =>
       html`<div>
