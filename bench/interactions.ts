@@ -46,18 +46,33 @@ interface Visit {
   readonly path: string;
   /** What a person does there, each of which is an interaction or more. */
   readonly steps: readonly ((page: Page) => Promise<void>)[];
+  /** Of the window; a wide one by default. */
+  readonly width?: number;
 }
 
 const press = (key: string) => (page: Page) => page.keyboard.press(key);
 const click = (selector: string) => (page: Page) => page.locator(`${selector} >> visible=true`).first().click();
 const SEARCH = ['/', 'i', 't', 'e', 'm', 'ArrowDown', 'ArrowDown', 'Escape'].map(press);
 const PALETTE = ['Control+k', 's', 'e', 'c', 'ArrowDown', 'ArrowDown', 'Escape'].map(press);
+const TYPED = ['Tab', 'a', 'b', 'c'].map(press);
+const URL_KEYS = [...'https://item'].map(press);
 
 const VISITS: readonly Visit[] = [
   { name: 'the palette, on the overview', path: '/', steps: PALETTE },
   { name: 'the palette, on a long list', path: '/secrets', steps: PALETTE },
   { name: 'a search in the secrets', path: '/secrets', steps: SEARCH },
   { name: 'a search in the bindings', path: '/bindings', steps: SEARCH },
+  { name: 'a request to explain', path: '/bindings', steps: [click('[name=url]'), ...URL_KEYS] },
+  { name: 'a new binding', path: '/bindings/new', steps: [click('details.more > summary'), ...TYPED] },
+  {
+    name: 'the menu of a telephone',
+    path: '/',
+    steps: [click('.menu > summary'), click('.menu > summary')],
+    width: 390,
+  },
+  { name: 'pausing the overview', path: '/', steps: [click('.live button'), click('.live button')] },
+  { name: 'the kind of a source', path: '/secrets/sources/new', steps: [click('[name=path]'), ...TYPED] },
+  { name: 'copying a command', path: '/mcp-servers/clients', steps: [click('.copy'), click('details.more > summary')] },
   { name: 'the audit log', path: '/audit', steps: [click('summary'), press('Tab'), press('Tab'), ...PALETTE] },
   { name: 'a search for a service', path: '/services', steps: SEARCH },
 ];
@@ -76,7 +91,8 @@ interface Measured {
   readonly work: readonly number[];
 }
 
-async function measureVisit(browser: Browser, page: Page, { path, steps }: Visit): Promise<Measured> {
+async function measureVisit(browser: Browser, page: Page, { path, steps, width }: Visit): Promise<Measured> {
+  await page.setViewportSize({ ...VIEWPORT, ...(width !== undefined && { width }) });
   await page.goto(path, { waitUntil: 'networkidle' });
   await page.waitForTimeout(SETTLES_MS);
   const work = await measureMainThread(browser, page, async () => {
@@ -99,7 +115,7 @@ async function openTab(svc: Control, browser: Awaited<ReturnType<typeof startChr
   return page;
 }
 
-/** The longest interaction of a visit counts, and the most work of one, and the most that the page's scripts took of one. */
+/** The longest interaction of a visit counts, which is its INP below 50 interactions, and the most work of one, and the most that the page's scripts took of one. */
 function rowOf(name: string, visits: readonly Measured[]): readonly string[] {
   const most = (valuesOf: (visit: Measured) => readonly number[]) =>
     visits.map((visit) => Math.max(0, ...valuesOf(visit)));

@@ -194,7 +194,7 @@ describe('live', () => {
     const marked = await icon.getAttribute('href');
     for (const path of [calm, marked]) {
       const reply = await suite.world.send(path ?? '');
-      expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'image/svg+xml']);
+      expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'image/svg+xml; charset=utf-8']);
     }
     await page.reload();
     expect(await icon.getAttribute('href')).toBe(marked);
