@@ -276,21 +276,22 @@ test('a click on a notification opens the list in a tab of its own, or goes to t
   expect(form.context().pages()).toHaveLength(2);
 });
 
-describe('the button for notifications', () => {
-  const button = (page: Page) => page.getByRole('button', { name: 'Notify me of new requests' });
-  const openAnswering = async (script: string) => {
-    const page = await suite.open();
-    await page.addInitScript(script);
-    await page.goto('/approvals');
-    await page.locator('[data-live-of=approvals]').getByText('Live').waitFor();
-    return page;
-  };
+const notifyButton = (page: Page) => page.getByRole('button', { name: 'Notify me of new requests' });
 
+async function openAnswering(script: string): Promise<Page> {
+  const page = await suite.open();
+  await page.addInitScript(script);
+  await page.goto('/approvals');
+  await page.locator('[data-live-of=approvals]').getByText('Live').waitFor();
+  return page;
+}
+
+describe('the button for notifications', () => {
   test('asks the browser, and says that it was allowed', async () => {
     const page = await openAnswering(notedAnswer('granted'));
-    await button(page).click();
+    await notifyButton(page).click();
     await page.getByText('You are notified while a page of svc is open.').waitFor();
-    expect(await button(page).count()).toBe(0);
+    expect(await notifyButton(page).count()).toBe(0);
     await expect.poll(() => page.evaluate(`localStorage.getItem('svc-waiting')`)).toContain('ends');
     const before = (await notesOf(page)).length;
     await ask(9);
@@ -299,13 +300,13 @@ describe('the button for notifications', () => {
 
   test('is gone after the person has refused', async () => {
     const page = await openAnswering(notedAnswer('denied'));
-    await button(page).click();
-    await button(page).waitFor({ state: 'detached' });
+    await notifyButton(page).click();
+    await notifyButton(page).waitFor({ state: 'detached' });
     expect(await page.locator('main').innerText()).not.toContain('You are notified');
   });
 
   test('is not there where the browser was asked before', async () => {
     const page = await openAnswering(NOTED_NOTIFICATIONS);
-    expect(await button(page).count()).toBe(0);
+    expect(await notifyButton(page).count()).toBe(0);
   });
 });

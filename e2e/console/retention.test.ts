@@ -8,12 +8,12 @@ import { serveInProcess } from './serve_in_process.ts';
 const DAY_MS = 24 * 3_600_000;
 let aheadMs = 0;
 const clock = { ...SYSTEM_CLOCK, now: () => Date.now() + aheadMs };
+const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 const suite = consoleSuite({ control: () => serveInProcess(clock), now: clock.now });
 
 test('events are removed by the day that is typed; where none is so old, nothing is asked', async () => {
   await suite.world.seed();
   aheadMs = 3 * DAY_MS;
-  const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const before = dayOf(clock.now() - DAY_MS);
   const page = await suite.open('/audit/retention', { javaScriptEnabled: false });
   await page.getByLabel('Received before (UTC)').fill(before);
