@@ -121,19 +121,20 @@ async function expectNoSecret() {
 
 describe('a field of a secret in Vault (a stub by its reference)', () => {
   test('is read when it is needed, with the token and the namespace, for five minutes', async () => {
-    await ready({ ...KV, namespace: 'teams/web' });
+    await ready({ ...KV, namespace: 'teams/web', vault_url: 'https://vault.example.com:8200' });
     expect(asked).toEqual([]);
     expect(await released()).toMatchObject({ value: VALUE, until: control.clock.now() + LIFE_MS });
     expect(asked).toMatchObject([
       {
         method: 'GET',
-        url: 'https://vault.example.com/v1/secret/data/ci/database',
+        url: 'https://vault.example.com:8200/v1/secret/data/ci/database',
+        anyPort: true,
         headers: { 'x-vault-token': TOKEN, 'x-vault-namespace': 'teams/web', 'x-vault-request': 'true' },
         body: null,
       },
     ]);
     expect((await list())[0]?.minted?.for).toBe(
-      'the field password of secret/ci/database at vault.example.com in the namespace teams/web',
+      'the field password of secret/ci/database at vault.example.com:8200 in the namespace teams/web',
     );
     await expectNoSecret();
   });
@@ -353,7 +354,10 @@ describe('a source of Vault', () => {
     [{ vault_url: 'http://vault.example.com' }, 'source.vault_url'],
     [{ vault_url: 'https://10.0.0.7' }, 'source.vault_url'],
     [{ vault_url: 'https://169.254.169.254' }, 'source.vault_url'],
-    [{ vault_url: 'https://vault.example.com:8200' }, 'source.vault_url'],
+    [{ vault_url: 'https://10.0.0.7:8200' }, 'source.vault_url'],
+    [{ vault_url: 'https://vault.example.com:80' }, 'source.vault_url'],
+    [{ vault_url: 'https://vault.example.com:0' }, 'source.vault_url'],
+    [{ vault_url: 'https://root@vault.example.com:8200' }, 'source.vault_url'],
     [{ vault_url: 'https://vault.example.com/v1' }, 'source.vault_url'],
     [{ vault_url: 'https://vault.example.com/?a=' }, 'source.vault_url'],
     [{ secret_path: '../../sys/seal' }, 'source.secret_path'],
@@ -467,8 +471,10 @@ describe('over real HTTP', () => {
   test('a hosted control plane calls no loopback and no name with a private address', async () => {
     const hosted = nodeOutbound({ isLocal: false, pinned: new Map(), resolve: toPrivate });
     expect(await mint(hosted)).toMatchObject({ error: { message: expect.stringContaining('https URLs only') } });
-    source = { ...source, vault_url: 'https://vault.example.com' };
-    expect(await mint(hosted)).toMatchObject({ error: { message: expect.stringContaining('a private address') } });
+    for (const port of ['', ':8200']) {
+      source = { ...source, vault_url: `https://vault.example.com${port}` };
+      expect(await mint(hosted)).toMatchObject({ error: { message: expect.stringContaining('a private address') } });
+    }
     expect(paths).toEqual([]);
   });
 });

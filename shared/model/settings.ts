@@ -241,7 +241,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none',
     meaning:
-      'host names, separated by `,`, that a hosted control plane may call at a private address, such as an internal OpenID provider; a sink for syslog reaches port 6514 there, and another port if it is named, as in `siem.corp.example:6515`',
+      'host names, separated by `,`, that a hosted control plane may call at a private address, such as an internal OpenID provider: at port 443, for syslog at 6514, and at another port if it is named, as in `vault.corp.example:8200`',
     readBy: ['control'],
   },
   {

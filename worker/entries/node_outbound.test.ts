@@ -278,6 +278,54 @@ test('a hosted control plane calls a named private host, and no other name that 
   expect(named.ok ? '' : named.error.message).not.toContain('private');
 });
 
+const callPort = (more: Partial<NodeOutboundOptions>, anyPort?: true) =>
+  outbound({ isLocal: false, pinned: new Map(), resolve: toLoopback, timeoutMs: 10_000, ...more }).call({
+    method: 'GET',
+    url: `https://${HOST}:${upstream.port}/a`,
+    headers: {},
+    body: null,
+    ...(anyPort && { anyPort }),
+  });
+
+describe('another port than 443', () => {
+  test('is called if the request says so', async () => {
+    const local = await startTlsUpstream(await ca.issue(['localhost']));
+    const request = { method: 'GET', url: `https://localhost:${local.port}/a`, headers: {}, body: null };
+    expect(await outbound().call({ ...request, anyPort: true })).toMatchObject({ ok: true, value: { status: 200 } });
+    expect(local.last().target).toBe('/a');
+    expect(await outbound().call(request)).toMatchObject({ error: { message: expect.stringContaining('port 443') } });
+    await local.close();
+  });
+
+  test('is called on no runtime without that', async () => {
+    for (const each of [fetchOutbound(true), fetchOutbound(false)]) {
+      const request = { method: 'GET', url: `https://${HOST}:8200/`, headers: {}, body: null };
+      const refused = { error: { message: expect.stringContaining('only port 443') } };
+      expect(await each.call(request)).toMatchObject(refused);
+      expect(await each.call({ ...request, anyPort: true })).not.toMatchObject(refused);
+    }
+  });
+
+  test('is called at a private address only if it is named with the host', async () => {
+    for (const privateHosts of [[], [HOST], [`${HOST}:${upstream.port + 1}`]]) {
+      const message = expect.stringContaining(`allow by SVC_PRIVATE_HOSTS, as ${HOST}:${upstream.port}`);
+      expect(await callPort({ privateHosts }, true)).toMatchObject({ error: { message } });
+    }
+    const named = await callPort({ privateHosts: [`${HOST}:${upstream.port}`] }, true);
+    expect(named.ok ? '' : named.error.message).not.toContain('private');
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test('is asked of the upstream proxy', async () => {
+    const proxy = await startCompanyProxy({ leadTo: () => upstream.port });
+    const read = readUpstreamProxy({ SVC_UPSTREAM_PROXY: proxy.url, SVC_UPSTREAM_PROXY_PUBLIC_ONLY: 'on' });
+    if (!read.ok) throw new Error(read.error);
+    expect(await callPort({ proxy: read.value }, true)).toMatchObject({ ok: true });
+    expect(proxy.heads[0]).toContain(`CONNECT ${HOST}:${upstream.port} HTTP/1.1`);
+    await proxy.close();
+  });
+});
+
 test('a stream reaches a named private host at the port of syslog, and at another one only if it is named too', async () => {
   const host = 'localhost.example.test';
   const streamTo = async (to: number, privateHosts: readonly string[]) => {

@@ -68,8 +68,9 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
       const url = new URL(request.url);
       const isLocal = options.isLocal && request.isStrangers !== true;
       // The operator names hosts for the users, and not for publishers in a registry.
-      const privateHosts = request.isStrangers === true ? [] : (options.privateHosts ?? []);
-      const problem = targetProblem(url, isLocal);
+      const named = request.isStrangers === true ? [] : (options.privateHosts ?? []);
+      const privateHosts = privateHostAt(named, { host: url.hostname, port: portOf(url) }, HTTPS_PORT);
+      const problem = targetProblem(url, isLocal, request);
       return problem === null ? send({ ...options, isLocal, privateHosts }, url, request) : err(problem);
     },
     stream: (request) => sendStream(options, request),
@@ -82,17 +83,25 @@ type Streamed = Result<StreamEnd, Failure<OutboundFailureReason>>;
 const SYSLOG_PORT = 6514;
 
 /**
- * The host, if it may be at a private address at this port. Any tenant may name the port of a stream, and could otherwise try all
- * ports of an internal machine: one that is not for syslog has to be named with the host.
+ * The host, if it may be at a private address at this port. Any tenant may name the port, and could otherwise try all ports of an
+ * internal machine: one that is not that of the protocol has to be named with the host.
  */
-function privateHostAt(named: readonly string[], { host, port }: OutboundStream): readonly string[] {
-  const isNamed = named.includes(`${host}:${port}`) || (port === SYSLOG_PORT && named.includes(host));
+function privateHostAt(
+  named: readonly string[],
+  { host, port }: Pick<OutboundStream, 'host' | 'port'>,
+  protocolPort: number,
+): readonly string[] {
+  const isNamed = named.includes(`${host}:${port}`) || (port === protocolPort && named.includes(host));
   return isNamed ? [host] : [];
+}
+
+function portOf({ port }: URL): number {
+  return port === '' ? HTTPS_PORT : Number(port);
 }
 
 async function sendStream(given: NodeOutboundOptions, request: OutboundStream): Promise<Streamed> {
   const { host, port, bytes, timeoutMs } = request;
-  const options = { ...given, privateHosts: privateHostAt(given.privateHosts ?? [], request) };
+  const options = { ...given, privateHosts: privateHostAt(given.privateHosts ?? [], request, SYSLOG_PORT) };
   const problem = streamProblem(request, options.isLocal);
   if (problem !== null) return err(problem);
   const deadline = abortIn(options.timeoutMs ?? timeoutMs);
@@ -118,7 +127,7 @@ async function send(options: NodeOutboundOptions, url: URL, request: OutboundReq
   let outgoing: ClientRequest | null = null;
   try {
     if (url.protocol === 'https:') options.prepareTrust?.();
-    const through = await dialAround(options, url, deadline);
+    const through = await dialAround(options, url, deadline, portOf(url));
     outgoing = open(options, url, request, { signal: deadline, through });
     const reply = await responseOf(outgoing, request.body);
     return await read(host, reply, { deadline, maxReplyBytes });
@@ -135,7 +144,7 @@ async function dialAround(
   options: NodeOutboundOptions,
   url: Pick<URL, 'hostname' | 'protocol'>,
   signal: AbortSignal,
-  ownPort = HTTPS_PORT,
+  ownPort: number,
 ): Promise<Socket | null> {
   const { proxy = null, roots } = options;
   if (proxy === null || url.protocol === 'http:') return null;
@@ -179,7 +188,7 @@ function open(
   if (url.protocol === 'http:') {
     return httpRequest({ ...what, agent: false, host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port });
   }
-  const dial = dialOptions(options, url.hostname);
+  const dial = dialOptions(options, url.hostname, portOf(url));
   if (through === null) return httpsRequest({ ...what, ...dial, agent: false });
   return httpsRequest({ ...what, createConnection: () => connectTls({ ...dial, socket: through }) });
 }
@@ -190,7 +199,7 @@ type DialOptions = ConnectionOptions & {
   readonly lookup?: LookupFunction;
 };
 
-function dialOptions(options: NodeOutboundOptions, host: string, port = HTTPS_PORT): DialOptions {
+function dialOptions(options: NodeOutboundOptions, host: string, port: number): DialOptions {
   const { isLocal, pinned, roots, resolve } = options;
   const pin = isLocal ? pinned.get(host) : undefined;
   return {
@@ -199,7 +208,7 @@ function dialOptions(options: NodeOutboundOptions, host: string, port = HTTPS_PO
     ...(isIP(host) === 0 ? { servername: host } : {}),
     minVersion: 'TLSv1.2',
     checkServerIdentity: (_dialled, certificate) => checkServerIdentity(host, certificate),
-    ...(checksAddress(options, host) ? { lookup: publicLookup(resolve ?? systemLookup) } : {}),
+    ...(checksAddress(options, host) ? { lookup: publicLookup(resolve ?? systemLookup, port) } : {}),
     ...(roots === undefined ? {} : { ca: [...roots] }),
   };
 }
@@ -209,16 +218,23 @@ class SwitchedProtocol extends Error {}
 
 class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
+
+  constructor(host: string, port: number) {
+    const place = [HTTPS_PORT, SYSLOG_PORT].includes(port) ? '' : `, as ${host}:${port}`;
+    super(`it resolves to a private address, which the operator can allow by SVC_PRIVATE_HOSTS${place}`);
+  }
 }
 
 class UncheckedAddress extends Error {}
 
 /** Resolves once per call and refuses a name with any private address. The checked addresses are the dialled ones. */
-function publicLookup(resolve: ResolveName): LookupFunction {
+function publicLookup(resolve: ResolveName, port: number): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return callback(error, []);
-      if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
+      if (addresses.some(({ address }) => isRefusedAddress(address))) {
+        return callback(new PrivateAddress(hostname, port), []);
+      }
       const [first] = addresses;
       if (options.all === true || first === undefined) return callback(null, addresses);
       return callback(null, first.address, first.family);
@@ -262,7 +278,7 @@ const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|EPR
 function toFailure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): Failure<OutboundFailureReason> {
   const code = error.code ?? 'unknown';
   if (deadline.aborted) return timeoutFailure(host);
-  if (error instanceof PrivateAddress) return unreachableHost(host, PRIVATE);
+  if (error instanceof PrivateAddress) return unreachableHost(host, error.message);
   if (error instanceof ProxyFailed) return unreachableHost(host, error.message);
   if (error instanceof UncheckedAddress) return unreachableHost(host, UNCHECKED);
   if (error instanceof SwitchedProtocol) return invalidReply(host, 'switches to another protocol');
@@ -271,8 +287,6 @@ function toFailure(host: string, error: NodeJS.ErrnoException, deadline: AbortSi
   const message = `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root`;
   return { reason: 'upstream_tls_failed', message };
 }
-
-const PRIVATE = 'it resolves to a private address, which the operator can allow by SVC_PRIVATE_HOSTS';
 
 const UNCHECKED =
   'the upstream proxy resolves its name, so whether it is private is unknown here; the operator can set SVC_UPSTREAM_PROXY_PUBLIC_ONLY or SVC_PRIVATE_HOSTS';

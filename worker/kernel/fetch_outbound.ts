@@ -17,7 +17,7 @@ export function fetchOutbound(isLocal: boolean): Outbound {
   return {
     async call(request) {
       const url = new URL(request.url);
-      const problem = targetProblem(url, isLocal && request.isStrangers !== true);
+      const problem = targetProblem(url, isLocal && request.isStrangers !== true, request);
       if (problem !== null) return err(problem);
       try {
         return await callOnce(url, request);

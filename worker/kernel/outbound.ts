@@ -26,7 +26,7 @@ export interface OutboundStream {
 
 export interface OutboundRequest {
   readonly method: string;
-  /** https on port 443, or plain http to loopback in local mode. */
+  /** https on port 443 unless {@link anyPort}, or plain http to loopback in local mode. */
   readonly url: string;
   /** Lower-case names. Values are byte text. */
   readonly headers: Readonly<Record<string, string>>;
@@ -35,6 +35,8 @@ export interface OutboundRequest {
   readonly limits?: CallLimits;
   /** The URL is a stranger's: local mode allows no more than a hosted control plane does. */
   readonly isStrangers?: boolean;
+  /** The URL may name another port than 443: it is of a server that people run themselves, such as Vault. */
+  readonly anyPort?: true;
 }
 
 /** A complete reply. Redirects are returned as replies and never followed. */
@@ -70,13 +72,17 @@ export const CALL_LIMITS: CallLimits = { maxReplyBytes: 4 * 1024 * 1024, timeout
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|\[::1\])$/;
 
 /** Why a URL must not be called; null if it may. What its name resolves to is checked when dialling. */
-export function targetProblem(url: URL, isLocal: boolean): Failure<OutboundFailureReason> | null {
+export function targetProblem(
+  url: URL,
+  isLocal: boolean,
+  { anyPort }: Pick<OutboundRequest, 'anyPort'> = {},
+): Failure<OutboundFailureReason> | null {
   if (url.username !== '' || url.password !== '') return refuseCall(url, 'its URL contains a user name or password');
   if (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) {
     return isLocal ? null : refuseCall(url, 'a hosted control plane calls https URLs only');
   }
   if (url.protocol !== 'https:') return refuseCall(url, 'only https URLs are called');
-  if (url.port !== '') return refuseCall(url, 'only port 443 is called');
+  if (url.port !== '' && anyPort !== true) return refuseCall(url, 'only port 443 is called');
   if (isIpLiteral(url.hostname)) return refuseCall(url, 'use a host name: IP addresses are not called');
   const isPublicName = /[^.][.][^.]/.test(url.hostname);
   return isLocal || isPublicName ? null : refuseCall(url, 'a hosted control plane calls public host names only');

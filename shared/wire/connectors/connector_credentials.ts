@@ -1,14 +1,22 @@
 import { z } from 'zod';
 import { credentialRefText } from '../host_binding_fields.ts';
-import { httpsUrlText } from './connector_spec_fields.ts';
+import { httpsServerText, httpsUrlText } from './connector_spec_fields.ts';
 import { contentHash, line, time } from '../primitives.ts';
 import { secretValue } from '../secrets.ts';
 
-const LOOPBACK_URL = /^http:\/\/(?:127\.0\.0\.1|localhost)(?::\d{1,5})?(?:\/[!-~]*)?$/;
+const loopbackUrl = z
+  .string()
+  .regex(/^http:\/\/(?:127\.0\.0\.1|localhost)(?::\d{1,5})?(?:\/[!-~]*)?$/)
+  .max(2_000);
 
 /** https on port 443; a local control plane also accepts plain http on loopback, for a provider on this machine. */
-export const providerUrl = z.union([httpsUrlText, z.string().regex(LOOPBACK_URL).max(2_000)], {
+export const providerUrl = z.union([httpsUrlText, loopbackUrl], {
   error: 'must be an https URL on port 443, such as https://auth.example.com/token',
+});
+
+/** The same at any port, for a server that people run themselves. */
+export const serverUrl = z.union([httpsServerText, loopbackUrl], {
+  error: 'must be an https URL, such as https://vault.example.com:8200',
 });
 
 const scope = z.string().regex(/^[!#-[\]-~]{1,200}$/, 'is not a scope: printable ASCII without spaces and quotes');

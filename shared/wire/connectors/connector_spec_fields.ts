@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { MAX_PATH_SEGMENTS } from '../../model/connector.ts';
 import { normaliseHost, normaliseHostOnPort } from '../../net/host.ts';
-import { nameOfHost } from '../../net/host_port.ts';
+import { nameOfHost, PLAIN_PORT } from '../../net/host_port.ts';
 import { isIpLiteral } from '../../net/ip_literal.ts';
 import { canonicalPath } from '../../net/http/target.ts';
 import { checkedText } from '../checked_text.ts';
@@ -17,7 +17,10 @@ export const hostText = checkedText(260, 'write a host such as api.example.com',
 export const pathText = checkedText(2_000, 'write a path such as /items/{id}', pathProblem);
 
 /** The URL of a token endpoint. Its host is checked again when it is called. */
-export const httpsUrlText = checkedText(2_000, 'write an https URL', urlProblem);
+export const httpsUrlText = checkedText(2_000, 'write an https URL', (text) => urlProblem(text) ?? portProblem(text));
+
+/** The URL of a server that people run themselves, at any port. Its host and port are checked again when it is called. */
+export const httpsServerText = checkedText(2_000, 'write an https URL', urlProblem);
 
 /** A word that names an input, an operation or an audit field. */
 export function nameText(what: string): z.ZodString {
@@ -89,8 +92,12 @@ function urlProblem(text: string): string | null {
   if (url.protocol !== 'https:') return 'is not https';
   if (url.username !== '' || url.password !== '') return 'holds a user name or password: write it without';
   if (url.hash !== '') return 'has a fragment: write it without';
-  if (url.port !== '') return 'names a port: only 443 is used';
+  if (['0', String(PLAIN_PORT)].includes(url.port)) return 'names a port that no https server has';
   const host = normaliseHost(url.hostname);
   if (!host.ok) return `names a host that ${host.error.message}`;
   return isIpLiteral(host.value) ? 'names an address: write a host' : null;
+}
+
+function portProblem(text: string): string | null {
+  return new URL(text).port === '' ? null : 'names a port: only 443 is used';
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { providerUrl } from '../connectors/connector_credentials.ts';
+import { providerUrl, serverUrl } from '../connectors/connector_credentials.ts';
 import { line } from '../primitives.ts';
 import type { Narrowing } from './narrowing.ts';
 
@@ -68,9 +68,9 @@ export const SECRET_NAME = {
   placeholder: 'DATABASE_PASSWORD',
 };
 
-/** The address of a service, which may have a path if a proxy serves it below one. */
+/** The address of a secret manager, at any port. It may have a path, if a proxy serves it below one. */
 export const origin = (example: string) =>
-  providerUrl.refine((url) => !/[?#]/.test(url), `has more than the address: leave out a query, such as ${example}`);
+  serverUrl.refine((url) => !/[?#]/.test(url), `has more than the address: leave out a query, such as ${example}`);
 
 /** Without scopes of its own, a source gets what its provider chooses, and one that is named may be more than that. */
 export function fewerScopes(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { FieldProblem } from '../../model/problem.ts';
-import { providerUrl } from '../connectors/connector_credentials.ts';
+import { serverUrl } from '../connectors/connector_credentials.ts';
 import { line } from '../primitives.ts';
 import { ALGORITHM, AUDIENCE, ISSUER, KEY_ID, SUBJECT, VALUE_FIELD } from './fields.ts';
 
@@ -24,13 +24,13 @@ function innerPathProblem(text: string): string | null {
 }
 
 /** Without `/v1`; with a path, if a proxy serves it below one. */
-const vaultUrl = providerUrl.refine(
+const vaultUrl = serverUrl.refine(
   (url) => !/[?#]|\/v1\/?$/.test(url),
-  'has more than the address: leave out /v1 and a query, such as https://vault.example.com',
+  'has more than the address: leave out /v1 and a query, such as https://vault.example.com:8200',
 );
 const word = line(255).min(1);
 
-export const VAULT_URL = { schema: vaultUrl, label: 'Address of Vault', placeholder: 'https://vault.example.com' };
+export const VAULT_URL = { schema: vaultUrl, label: 'Address of Vault', placeholder: 'https://vault.example.com:8200' };
 export const VAULT_FIELD = { ...VALUE_FIELD, schema: word };
 
 /** How a source authenticates. */

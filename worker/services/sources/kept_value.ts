@@ -37,7 +37,14 @@ export async function callManager(call: ManagerCall): Promise<Result<unknown, Mi
     ...(json !== undefined && { 'content-type': 'application/json' }),
     ...call.headers,
   };
-  const called = await outbound.call({ method: body === null ? 'GET' : 'POST', url, headers, body, limits: LIMITS });
+  const called = await outbound.call({
+    method: body === null ? 'GET' : 'POST',
+    url,
+    anyPort: true,
+    headers,
+    body,
+    limits: LIMITS,
+  });
   if (!called.ok) return failed(called.error.message);
   const { status, body: bytes } = called.value;
   const reply = parseJsonBytes(bytes);

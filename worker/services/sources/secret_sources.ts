@@ -142,10 +142,11 @@ async function checkSource(
   return err(fieldError('key', `cannot be used: ${checked.message}`));
 }
 
+/** Which fields may name another port is in their schema. */
 function urlProblem(source: SecretSource, isLocal: boolean): ApiError | null {
   for (const [field, value] of Object.entries(source)) {
     if (typeof value !== 'string' || !field.endsWith('_url')) continue;
-    const problem = targetProblem(new URL(value), isLocal);
+    const problem = targetProblem(new URL(value), isLocal, { anyPort: true });
     if (problem !== null) return fieldError(`source.${field}`, `cannot be used: ${problem.message}`);
   }
   return null;

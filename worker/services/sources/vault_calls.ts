@@ -45,6 +45,7 @@ async function callVault({
   const called = await outbound.call({
     method: json === undefined ? 'GET' : 'POST',
     url: urlOf(source, path),
+    anyPort: true,
     headers,
     body: json === undefined ? null : new TextEncoder().encode(JSON.stringify(json)),
     limits: LIMITS,
