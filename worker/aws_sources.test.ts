@@ -254,6 +254,12 @@ describe('a key set', () => {
     expect(await problemOf(bind())).toContain('AWS does not mint');
   });
 
+  test('may be what a borrowed secret is, which only its machine knows', async () => {
+    await control.asUser('POST', '/v1/secret-sources', { path: PATH, source: { kind: 'borrowed' } });
+    expect((await bind()).status).toBe(201);
+    expect((await bind({ host: 'other.amazonaws.com', access_key_id: CALLER })).status).toBe(201);
+  });
+
   test('is no API key of a connector and no value in plaintext', async () => {
     await put();
     await bind();

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { connectorOfVaultPath } from '../../../shared/model/connector.ts';
 import type { Owner } from '../../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { keySetProblem, MINTED_KEY_ID } from '../../../shared/model/source_kind.ts';
+import { BORROWED_KIND, keySetProblem, MINTED_KEY_ID } from '../../../shared/model/source_kind.ts';
 import { SOURCE_TABLE } from '../../../shared/wire/sources/source_table.ts';
 import { formatVaultReference, parseBindingReference } from '../../../shared/model/vault_path.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
@@ -203,6 +203,8 @@ async function refuseKeySet(
     if (secret === null) continue;
     const reference = formatVaultReference(path);
     const kind = (await findSource(context.database, secret.id))?.source.kind;
+    // Only a machine knows whether its program gives a key set; the sidecar compares.
+    if (kind === BORROWED_KIND) continue;
     const isKeySet = kind !== undefined && SOURCE_TABLE[kind].value === 'key_set';
     if (isKeySet && !wantsKeySet) {
       const field = index === 0 ? 'credential_ref' : 'session_token_ref';
