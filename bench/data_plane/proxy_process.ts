@@ -91,7 +91,7 @@ const listener = createListener(
       budget: new BodyBudget(DEFAULT_LIMITS.maxBufferedBodiesBytes),
       materials: new MaterialCache(),
       masked: new MaskedReplies(1000, () => true),
-      counts: new RequestCounts(clock),
+      counts: new RequestCounts({ clock }),
       hash: NodeSha256,
     },
     audit,

@@ -97,7 +97,7 @@ export const savedSession = z.strictObject({
   scopes: z.array(z.strictObject({ path: text, narrowing })).optional(),
   /** Absent without one, and in files of earlier versions. An earlier version restores no session that has some. */
   limits: z
-    .strictObject({ requestsPerMinute: requestLimit.optional(), requestsPerDay: requestLimit.optional() })
+    .strictObject({ requestsPerMinute: requestLimit.exactOptional(), requestsPerDay: requestLimit.exactOptional() })
     .optional(),
   container: container.nullable(),
   unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),
