@@ -8,7 +8,12 @@ import type { ContainerWorld } from './container_world.ts';
 interface StepInput {
   readonly id: string;
   readonly command: readonly string[];
-  readonly trust?: { readonly effect: string; readonly hosts: readonly string[]; readonly credential?: string };
+  readonly trust?: {
+    readonly effect: string;
+    readonly hosts: readonly string[];
+    readonly credential?: string;
+    readonly scopes?: readonly string[];
+  };
   readonly mounts?: readonly object[];
   readonly collect?: readonly { readonly path: string; readonly as?: string }[];
   readonly timeout_seconds?: number;
