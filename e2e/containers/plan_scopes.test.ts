@@ -42,7 +42,7 @@ describeContainers('a plan whose steps do less with a minted secret', () => {
       features: { clientCredentials: { enabled: true } },
       scopes: ['repo:read', 'repo:write'],
     });
-    provider.on('client_credentials.saved', ({ jti, scope = '' }) => issued.set(jti, scope));
+    provider.on('client_credentials.saved', ({ jti, scope = '' }) => void issued.set(jti, scope));
     server.on('request', provider.callback());
     const fields = ['client_id=build', `token_url=${origin}/token`, 'scopes=repo:read repo:write'];
     const set = fields.flatMap((field) => ['--set', field]);
