@@ -1,5 +1,7 @@
 /** The PATH of the tests: the one given, and a system's own programs after it. */
 export function withSystemFolders(path?: string): string;
+/** The PATH with the folder of Python itself before that of a version manager's script for it. */
+export function withRealPython(path?: string): string;
 /** What the tests need of a Python by itself. */
 export const STANDARD_MODULES: string;
 /** True when a shell finds the probe to succeed. */

@@ -1,7 +1,8 @@
 // The programs that the end-to-end tests use: how each is found, and the Debian packages that install it. Plain JavaScript,
 // because the system's Node starts tools/test.mjs; the tests read the same table.
 import { spawnSync } from 'node:child_process';
-import { delimiter } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 
 /** The system's program folders; a user's PATH may lack them. */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin'];
@@ -10,6 +11,23 @@ const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin'];
 export function withSystemFolders(path = '') {
   const folders = path.split(delimiter).filter((folder) => folder !== '');
   return [...folders, ...SYSTEM_FOLDERS.filter((folder) => !folders.includes(folder))].join(delimiter);
+}
+
+/**
+ * The PATH with the folder of Python itself before that of a version manager's script, which looks for it at each start: that
+ * takes longer than most programs of the tests.
+ */
+export function withRealPython(path = '') {
+  const folders = path.split(delimiter);
+  const at = folders.findIndex((folder) => existsSync(join(folder, 'python3')));
+  if (at === -1) return path;
+  const program = join(folders[at], 'python3');
+  if (readFileSync(program).subarray(0, 2).toString() !== '#!') return path;
+  const found = spawnSync(program, ['-c', 'import os, sys; print(os.path.dirname(sys.executable))'], {
+    encoding: 'utf8',
+    env: { ...process.env, PATH: path },
+  });
+  return found.status === 0 ? folders.toSpliced(at, 0, found.stdout.trim()).join(delimiter) : path;
 }
 
 /** Standard modules of Python that the tests need; Debian's `python3-minimal` lacks them. */

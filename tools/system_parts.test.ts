@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CLIENTS } from '../e2e/matrix/clients.ts';
-import { awsCli, missingForContainers, PACKAGES, pythonWith, withSystemFolders } from './system_parts.mjs';
+import {
+  awsCli,
+  missingForContainers,
+  PACKAGES,
+  pythonWith,
+  withRealPython,
+  withSystemFolders,
+} from './system_parts.mjs';
 
 let folder = '';
 const place = (name: string, script: string): void =>
@@ -34,6 +41,17 @@ describe('the programs of the tests', () => {
     for (const name of ['python3', 'aws']) place(name, 'echo "not in this version" >&2; exit 127');
     expect(pythonWith('requests')).not.toBe('python3');
     expect([null, '/usr/bin/aws']).toContain(awsCli());
+  });
+
+  it('are Python itself before the script of a version manager, if that finds one', () => {
+    const path = process.env['PATH'];
+    place('python3', `echo ${folder}/versions/bin`);
+    expect(withRealPython(path)).toBe([`${folder}/versions/bin`, path].join(delimiter));
+    place('python3', 'exit 127');
+    expect(withRealPython(path)).toBe(path);
+    writeFileSync(join(folder, 'python3'), '\x7fELF');
+    expect(withRealPython(path)).toBe(path);
+    expect(withRealPython(`${folder}/none`)).toBe(`${folder}/none`);
   });
 
   it('have the packages of every client of the matrix: a machine that had them before would hide that one is not installed', () => {

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { withRealPython } from '../../tools/system_parts.mjs';
 import { buildPackage } from '../../tools/package/build_package.ts';
 
 /**
@@ -7,5 +8,6 @@ import { buildPackage } from '../../tools/package/build_package.ts';
  */
 export async function setup(): Promise<void> {
   const folder = fileURLToPath(new URL('../../node_modules/.cache/svc/packages', import.meta.url));
+  process.env['PATH'] = withRealPython(process.env['PATH']);
   process.env['SVC_TEST_PACKAGE'] = await buildPackage(folder);
 }
