@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => world?.stop());
 
 /** In full, all of them. */
-const SAMPLE = ['claude by key', 'codex by key', 'gemini by key'];
+const SAMPLE = ['claude by key', 'codex by key'];
 const LABELLED = TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${tried.login}` }));
 
 describe.each(LABELLED.filter(({ label }) => IS_FULL || SAMPLE.includes(label)))('svc $label', (tried) => {

@@ -3,10 +3,13 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { awsCli, pythonWith } from '../../tools/system_parts.mjs';
+import { countOf } from '../support/full_counts.ts';
 import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, PROGRAMS, type MatrixWorld } from './world.ts';
 
 const MIB = 1024 * 1024;
+/** Of 8 MiB, which the SDK for JavaScript uploads. */
+const PARTS = countOf(8, 2);
 const ENDPOINT = `https://${HOSTS.s3}`;
 const PYTHON = pythonWith('boto3') ?? 'python3';
 const AWS = awsCli() ?? 'aws';
@@ -53,8 +56,10 @@ async function useAwsCli(world: MatrixWorld): Promise<void> {
 
 async function useSdk(world: MatrixWorld): Promise<void> {
   const env = awsEnvironment(world.folder('sdk'));
-  const said = await world.run([process.execPath, join(PROGRAMS, 's3_sdk.mjs'), ENDPOINT, 'bucket'], { env });
-  expect(said).toBe('64 true true\n');
+  const said = await world.run([process.execPath, join(PROGRAMS, 's3_sdk.mjs'), ENDPOINT, 'bucket', String(PARTS)], {
+    env,
+  });
+  expect(said).toBe(`${PARTS * 8} true true\n`);
   expectNoPlaceholder(world);
   const forms = world.s3.tls.requests.map((request) => request.header('x-amz-content-sha256') ?? '');
   expect(forms).toContain('STREAMING-UNSIGNED-PAYLOAD-TRAILER');

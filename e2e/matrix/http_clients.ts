@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { pythonWith } from '../../tools/system_parts.mjs';
+import { GO_CACHE } from '../support/program.ts';
 import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, ITEMS, ITEMS_OVER_HTTP2, PROGRAMS, type MatrixWorld } from './world.ts';
 
@@ -54,7 +55,7 @@ async function buildGo(world: MatrixWorld, url = ITEMS): Promise<Command> {
 
 function goEnvironment(world: MatrixWorld): Readonly<Record<string, string>> {
   const folder = world.folder('go-settings');
-  return { GOCACHE: join(folder, 'cache'), GOPATH: folder, GOTOOLCHAIN: 'local' };
+  return { GOCACHE: GO_CACHE, GOPATH: folder, GOTOOLCHAIN: 'local' };
 }
 
 export const JSON_TYPE = 'content-type: application/json';

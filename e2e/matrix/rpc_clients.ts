@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { pythonWith } from '../../tools/system_parts.mjs';
-import { ROOT } from '../support/program.ts';
+import { GO_CACHE } from '../support/program.ts';
 import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, PROGRAMS, type MatrixWorld } from './world.ts';
 
@@ -38,11 +38,11 @@ function grpcClient(
   };
 }
 
-/** Debian has Go's packages as sources, for the way of building without modules. What was compiled is kept: it takes long. */
+/** Debian has Go's packages as sources, for the way of building without modules. */
 async function buildGrpc(world: MatrixWorld): Promise<readonly string[]> {
   const binary = join(world.folder('go-grpc'), 'calls');
   const env = {
-    GOCACHE: join(ROOT, 'node_modules/.cache/svc/go-grpc'),
+    GOCACHE: GO_CACHE,
     GOPATH: '/usr/share/gocode',
     GO111MODULE: 'off',
     GOTOOLCHAIN: 'local',

@@ -7,6 +7,8 @@ import { HANGS_MS } from './hangs.ts';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The folder that svc runs from: the package that package_setup.ts built, or the checkout. */
 export const INSTALLED = process.env['SVC_TEST_PACKAGE'] ?? ROOT;
+/** What Go compiled, its standard library above all, for all tests: to compile that takes longer than they do. */
+export const GO_CACHE = join(ROOT, 'node_modules/.cache/svc/go');
 export const SVC = join(INSTALLED, 'bin', 'svc');
 /** The file that `node` runs for `svc vault`. */
 export const VAULT_PROGRAM = join(INSTALLED, 'worker/entries', INSTALLED === ROOT ? 'vault.ts' : 'vault.js');

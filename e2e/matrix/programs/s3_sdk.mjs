@@ -1,4 +1,4 @@
-// The AWS SDK for JavaScript with its defaults. Its arguments: endpoint, bucket. Uploads 64 MiB in parts and a stream of
+// The AWS SDK for JavaScript with its defaults. Its arguments: endpoint, bucket, number of parts. Uploads parts of 8 MiB and a stream of
 // known length with the checksum trailer that the SDK adds by itself, and reads both back.
 import { createHash, randomBytes } from 'node:crypto';
 import { Agent } from 'node:https';
@@ -15,8 +15,8 @@ import {
 
 const MIB = 1024 * 1024;
 const PART_BYTES = 8 * MIB;
-const PARTS = 8;
-const [endpoint, Bucket] = process.argv.slice(2);
+const [endpoint, Bucket, parts] = process.argv.slice(2);
+const PARTS = Number(parts);
 // The SDK hands its requests to an agent of its own; this is how that one is told to look at the environment.
 const httpsAgent = new Agent({ keepAlive: true, proxyEnv: process.env });
 const s3 = new S3Client({
