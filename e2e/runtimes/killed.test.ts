@@ -16,8 +16,8 @@ import { type LibsqlCluster, startLibsqlCluster } from './libsql_cluster.ts';
 import { databaseSettings, type NodeUnderTest, startNodeAt } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
-const SIGN_INS = countOf(1_000, 100);
-const SIDECARS = countOf(200, 20);
+const SIGN_INS = countOf(1_000, 40);
+const SIDECARS = countOf(200, 10);
 const SECRETS = 20;
 
 const linkReply = z.object({ url: z.string() });
