@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../worker/store/database.ts';
 import { startRegistryServer } from '../marketplace/registry_server.ts';
 import { chromiumProblem } from '../support/chromium.ts';
-import { sampleOf } from '../support/full_counts.ts';
+import { IS_FULL, sampleOf } from '../support/full_counts.ts';
 import { CONSOLE_FORMS, type FormSubjects, submitForm, takes } from './console_forms.ts';
 import { CONSOLE_PAGES } from './console_pages.ts';
 import { askDevice, type EverythingSeeded, seedEverything } from './console_seeds.ts';
@@ -11,17 +11,25 @@ import { consoleSuite } from './console_suite.ts';
 import { type ConsoleWorld, PLANTED_SECRET } from './console_world.ts';
 import { HOSTILE_ENTRY, WEATHER_VERSIONS } from './marketplace_entries.ts';
 import type { OpenControl } from './open_control.ts';
-import { PageWalk } from './page_walk.ts';
+import { PageWalk, type WalkOptions } from './page_walk.ts';
 
 /** Of so many pages and forms one is tried on a runtime that is not walked thoroughly. */
-const SAMPLED = 4;
+const SAMPLED = 10;
+/** Of so many pages one is gone through by keyboard, and the others with axe; in full, each is in both ways. */
+const KEYBOARD_TURN = 3;
 
 /** Programs can only be signed in if the control plane knows its own origin. */
 const PUBLIC_URL = 'http://localhost:7420';
 
+/** How a page is looked at: in every way in full, otherwise in one. For a long page, axe takes a minute. */
+function wayOf(turn: number, isLong = false): WalkOptions {
+  if (IS_FULL) return {};
+  return { only: isLong || turn % KEYBOARD_TURN === 0 ? 'keyboard' : 'axe' };
+}
+
 /**
  * The pages of the console on a runtime, and then its forms without scripts. With `isThorough` all of them, each page checked at
- * every width, by keyboard and with axe; otherwise some, and pages are only opened. The HTML is the same on every runtime.
+ * every width, and by keyboard or with axe; otherwise some, and pages are only opened. The HTML is the same on every runtime.
  */
 export function describeWalk(
   runtime: string,
@@ -54,11 +62,14 @@ export function describeWalk(
 
   describe(`a page of the console on ${runtime} is accessible`, () => {
     const pages = Object.values(CONSOLE_PAGES).flat();
-    test.each(pages.filter((_, index) => isThorough || index % SAMPLED === 0))(
+    const turns = pages.map((page, index) => ({ ...page, turn: index }));
+    test.each(turns.filter(({ turn }) => isThorough || turn % SAMPLED === 0))(
       '$name',
-      async ({ path, status = 200, ...options }) => {
+      async ({ path, status = 200, turn, ...options }) => {
         const address = path(seeded);
-        const found = isThorough ? await walk.open(address, options) : await walk.visit(address);
+        const found = isThorough
+          ? await walk.open(address, { ...options, ...wayOf(turn, options.isLong) })
+          : await walk.visit(address);
         expect({ address, ...found }).toEqual({ address, status, problems: [] });
         expect(await walk.content()).not.toContain(PLANTED_SECRET);
       },

@@ -35,6 +35,8 @@ export interface WalkOptions {
   readonly withoutRules?: readonly string[];
   /** Has thousands of elements: it is gone through in one look, by keyboard at its start and its end. */
   readonly isLong?: true;
+  /** Only with axe, or only by keyboard. By default both. */
+  readonly only?: 'axe' | 'keyboard';
 }
 
 /** Walks through pages in one tab, and says what is wrong with each. Nothing wrong is an empty list. */
@@ -78,12 +80,16 @@ export class PageWalk {
     await this.#checkMarkup();
     await this.#checkWidths();
     this.#looked += 1;
-    const isWideTurn = this.#looked % 2 === 0 && options.isLong !== true;
-    if (IS_FULL || !isWideTurn) await this.#checkKeyboard(360, 'start', options.isLong);
-    // Where the navigation stands beside the content it is the same on every page: there the content is gone through.
-    if ((IS_FULL && options.isLong !== true) || isWideTurn) await this.#checkKeyboard(1440, 'main');
-    await this.#checkAxe(options);
+    if (options.only !== 'axe') await this.#checkKeyboards(options.isLong);
+    if (options.only !== 'keyboard') await this.#checkAxe(options);
     return this.#takeProblems();
+  }
+
+  async #checkKeyboards(isLong: boolean | undefined): Promise<void> {
+    const isWideTurn = this.#looked % 2 === 0 && isLong !== true;
+    if (IS_FULL || !isWideTurn) await this.#checkKeyboard(360, 'start', isLong);
+    // Where the navigation stands beside the content it is the same on every page: there the content is gone through.
+    if ((IS_FULL && isLong !== true) || isWideTurn) await this.#checkKeyboard(1440, 'main');
   }
 
   /** Opens a page, whose source has to conform to the standard; the status of its reply. */
