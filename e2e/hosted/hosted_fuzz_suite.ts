@@ -14,6 +14,9 @@ import type { HostedPerson, HostedWorker } from './hosted_worker.ts';
 /** Calls of each operation by one person. The same in each run; a failure names the shrunk call. */
 const RUNS = { seed: 20_260_103, numRuns: countOf(25, 2) };
 
+/** As many runtimes run this at once. */
+const RUNTIMES = 3;
+
 /** The MCP server of the control plane and its authorization server refuse in the forms of their own specifications. */
 const isOfMcp = (path: string) => /^\/(?:mcp$|oauth\/|\.well-known\/oauth-)/.test(path);
 
@@ -60,14 +63,15 @@ async function describeOperations(worker: HostedWorker, owner: HostedPerson): Pr
   return readDocument(await (await worker.send('/openapi.json')).text(), hints);
 }
 
-/** Who makes the calls of an operation: everybody in full, or one of them, another one on each runtime. */
-function callersOf(people: readonly FuzzedPerson[], turn: number): readonly FuzzedPerson[] {
-  return IS_FULL ? people : people.filter((_, index) => index === turn % people.length);
+/** Who makes the calls of an operation: everybody in full, or one of them on one of the runtimes. */
+function callersOf(people: readonly FuzzedPerson[], turn: number, shift: number): readonly FuzzedPerson[] {
+  if (IS_FULL) return people;
+  return turn % RUNTIMES === shift ? people.filter((_, index) => index === turn % people.length) : [];
 }
 
 /**
- * Made-up calls of every operation, of which no reply is a fault (5xx). `shift` differs between runtimes, so that the sample
- * has other people's calls on each.
+ * Made-up calls of every operation, of which no reply is a fault (5xx). `shift` differs between the runtimes: in a sample,
+ * an operation is called on one of them.
  */
 export function describeHostedFuzz(runtime: string, shift: number, workerOf: () => HostedWorker): void {
   describe(`made-up calls on ${runtime}`, () => {
@@ -107,7 +111,7 @@ export function describeHostedFuzz(runtime: string, shift: number, workerOf: () 
 
     test('get the described reply or a refusal, whoever makes them', async () => {
       for (const [index, operation] of operations.entries()) {
-        for (const caller of callersOf(people, index + shift)) {
+        for (const caller of callersOf(people, index, shift)) {
           const calls = fc.oneof(validCalls(operation), brokenCalls(operation));
           await fc.assert(
             fc.asyncProperty(calls, (call) => check(caller, call)),
@@ -116,7 +120,10 @@ export function describeHostedFuzz(runtime: string, shift: number, workerOf: () 
         }
       }
       expect(operations.length).toBeGreaterThan(150);
-      for (const { title } of people) expect([title, (reached.get(title)?.size ?? 0) > 10]).toEqual([title, true]);
+      const counts = people.map(({ title }) => reached.get(title)?.size ?? 0);
+      // In a sample, a person makes few calls.
+      const isEnough = IS_FULL ? Math.min(...counts) > 10 : counts.reduce((sum, count) => sum + count) > 5;
+      expect([counts, isEnough]).toEqual([counts, true]);
     });
 
     test('have ended nobody’s sign-in, and left a log that verifies', async () => {
