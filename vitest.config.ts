@@ -15,16 +15,22 @@ const ONLY_FULL =
     ? []
     : ['e2e/images/release_images.test.ts', 'e2e/mcp/clients/more_clients.test.ts'];
 
-/** They measure what they test (memory, long tasks, the time to the first paint). One at a time, after the others. */
-const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts'];
+/**
+ * They measure what they test (memory, long tasks, the time to the first paint), or drive a suite of others that gives up after
+ * a time of its own. One at a time, after the others.
+ */
+const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts', 'e2e/mcp/conformance/*.test.ts'];
 
 /** Short files with long tests. Started last, as the sizes of files have it, one would run while the other processors wait. */
 const LONG = [
   'e2e/agents/agents.test.ts',
   'e2e/agents/new_login.test.ts',
   'e2e/agents/own_login.test.ts',
+  'e2e/bad_state.test.ts',
+  'e2e/console/firefox.test.ts',
   'e2e/console/walk_on_node.test.ts',
   'e2e/console/walk_on_workerd.test.ts',
+  'e2e/containers/agent_launch.test.ts',
   'e2e/containers/agent_matrix.test.ts',
   'e2e/containers/podman.test.ts',
   'e2e/hosted/hosted.test.ts',
@@ -32,10 +38,13 @@ const LONG = [
   'e2e/matrix/matrix.test.ts',
   'e2e/matrix/upstream_proxy.test.ts',
   'e2e/mcp/first_contact.test.ts',
+  'e2e/mcp/in_container.test.ts',
   'e2e/mcp/python_packages.test.ts',
   'e2e/runtimes/api_fuzz.test.ts',
+  'e2e/restarts.test.ts',
   'e2e/runtimes/deploy.test.ts',
   'e2e/runtimes/vault_rotation.test.ts',
+  'e2e/start.test.ts',
   'e2e/team/team_story.test.ts',
   'sidecar/data_plane/malformed_replies.test.ts',
   'sidecar/data_plane/malformed_requests.test.ts',
