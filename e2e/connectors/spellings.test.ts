@@ -10,7 +10,7 @@ import type { InstalledConnector, Operation } from '../../shared/model/connector
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
 import { pythonWith, rubyWithRails } from '../../tools/system_parts.mjs';
 import { freePort } from '../support/free_port.ts';
-import { runOk } from '../support/program.ts';
+import { GO_CACHE, runOk } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 
 // Invariant 8: any spelling that a real server reads as an operation that needs an approval is that operation for the proxy
@@ -104,7 +104,8 @@ async function startServer(
 /** `go run` would not pass on the signal that ends it, so the server is built first. */
 async function startGoServer(): Promise<number> {
   const binary = join(scratch, 'server');
-  await runOk('go', ['build', '-o', binary, join(folder, 'server.go')], { env: { GOTOOLCHAIN: 'local' } });
+  const env = { GOCACHE: GO_CACHE, GOTOOLCHAIN: 'local' };
+  await runOk('go', ['build', '-o', binary, join(folder, 'server.go')], { env });
   return startServer(binary, []);
 }
 
