@@ -183,7 +183,7 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
     '$when, with at most one failed request for each kill',
     async ({ when, killOnce }) => {
       let failed = 0;
-      for (let count = 0; count < countOf(50, 2); count += 1) {
+      for (let count = 0; count < countOf(50, 1); count += 1) {
         const from = agent.outcomes.length;
         await killOnce(victims);
         await agent.goesOn();
@@ -191,13 +191,13 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
         failed += failures.length;
         expect(failures.slice(1)).toEqual([]);
       }
-      const figures = `${countOf(50, 2)} kills, ${agent.outcomes.length} requests, ${failed} failed`;
+      const figures = `${countOf(50, 1)} kills, ${agent.outcomes.length} requests, ${failed} failed`;
       if (IS_FULL) process.stdout.write(`kill -9 of ${what} ${when}: ${figures}\n`);
       for (const seen of world.upstream.requests) expect(seen.header('authorization')).toBe(`Bearer ${SECRET}`);
       await agent.end();
       const events = await world.svc.events();
       const restored = events.filter(({ type }) => type === 'sandbox.proxy.session_restored');
-      expect(restored).toHaveLength(victims.includes('sidecar_pid') ? countOf(50, 2) : 0);
+      expect(restored).toHaveLength(victims.includes('sidecar_pid') ? countOf(50, 1) : 0);
       for (const { session_id: id } of restored) expect(id).toMatch(/^ses_/);
       await world.svc.ok(['audit', 'verify']);
     },
