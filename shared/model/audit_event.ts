@@ -70,6 +70,8 @@ export const AUDIT_EVENT_TYPES = [
   'control.scim_token.revoked',
   'control.session.began',
   'control.session.revoked',
+  'control.push.subscribed',
+  'control.push.removed',
   'control.device.decided',
   'control.member.changed',
   'control.member.removed',

@@ -8,6 +8,8 @@ import liveList from '../islands/live_list.js';
 import localTimes from '../islands/local_times.js';
 import notify from '../islands/notify.js';
 import palette from '../islands/palette.js';
+import push from '../islands/push.js';
+import pushWorker from '../islands/push_worker.js';
 import refreshed from '../islands/refreshed.js';
 import relativeTimeIsland from '../islands/relative_time.js';
 import search from '../islands/search.js';
@@ -34,6 +36,8 @@ const TEXTS: Readonly<Record<string, string>> = {
   'local_times.js': localTimes,
   'notify.js': notify,
   'palette.js': palette,
+  'push.js': push,
+  'push_worker.js': pushWorker,
   'refreshed.js': refreshed,
   'relative_time.js': relativeTimeIsland,
   'search.js': search,

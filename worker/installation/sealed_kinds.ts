@@ -11,7 +11,9 @@ import {
   resealHead,
   resealLogin,
   resealSecret,
+  resealPushKey,
   resealSink,
+  resealSubscription,
   resealSigningKey,
   type RowPage,
   listSealedBeginnings,
@@ -19,8 +21,10 @@ import {
   listSealedFlows,
   listSealedHeads,
   listSealedLogins,
+  listSealedPushKeys,
   listSealedSecrets,
   listSealedSinks,
+  listSealedSubscriptions,
   listSealedSigningKeys,
 } from '../store/sealed_rows.ts';
 import { listSealedSources, resealSource } from '../store/sources/secret_sources.ts';
@@ -29,6 +33,8 @@ import { accessKeyPlace } from '../tokens/access_keys.ts';
 import { isSealedBeginning, isSealedHead, sealBeginning, sealHead } from '../kernel/audit_seals.ts';
 import { CONTROL_KEY_PLACE } from '../kernel/control_key.ts';
 import { loginPlace } from '../services/connectors/pending_logins.ts';
+import { PUSH_KEY_PLACE } from '../services/push/push_key.ts';
+import { subscriptionPlace } from '../services/push/push_subscriptions.ts';
 import { sinkPlace } from '../services/sinks/sink_target.ts';
 import { sealPlace } from '../services/oauth/oauth_flow.ts';
 import { keyPlace, revocationPlace, valuePlace } from '../services/sources/sourced_secret.ts';
@@ -127,6 +133,24 @@ export const SEALED_KINDS: readonly SealedKind[] = [
     page: async (database, page) =>
       (await listSealedSinks(database, page)).map((row) =>
         toSealedText(row.id, sinkPlace(row), row.sealed, (text) => resealSink(database, row, text)),
+      ),
+  },
+  {
+    name: 'push_keys',
+    columns: ['push_keys.sealed_private_key'],
+    page: async (database, page) =>
+      (await listSealedPushKeys(database, page)).map((row) =>
+        toSealedText(row.id, PUSH_KEY_PLACE, row.sealedPrivateKey, (text) => resealPushKey(database, row, text)),
+      ),
+  },
+  {
+    name: 'push_subscriptions',
+    columns: ['push_subscriptions.sealed'],
+    page: async (database, page) =>
+      (await listSealedSubscriptions(database, page)).map((row) =>
+        toSealedText(row.sessionId, subscriptionPlace(row), row.sealed, (text) =>
+          resealSubscription(database, row, text),
+        ),
       ),
   },
   {

@@ -12,6 +12,7 @@ const ISLANDS = {
   waiting: () => import('./waiting.js'),
   'live-list': () => import('./live_list.js'),
   'live-form': () => import('./live_form.js'),
+  push: () => import('./push.js'),
   palette: () => import('./palette.js'),
   search: () => import('./search.js'),
   'view-request': () => import('./view_request.js'),

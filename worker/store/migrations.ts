@@ -929,4 +929,18 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE audit_dead_letters ADD COLUMN recipients TEXT`,
     ],
   },
+  {
+    number: 55,
+    name: 'notifications in browsers',
+    statements: [
+      `CREATE TABLE push_keys (
+        id TEXT PRIMARY KEY, public_key TEXT NOT NULL, sealed_private_key TEXT NOT NULL, created_at TEXT NOT NULL) STRICT`,
+      // One of each signed-in browser, which ends with its session.
+      `CREATE TABLE push_subscriptions (
+        session_id TEXT PRIMARY KEY REFERENCES browser_sessions (id) ON DELETE CASCADE,
+        user_id TEXT NOT NULL REFERENCES users (id), endpoint_hash TEXT NOT NULL UNIQUE, host TEXT NOT NULL,
+        sealed TEXT NOT NULL, created_at TEXT NOT NULL, quiet_until INTEGER NOT NULL DEFAULT 0, problem TEXT) STRICT`,
+      `CREATE INDEX push_subscriptions_by_user ON push_subscriptions (user_id)`,
+    ],
+  },
 ];

@@ -7,6 +7,7 @@ import type { EnterpriseOidcRow } from './enterprise_settings.ts';
 import type { OAuthFlowRow } from './oauth_flows.ts';
 import type { PendingLoginRow } from './pending_logins.ts';
 import type { SecretRow } from './secrets.ts';
+import type { PushKeyRow, PushSubscriptionRow } from './people/push_subscriptions.ts';
 import type { SigningKeyRow } from './signing_keys.ts';
 import {
   auditBeginnings,
@@ -15,6 +16,8 @@ import {
   enterpriseOidc,
   oauthFlows,
   pendingLogins,
+  pushKeys,
+  pushSubscriptions,
   secrets,
   signingKeys,
 } from './tables.ts';
@@ -112,6 +115,29 @@ export function listSealedSinks(database: Database, { after, limit }: RowPage): 
 export function resealSink(database: Database, row: AuditSinkRow, sealed: string): Statement {
   const isSame = and(eq(auditSinks.id, row.id), eq(auditSinks.sealed, row.sealed));
   return database.read.update(auditSinks).set({ sealed }).where(isSame);
+}
+
+export function listSealedPushKeys(database: Database, { after, limit }: RowPage): Promise<PushKeyRow[]> {
+  return database.read.select().from(pushKeys).where(gt(pushKeys.id, after)).orderBy(asc(pushKeys.id)).limit(limit);
+}
+
+export function resealPushKey(database: Database, row: PushKeyRow, sealedPrivateKey: string): Statement {
+  const isSame = and(eq(pushKeys.id, row.id), eq(pushKeys.sealedPrivateKey, row.sealedPrivateKey));
+  return database.read.update(pushKeys).set({ sealedPrivateKey }).where(isSame);
+}
+
+export function listSealedSubscriptions(database: Database, { after, limit }: RowPage): Promise<PushSubscriptionRow[]> {
+  return database.read
+    .select()
+    .from(pushSubscriptions)
+    .where(gt(pushSubscriptions.sessionId, after))
+    .orderBy(asc(pushSubscriptions.sessionId))
+    .limit(limit);
+}
+
+export function resealSubscription(database: Database, row: PushSubscriptionRow, sealed: string): Statement {
+  const isSame = and(eq(pushSubscriptions.sessionId, row.sessionId), eq(pushSubscriptions.sealed, row.sealed));
+  return database.read.update(pushSubscriptions).set({ sealed }).where(isSame);
 }
 
 export function listSealedHeads(database: Database, { after, limit }: RowPage): Promise<AuditHeadRow[]> {

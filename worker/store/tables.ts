@@ -677,6 +677,32 @@ export const signingKeys = sqliteTable('signing_keys', {
   verifiesUntil: integer('verifies_until'),
 });
 
+/** The key that identifies this control plane to push services (RFC 8292): one row. */
+export const pushKeys = sqliteTable('push_keys', {
+  id: text('id').primaryKey(),
+  /** The point, uncompressed, as base64url. */
+  publicKey: text('public_key').notNull(),
+  sealedPrivateKey: text('sealed_private_key').notNull(),
+  createdAt: text('created_at').notNull(),
+});
+
+/** How a signed-in browser is reached while no page is open. It ends with the session. */
+export const pushSubscriptions = sqliteTable('push_subscriptions', {
+  sessionId: text('session_id').primaryKey(),
+  userId: text('user_id').notNull(),
+  /** SHA-256 of the endpoint: a browser is told of the requests of one user only. */
+  endpointHash: text('endpoint_hash').notNull(),
+  /** Of the push service. */
+  host: text('host').notNull(),
+  /** The endpoint and the browser's keys, as JSON. */
+  sealed: text('sealed').notNull(),
+  createdAt: text('created_at').notNull(),
+  /** Seconds since the epoch: the push service asks not to be called until then. */
+  quietUntil: integer('quiet_until').notNull().default(0),
+  /** Why the last message was not taken; null if it was. */
+  problem: text('problem'),
+});
+
 export const tokenFamilies = sqliteTable('token_families', {
   id: text('id').primaryKey(),
   userId: text('user_id').notNull(),

@@ -96,6 +96,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.scim_token.revoked': { kind: 'plain', word: 'SCIM token revoked' },
   'control.session.began': { kind: 'plain', word: 'Session began' },
   'control.session.revoked': { kind: 'plain', word: 'Session ended' },
+  'control.push.subscribed': { kind: 'plain', word: 'Browser notifications on' },
+  'control.push.removed': { kind: 'plain', word: 'Browser notifications off' },
   'control.device.decided': { kind: 'plain', word: 'Program decided' },
   'control.user.deleted': { kind: 'plain', word: 'Account deleted' },
   'control.member.changed': { kind: 'plain', word: 'Member changed' },

@@ -31,6 +31,8 @@ const DONE: Readonly<Record<string, Content>> = {
     'The credential is deleted. Its tokens may stay valid at the provider: end the login in the settings of the account.',
   sidecar_revoked: 'The sidecar is revoked: its next call is refused.',
   signed_out: 'It is signed out: its next call is refused.',
+  push_on: 'This browser tells you of requests that need your approval.',
+  push_off: 'That browser tells you no more.',
   token_revoked: 'The token is revoked: its next call is refused.',
   mcp_client_ended: 'The client is disconnected: its next call is refused.',
   member_changed: 'The role is changed.',

@@ -14,6 +14,8 @@ const ISLANDS = [
   'local_times.js',
   'notify.js',
   'palette.js',
+  'push.js',
+  'push_worker.js',
   'refreshed.js',
   'relative_time.js',
   'search.js',

@@ -12,6 +12,8 @@ export interface Page {
   readonly title: string;
   readonly content: Html;
   readonly width: PageWidth;
+  /** Its island registers the service worker, for which the policy of the page lets one name make a script's URL. */
+  readonly registersWorker?: boolean;
 }
 
 /** A page: its content, and the title of the browser's tab. */

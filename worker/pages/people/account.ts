@@ -14,7 +14,8 @@ import { pathWith } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { browserWords } from './browser_words.ts';
+import { clientWords } from './browser_words.ts';
+import { pushPanel, type PushView } from './push_panel.ts';
 import { tag } from '../components/tag.ts';
 
 export const ACCOUNT_PAGE = { path: '/account', title: 'Sign-ins and tokens' };
@@ -24,6 +25,8 @@ interface AccountView {
   readonly signIns: ListPage<SignInRecord>;
   readonly tokens: ListPage<TokenRecord>;
   readonly mcpClients: ListPage<McpClientRecord>;
+  /** Null where notifications are not offered. */
+  readonly push: PushView | null;
   readonly isLocal: boolean;
   readonly done: string | undefined;
   readonly nowMs: number;
@@ -51,6 +54,7 @@ export function accountPage(view: AccountView): Page {
       ${signIns.items.length === 0 ? emptyRow('Nothing is signed in as you.') : signInTable(signIns.items, nowMs)}
     </section>
     ${moreLink('sign_ins', signIns.next_cursor, 'More browsers and programs')}
+    ${view.push === null ? '' : pushPanel(view.push, nowMs)}
     <section class="panel flush" aria-labelledby="tokens-title">
       <div class="panel-head">
         <h2 id="tokens-title">Personal tokens</h2>
@@ -60,7 +64,7 @@ export function accountPage(view: AccountView): Page {
     </section>
     ${moreLink('tokens', tokens.next_cursor, 'More tokens')}
     ${view.isLocal ? '' : html`${mcpClientPanel(mcpClients, nowMs)} ${DELETION}`}`;
-  return layout('Sign-ins and tokens', content);
+  return { ...layout('Sign-ins and tokens', content), registersWorker: view.push !== null };
 }
 
 function mcpClientPanel({ items, next_cursor: next }: AccountView['mcpClients'], nowMs: number): Html {
@@ -115,11 +119,6 @@ function signInTable(signIns: readonly SignInRecord[], nowMs: number): Html {
       },
     ],
   });
-}
-
-/** What a browser or a program called itself: `none` if it did not. */
-function clientWords(client: string, none: string): Html | string {
-  return client === '' ? none : (browserWords(client) ?? foreignText(client));
 }
 
 function mcpClientTable(clients: readonly McpClientRecord[], nowMs: number): Html {

@@ -1,3 +1,6 @@
+import { foreignText } from '../components/foreign_text.ts';
+import type { Html } from '../frame/html.ts';
+
 /** In the order in which they are looked for: most browsers also carry the names of others. */
 const BROWSERS: readonly (readonly [pattern: RegExp, name: string])[] = [
   [/\bEdgA?\//, 'Edge'],
@@ -26,4 +29,9 @@ export function browserWords(userAgent: string): string | null {
 
 function nameIn(names: readonly (readonly [pattern: RegExp, name: string])[], text: string): string | null {
   return names.find(([pattern]) => pattern.test(text))?.[1] ?? null;
+}
+
+/** What a browser or a program called itself: `none` if it did not. */
+export function clientWords(client: string, none: string): Html | string {
+  return client === '' ? none : (browserWords(client) ?? foreignText(client));
 }

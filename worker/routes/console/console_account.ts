@@ -25,6 +25,7 @@ import { TICKED } from '../../pages/components/checkbox_field.ts';
 import { EMPTY_FORM } from '../../pages/components/form_field.ts';
 import { createdTokenPage, newTokenPage, SCOPE_FIELD, tokenRevocationPage } from '../../pages/people/personal_token.ts';
 import { confirmedChange } from './confirmed_change.ts';
+import { readPushView } from './people/console_push.ts';
 
 const SHOWN = 50;
 
@@ -40,11 +41,12 @@ export const getAccount = forReader(async (c, caller) => {
   if (!mcpClients.ok) return problem(c, caller, mcpClients.error);
   const me = await describeUser(context, caller);
   const { local } = context;
+  const push = await readPushView(c, caller);
   const lists = { signIns: signIns.value, tokens: tokens.value, mcpClients: mcpClients.value };
   return consolePage(
     c,
     caller,
-    accountPage({ me, ...lists, isLocal: local !== null, done: code, nowMs: context.clock.now() }),
+    accountPage({ me, ...lists, push, isLocal: local !== null, done: code, nowMs: context.clock.now() }),
   );
 });
 

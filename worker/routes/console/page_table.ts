@@ -25,6 +25,7 @@ import {
   submitView,
 } from './console_audit.ts';
 import { SESSION_PAGES } from './audit/console_sessions.ts';
+import { PUSH_PAGES } from './people/console_push.ts';
 import { MERGE_PAGES } from './people/console_merge.ts';
 import { RETENTION_PAGES } from './console_retention.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
@@ -223,7 +224,8 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ...SHARE_PAGES,
     ...CONSOLE_ACCESS_PAGES,
     ...SIGN_IN_PAGES,
-    ['get', '/assets/{file}', getAsset],
+    ['get', '/assets/{file}', (c) => getAsset(c)],
+    ...PUSH_PAGES,
     ['get', '/docs', getDocs(app)],
     ['get', '/openapi.json', getOpenApi(app)],
     ['get', SPEC_SCHEMA_PATH, getConnectorSpecSchema],

@@ -24,11 +24,14 @@ import { makeOnce } from './once.ts';
 import { localPath } from '../auth/local_path.ts';
 import { themeOf } from '../http/theme_cookie.ts';
 
+/** What islands/push.js names its policy. */
+const PUSH_POLICY = 'svc-push';
+
 /**
  * Pages load and run only files of their own origin, and their scripts cannot turn text into markup or code: trusted
- * types refuse that.
+ * types refuse that. A page that registers the service worker has one policy, which allows that script's URL alone.
  */
-const pagePolicy = (forms: FormTargets) =>
+const pagePolicy = (forms: FormTargets, { registersWorker = false }: Pick<Page, 'registersWorker'>) =>
   [
     "default-src 'none'",
     "script-src 'self'",
@@ -39,7 +42,7 @@ const pagePolicy = (forms: FormTargets) =>
     "base-uri 'none'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    `trusted-types ${registersWorker ? PUSH_POLICY : "'none'"}`,
   ].join('; ');
 
 /** All ways to sign in. It replaces, with 401, a page that needs a session; the browser returns there after sign-in. */
@@ -149,7 +152,7 @@ interface Sent {
 }
 
 async function send(c: AppContext, view: Page, { person, status, forms }: Sent): Promise<Response> {
-  c.header('content-security-policy', pagePolicy(forms));
+  c.header('content-security-policy', pagePolicy(forms, view));
   c.header('cross-origin-opener-policy', 'same-origin');
   const { search } = new URL(c.req.url);
   const path = c.req.method === 'POST' ? c.get('pageOfForm')(c.req.path) : c.req.path;

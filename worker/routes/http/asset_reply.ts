@@ -5,9 +5,9 @@ import { chooseCoding } from './content_coding.ts';
 import { errorReply } from './error_reply.ts';
 
 /** A static file, in the coding that the browser prefers. Changed content has another URL. */
-export async function getAsset(c: AppContext): Promise<Response> {
+export async function getAsset(c: AppContext, url = c.req.path): Promise<Response> {
   const assets = c.get('assets');
-  const asset = assets.findAsset(c.req.path);
+  const asset = assets.findAsset(url);
   if (asset === null) return errorReply(c, apiError('not_found', 'there is no such file: reload the page'));
   const coding = chooseCoding(c, assets.codings);
   const etag = tagOf(asset.hash, coding);

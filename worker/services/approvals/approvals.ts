@@ -40,6 +40,7 @@ import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { sha256Hex } from '../../kernel/sha256.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { sendPushes } from '../push/send_pushes.ts';
 import { sendAlerts } from '../sinks/sink_turn.ts';
 
 /**
@@ -85,13 +86,14 @@ export async function askApproval(
     const full = await fullList(context, asker, request);
     if (full !== null) return err(full);
     const events = [approvalEvent('connector.approval.requested', row, asker.sidecarId ?? asker.userId)];
-    const afterwards = () => tellPeople(context, asker);
+    const afterwards = () => tellPeople(context, row);
     return ok({ statements: insertApproval(context.database, row), events, afterwards, value: row });
   });
 }
 
-function tellPeople(context: ServiceContext, { enterpriseId }: Pick<Asker, 'enterpriseId'>): void {
+function tellPeople(context: ServiceContext, { enterpriseId, id }: Pick<ApprovalRow, 'enterpriseId' | 'id'>): void {
   context.defer('telling people of an approval', () => sendAlerts(context, enterpriseId));
+  context.defer('telling browsers of an approval', () => sendPushes(context, { enterpriseId, id }));
 }
 
 function toUse(asker: Asker, { requestId }: { readonly requestId: string }) {
@@ -143,7 +145,7 @@ function use(context: ServiceContext, asker: Asker, row: ApprovalRow, requestId:
     if (heldUntil === null) return { statements: [], events: [], value: row };
     const wasGivenUp = row.heldUntil === null || row.heldUntil <= nowText(context);
     const events = wasGivenUp ? [approvalEvent('connector.approval.waits_again', row, asker.sidecarId)] : [];
-    const tell = wasGivenUp && { afterwards: () => tellPeople(context, asker) };
+    const tell = wasGivenUp && { afterwards: () => tellPeople(context, row) };
     return { statements: changeApproval(context.database, row, { heldUntil }), events, ...tell, value: row };
   }
   if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
@@ -269,7 +271,7 @@ function waitForOthers(
   if (isRepeated) return { statements: [], events: [], value };
   const more = { ...ruleData(standing), 'svc.approval.missing': missing };
   const events = [approvalEvent('connector.approval.partly_approved', row, caller.userId, more)];
-  return { statements, events, afterwards: () => tellPeople(context, caller), value };
+  return { statements, events, afterwards: () => tellPeople(context, row), value };
 }
 
 /** Refuses with `not_found`. */

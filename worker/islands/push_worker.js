@@ -1,0 +1,71 @@
+// The service worker: it shows that a request waits, and opens its page. It has no authority, keeps nothing and handles no request of
+// a page.
+
+/**
+ * @typedef {object} Message
+ * @property {unknown} [title]
+ * @property {unknown} [path]
+ * @property {unknown} [tag]
+ */
+/** @typedef {Event & { waitUntil: (work: Promise<unknown>) => void }} Extendable */
+/** @typedef {Extendable & { data: { json: () => Message } | null }} Pushed */
+/** @typedef {Extendable & { notification: Notification }} Clicked */
+/** @typedef {{ url: string, focus: () => Promise<unknown>, navigate: (url: string) => Promise<unknown> }} Tab */
+/** @typedef {{ matchAll: (which: object) => Promise<readonly Tab[]>, openWindow: (url: string) => Promise<unknown> }} Tabs */
+
+const LIST = '/approvals';
+const PAGE = /^\/approvals\/\w{1,64}$/;
+
+/** @type {ServiceWorkerRegistration} */
+const registration = Reflect.get(globalThis, 'registration');
+/** @type {Tabs} */
+const tabs = Reflect.get(globalThis, 'clients');
+
+addEventListener('push', (event) => {
+  const push = /** @type {Pushed} */ (event);
+  push.waitUntil(show(read(push)));
+});
+
+addEventListener('notificationclick', (event) => {
+  const click = /** @type {Clicked} */ (event);
+  click.notification.close();
+  click.waitUntil(open(pathOf(click.notification.data)));
+});
+
+/**
+ * A browser requires that something is shown, also for a message that cannot be read.
+ * @param {Pushed} push
+ * @returns {Message}
+ */
+function read({ data }) {
+  try {
+    return data?.json() ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** @param {Message} message */
+function show({ title, path, tag }) {
+  const text = typeof title === 'string' ? title.slice(0, 100) : 'svc has a message';
+  const id = typeof tag === 'string' ? tag.slice(0, 64) : 'svc';
+  return registration.showNotification(text, { tag: id, data: pathOf(path) });
+}
+
+/**
+ * Only the page of a request, or the list.
+ * @param {unknown} path
+ */
+function pathOf(path) {
+  return typeof path === 'string' && PAGE.test(path) ? path : LIST;
+}
+
+/**
+ * A page that shows it already is brought to the front.
+ * @param {string} path
+ */
+async function open(path) {
+  const all = await tabs.matchAll({ type: 'window', includeUncontrolled: true });
+  const shown = all.find(({ url }) => new URL(url).pathname === path);
+  return shown === undefined ? tabs.openWindow(path) : shown.focus();
+}
