@@ -107,27 +107,30 @@ describe.skipIf(!HERE).each(sampleOf(PLACES, 1))('a user %s', (_, makePlace) => 
   });
 
   const all = TRIED.map((tried) => ({ ...tried, label: `${tried.agent} by ${tried.login}` }));
-  it.each(IS_FULL ? all : all.slice(0, 1))('has $label in a sealed container, without its credential', async (tried) => {
-    const { agent, login, args, over } = tried;
-    const { secret } = loginOf(tried);
-    const credential = credentials[secret] ?? '';
-    const stored = await svcThere(['login', agent, '--stdin'], credential);
-    expect([stored.code, stored.stderr]).toEqual([0, expect.not.stringContaining('error')]);
-    services.reset();
-    const holding: string[] = [];
-    services.onAnswer(() => {
-      holding.push(...searchProcesses(credential).holding);
-    });
-    const flags = ['--egress=sealed', '--no-default-mount', '--base', place.base, '--login', login];
-    const ran = await svcThere(['launch', ...flags, agent, ...args]);
-    const said = `${ran.stdout}${ran.stderr}`;
-    expect(said).toContain(ANSWER);
-    expect(ran.code).toBe(0);
-    expect(services.refused).toEqual([]);
-    expect(new Set(services.answered.map((each) => each.secret))).toEqual(new Set([secret]));
-    expect(services.answered.map((each) => each.over)).toContain(over);
-    expect(holding).toEqual([]);
-    expect(foundIn(said, credential)).toEqual([]);
-    expect(searchFiles(place.folder, credential).holding).toEqual([]);
-  });
+  it.each(IS_FULL ? all : all.slice(0, 1))(
+    'has $label in a sealed container, without its credential',
+    async (tried) => {
+      const { agent, login, args, over } = tried;
+      const { secret } = loginOf(tried);
+      const credential = credentials[secret] ?? '';
+      const stored = await svcThere(['login', agent, '--stdin'], credential);
+      expect([stored.code, stored.stderr]).toEqual([0, expect.not.stringContaining('error')]);
+      services.reset();
+      const holding: string[] = [];
+      services.onAnswer(() => {
+        holding.push(...searchProcesses(credential).holding);
+      });
+      const flags = ['--egress=sealed', '--no-default-mount', '--base', place.base, '--login', login];
+      const ran = await svcThere(['launch', ...flags, agent, ...args]);
+      const said = `${ran.stdout}${ran.stderr}`;
+      expect(said).toContain(ANSWER);
+      expect(ran.code).toBe(0);
+      expect(services.refused).toEqual([]);
+      expect(new Set(services.answered.map((each) => each.secret))).toEqual(new Set([secret]));
+      expect(services.answered.map((each) => each.over)).toContain(over);
+      expect(holding).toEqual([]);
+      expect(foundIn(said, credential)).toEqual([]);
+      expect(searchFiles(place.folder, credential).holding).toEqual([]);
+    },
+  );
 });

@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http';
+import { z } from 'zod';
 import { Provider } from 'oidc-provider';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { plantSecret, searchFiles } from '../support/planted_secret.ts';
@@ -14,6 +15,7 @@ const FETCH = `for each in 1 2; do curl -sf https://${HOST}/items; done`;
 let world: ContainerWorld;
 let server: Server;
 /** The scope of each token, as the provider has it. */
+const savedToken = z.looseObject({ jti: z.string(), scope: z.string().default('') });
 let issued: Map<string, string>;
 
 const step = (id: string, ...scopes: string[]) => {
@@ -42,7 +44,10 @@ describeContainers('a plan whose steps do less with a minted secret', () => {
       features: { clientCredentials: { enabled: true } },
       scopes: ['repo:read', 'repo:write'],
     });
-    provider.on('client_credentials.saved', ({ jti, scope = '' }) => void issued.set(jti, scope));
+    provider.on('client_credentials.saved', (token) => {
+      const { jti, scope } = savedToken.parse(token);
+      issued.set(jti, scope);
+    });
     server.on('request', provider.callback());
     const fields = ['client_id=build', `token_url=${origin}/token`, 'scopes=repo:read repo:write'];
     const set = fields.flatMap((field) => ['--set', field]);

@@ -930,7 +930,7 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   {
-    number: 55,
+    number: 56,
     name: 'notifications in browsers',
     statements: [
       `CREATE TABLE push_keys (

@@ -77,8 +77,8 @@ async function findDue(
 }
 
 async function findForApprover(context: ServiceContext, caller: Caller, id: string): Promise<ApprovalRow | null> {
-  const row = await findApproval(context.database, viewerOf(caller), id);
-  if (row === null || row.state !== 'pending' || row.expiresAt <= nowText(context)) return null;
+  const row = await findApproval(context.database, viewerOf(caller), { id, now: nowText(context) });
+  if (row?.state !== 'pending') return null;
   const { mayApprove, votes } = await standingOf(context, caller, row);
   return mayApprove && !votes.some(({ userId }) => userId === caller.userId) ? row : null;
 }

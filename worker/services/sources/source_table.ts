@@ -1,6 +1,11 @@
 import type { Result } from '../../../shared/model/result.ts';
 import type { Secret } from '../../../shared/model/secret.ts';
-import { type AnySourceKind, canRevoke, SOURCE_TABLE, type SourceOf } from '../../../shared/wire/sources/source_table.ts';
+import {
+  type AnySourceKind,
+  canRevoke,
+  SOURCE_TABLE,
+  type SourceOf,
+} from '../../../shared/wire/sources/source_table.ts';
 import { AWS_ASSUME_ROLE } from './kinds/aws_assume_role.ts';
 import { AWS_SECRETS_MANAGER } from './kinds/aws_secrets_manager.ts';
 import { AWS_WEB_IDENTITY } from './kinds/aws_web_identity.ts';
