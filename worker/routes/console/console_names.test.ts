@@ -154,7 +154,7 @@ describe('the lists of sessions and plans', () => {
     expect(plans).toContain(`href="/audit/sessions/${SESSION}"`);
     expect(await textOf(owner, '/plans')).toMatch(/ fetch publish: never ran /);
     const session = await textOf(owner, `/audit/sessions/${SESSION}`);
-    expect(session).toMatch(/fetch started read api\.example\.test 1 refused evil\.example\.test publish never ran/);
+    expect(session).toMatch(/fetch Started Read api\.example\.test 1 refused evil\.example\.test publish Never ran/);
   });
 
   test('are of the enterprise alone', async () => {

@@ -87,7 +87,7 @@ test('a colleague shares, the receiver accepts and declines, and the share ends'
   expect((await pages.owner.submit(accept, { revision }, foreign)).status).toBe(403);
   expect(await location(pages.owner.submit(accept, { revision }))).toBe('/shares?done=share_accepted');
   const used = await text(pages.owner.get('/shares'));
-  expect(used).toContain('in use');
+  expect(used).toContain('In use');
   expect(await location(pages.owner.submit(actionOf(used, 'decline'), {}))).toBe('/shares?done=share_declined');
   const given = await text(pages.member.get('/shares'));
   expect(await location(pages.member.submit(actionOf(given, 'end'), {}))).toBe('/shares?done=share_ended');
