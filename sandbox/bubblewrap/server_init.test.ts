@@ -70,7 +70,7 @@ describe('the first program of a server’s sandbox', () => {
     const said = text(child.stderr);
     await once(child.stdout, 'data');
     await new Promise((resolve) => proxy.close(resolve));
-    expect(await fetchAt(port)).toBe('');
+    await expect(fetchAt(port)).rejects.toThrow('ECONNRESET');
     expect([await codeOf(child), await said]).toEqual([1, "svc: the server's session has ended\n"]);
     child.stdin.end();
   });

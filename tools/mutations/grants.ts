@@ -111,8 +111,8 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
     row: 'Grants of approvals',
     holds: 'a request that waits passes by a grant at its own sidecar only',
     file: APPROVALS,
-    text: ' && row.sidecarId === sidecarId && nowText',
-    replacement: ' && nowText',
+    text: ' && row.sidecarId === sidecarId;',
+    replacement: ';',
     tests: TESTS,
   },
   {

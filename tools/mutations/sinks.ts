@@ -128,8 +128,8 @@ export const SINK_MUTATIONS: readonly Mutation[] = [
     row: 'Audit sinks',
     holds: 'a refusal of a bucket makes no dead letter',
     file: 'worker/services/sinks/send_batch.ts',
-    text: 'if (REFUSED.has(status) && !judgesNothing) return',
-    replacement: 'if (REFUSED.has(status)) return',
+    text: 'if (NEVER_ACCEPTED.has(status) && !judgesNothing) return',
+    replacement: 'if (NEVER_ACCEPTED.has(status)) return',
     tests: ['worker/services/sinks/s3_sink.test.ts'],
   },
   {

@@ -32,6 +32,9 @@ const identityOf = (name: string, provider: string, at: number, email: string): 
   `INSERT INTO identities (provider, issuer, subject, user_id, person_id, email, email_verified, created_at,
     last_sign_in_at, id) VALUES ('${provider}', 'i', '${name}', 'usr_1', 'per_1', '${email}', 1, '${at}', '', '${name}')`;
 
+/** Columns that no query uses any more; a worker of an earlier version still does. */
+const RETIRED: Readonly<Record<string, readonly string[]>> = { approvals: ['rules'], approval_grants: ['rules'] };
+
 describe('migrations', () => {
   test('create the tables that the queries use', async () => {
     const client = open();
@@ -42,7 +45,9 @@ describe('migrations', () => {
     for (const table of declared) {
       const columns = await client.execute(`SELECT name FROM pragma_table_info('${getTableName(table)}')`);
       const names = Object.values(getTableColumns(table)).map((column) => column.name);
-      expect(new Set(columns.rows.map((row) => row['name']))).toEqual(new Set(names));
+      expect(new Set(columns.rows.map((row) => row['name']))).toEqual(
+        new Set([...names, ...(RETIRED[getTableName(table)] ?? [])]),
+      );
     }
     client.close();
   });

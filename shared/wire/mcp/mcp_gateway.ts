@@ -112,7 +112,7 @@ export const isolationReply = z.object({
   /** Why not, for a person. */
   message: z.string().nullable(),
   /** The image that the engine needs if the server's own has no Node; null if any image will do. */
-  node_image: z.string().nullable(),
+  node_image: z.string().nullable().default(null),
 });
 
 /** `POST /v1/mcp/approvals`. */

@@ -36,7 +36,7 @@ describe('the explanation of an event', () => {
   });
 
   test('an approval expires after an hour, or unused; it may be of a tool', () => {
-    expect(story('connector.approval.expired')).toMatch(/within an hour, or it was approved and no identical request/);
+    expect(story('connector.approval.expired')).toMatch(/within an hour, it was approved and no identical request/);
     expect(story('connector.approval.requested')).toMatch(/operation or tool.+rules of the MCP server/);
   });
 

@@ -70,6 +70,12 @@ let requests = 0;
 async function ask({ caller }: HostedUser = member, name = 'acme/secret-plan'): Promise<void> {
   requests += 1;
   const { userId, enterpriseId } = caller;
+  await control.context.database.client.execute({
+    sql: `INSERT OR IGNORE INTO connectors (id, enterprise_id, owner_id, fqn, version, title, hosts, operation_count,
+      credential_kind, content_hash, spec, installed_by, created_at, updated_at)
+      VALUES ('con_1', ?, ?, 'acme/x', '1', 'X', '[]', 1, 'api_key', '', '{}', ?, '', '')`,
+    args: [enterpriseId, userId, userId],
+  });
   const asked = await askApproval(
     control.context,
     { userId, enterpriseId, sidecarId: null },
