@@ -108,7 +108,7 @@ async function main(): Promise<void> {
   const requestCounts = openRequestCounts({
     path: join(home, 'sidecar', 'request_counts.json'),
     clock,
-    limitsOfSession: (id) => sessions.get(id)?.limits ?? null,
+    limitsOfSession: (id) => sessions.limitsOf(id),
     warn,
   });
   const parts = { requestCounts, control: control.value, sessions, refusals, hostToken: hostToken.value, own };

@@ -6,7 +6,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { realFolder } from './hosts/allowed_hosts.ts';
 import { findFolderSecrets, FOLDER_FILE, readTrustedFolders } from './folder_secrets.ts';
-import { findLauncherAbove } from './launcher_processes.ts';
+import { findOuterSession, OUTSIDE } from './outer_session.ts';
 import { parseSecretName } from './secret_name.ts';
 import type { SessionRecord } from './session_list.ts';
 
@@ -36,17 +36,8 @@ export async function chooseSecrets(
  * session of its own, with another `--use` or in another folder. This stops programs that do not hide where they come from.
  */
 async function withinSession(call: Call, own: readonly ChosenSecret[]): Promise<readonly ChosenSecret[]> {
-  const { context, options } = call;
-  const id = context.env['SVC_SESSION_ID'];
-  const launcher = findLauncherAbove(homeOf(context, options));
-  if (id === undefined && launcher === null) return own;
-  // Loaded on use, so that a run outside of a session starts faster.
-  const { listSessions } = await import('./session_list.ts');
-  const sessions = await listSessions(call);
-  const outer =
-    (launcher !== null && sessions.find(({ owner }) => owner?.pid === launcher.pid)) ||
-    sessions.find((session) => session.session_id === id);
-  if (!outer) throw new CliError(EXIT.failed, 'this runs inside a session that has ended', [OUTSIDE]);
+  const outer = await findOuterSession(call);
+  if (outer === null) return own;
   const chosen = outer.used_secrets.map(toChosen);
   // Without a choice, the session around this one can use each account.
   if (chosen.length === 0) return own;
@@ -55,8 +46,6 @@ async function withinSession(call: Call, own: readonly ChosenSecret[]): Promise<
   const has = chosen.map(({ path }) => path).join(', ');
   throw new CliError(EXIT.failed, `this runs inside a session that uses ${has}, and may not change that`, [OUTSIDE]);
 }
-
-const OUTSIDE = 'Run it in a terminal of your own.';
 
 function toChosen({ reference, by, from }: SessionRecord['used_secrets'][number]): ChosenSecret {
   return { path: valueOrUsageError('used_secrets', parseSecretName(reference)), by, from };

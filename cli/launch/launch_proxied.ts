@@ -59,7 +59,7 @@ export async function launchProxied(
 ): Promise<LaunchEnd> {
   // Before anything is asked for.
   const scopes = await readScopes(call.options);
-  const limits = await readLimits(call.options);
+  const limits = await readLimits(call);
   const secrets = given.secrets ?? (await chooseSecrets(call));
   const found = await preflight(call, request, sessions);
   const launch = await containerLaunch(call, request, { ...found, hosts, secrets, scopes, limits });

@@ -77,7 +77,8 @@ export interface TypedOptions {
 }
 
 /** Reads them; throws if one cannot be used. */
-export async function typedOf({ context, options }: Call<RunOptions>): Promise<TypedOptions> {
+export async function typedOf(call: Call<RunOptions>): Promise<TypedOptions> {
+  const { context, options } = call;
   const ttl = options.ttl === undefined ? null : parseSessionLength(options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
   const unset = options.keepEnv?.find((name) => context.env[name] === undefined);
@@ -85,7 +86,7 @@ export async function typedOf({ context, options }: Call<RunOptions>): Promise<T
     throw new CliError(EXIT.notStarted, `--keep-env ${JSON.stringify(unset.split('=', 1)[0])} is not a set variable`);
   }
   const servers = (options.mcp ?? []).map(parseServer);
-  const [scopes, limits] = [await readScopes(options), await readLimits(options)];
+  const [scopes, limits] = [await readScopes(options), await readLimits(call).catch(rethrowNotStarted)];
   return { ttlSeconds: ttl?.value ?? null, servers, scopes, limits };
 }
 

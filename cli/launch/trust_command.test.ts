@@ -71,11 +71,11 @@ const OUTER = {
 };
 const byFolder = { reference: `vault://${PATH}`, by: 'folder' };
 /** A terminal in a session that chose these secrets. */
-const insideWith = (used_secrets: readonly object[]): RunOptions => ({
+const insideWith = (used_secrets: readonly object[], more: object = {}): RunOptions => ({
   env: { SVC_SESSION_ID: 'ses_1' },
   answer: (request) =>
     request.method === 'GET' && request.url.pathname.endsWith('/sessions')
-      ? { status: 200, body: { items: [{ ...OUTER, used_secrets }] } }
+      ? { status: 200, body: { items: [{ ...OUTER, ...more, used_secrets }] } }
       : answer(request),
 });
 
@@ -277,6 +277,16 @@ describe('a run in a folder with a .svc.toml', () => {
     expect((await used(project, [], insideWith([]))).body).toMatchObject({ use_secrets: [{ by: 'folder' }] });
     const ended = { ...chosen, env: { SVC_SESSION_ID: 'ses_2' } };
     expect((await used(home.path, [], ended)).body).toBeUndefined();
+  });
+
+  test('inside a session with a limit of requests, no other session is started', async () => {
+    for (const limit of [{ requests_per_day: 5 }, { requests_per_minute: 5, requests_per_day: null }]) {
+      const { run, body } = await used(home.path, [], insideWith([], limit));
+      expect([run.code, body]).toEqual([125, undefined]);
+      expect(run.stderr).toContain('inside a session with a limit of requests');
+    }
+    const none = { requests_per_minute: null, requests_per_day: null };
+    expect((await used(home.path, [], insideWith([], none))).run.code).toBe(0);
   });
 
   test('--use comes before it', async () => {

@@ -119,8 +119,9 @@ describe('running an operation', () => {
     plane.sessionLimits.set('ses_test', { requestsPerMinute: 1 });
     expect(describeResult(await run('get-item', { id: '1' }))).toContain('200');
     const before = plane.credentials.asked.length;
-    expect(describeResult(await run('get-item', { id: '2' }))).toBe('request_limit_reached');
+    expect(describeResult(await run('delete-item', { id: '2' }))).toBe('request_limit_reached');
     expect([seen.length, plane.credentials.asked.length]).toEqual([1, before]);
+    expect(plane.approvals.asked).toEqual([]);
     expect(describeResult(await run('get-item', { id: '2' }, {}, { ...SHIM, sessionId: null }))).toContain('200');
   });
 

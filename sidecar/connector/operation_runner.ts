@@ -123,6 +123,10 @@ async function attempt(
   const parts = request.value;
   const { approvals, materials } = ports.exchange;
   const credentials = credentialsFor(ports.exchange, caller.sessionId);
+  const binding = connectorBinding(match.connector, parts.host);
+  const { counts } = ports.exchange;
+  const unasked = counts.refuse(binding, caller.sessionId);
+  if (unasked !== null) return { approvalId: null, result: err(unasked) };
   const approval = await askApproval(
     match,
     approvalRequestOf(parts, caller),
@@ -131,10 +135,9 @@ async function attempt(
   );
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
   if (!approval.ok) return { approvalId, result: err(toRunRefusal(match, approval.error.refusal, approvalId, ports)) };
-  const binding = connectorBinding(match.connector, parts.host);
   const paused = ports.exchange.masked.refuse(caller.sessionId, binding.id);
   if (paused !== null) return { approvalId, result: err(paused) };
-  const overLimit = ports.exchange.counts.take(binding, caller.sessionId);
+  const overLimit = counts.take(binding, caller.sessionId);
   if (overLimit !== null) return { approvalId, result: err(overLimit) };
   const material = await resolveMaterial(binding, parts.host, credentials, materials);
   if (!material.ok) return { approvalId, result: err(toRunRefusal(match, material.error, null, ports)) };

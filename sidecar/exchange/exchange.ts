@@ -230,6 +230,8 @@ async function forwardCertified(
     : authority;
   if (!taken.ok) return refuse({ ...unsent, ...refusedCertificate(tunnel, ports) }, taken.error, incoming);
   const certificate = taken.value;
+  const overLimit = certificate === null ? null : ports.counts.take(null, tunnel.sessionId);
+  if (overLimit !== null) return refuse(unsent, overLimit, incoming);
   const inForce = bothInForce(hostInForce(ports.policy, policy.value, tunnel.host), certificate);
   const facts = withCertificateFacts(unsent, certificate);
   const context = forwardContext(incoming, tunnel, ports, null);

@@ -72,6 +72,11 @@ export async function sendOperation(
   ports: ExchangePorts,
 ): Promise<Outcome> {
   const request = prepareCredentialedRequest(incoming, tunnel.host);
+  const overLimit = ports.counts.refuse(connectorBinding(match.connector, tunnel.host), tunnel.sessionId);
+  if (overLimit !== null) {
+    const facts = operationFacts(unmatched, { match, incoming, body, approvalId: null });
+    return refuse(facts, overLimit, incoming, body.buffered !== null);
+  }
   const approval = await approve({ match, body }, request, tunnel, ports);
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
   const facts = operationFacts(unmatched, { match, incoming, body, approvalId });

@@ -95,6 +95,27 @@ describe('a session with limits', () => {
   });
 });
 
+test('asking whether there is room counts nothing', () => {
+  const counts = new RequestCounts({ clock: new FakeClock() });
+  const limited = { ...BINDING, requestsPerMinute: 1 };
+  for (let n = 0; n < 5; n += 1) expect(counts.refuse(limited, null)).toBeNull();
+  expect(counts.take(limited, null)).toBeNull();
+  expect([counts.refuse(limited, null)?.reason, counts.take(limited, null)?.reason]).toEqual([
+    'request_limit_reached',
+    'request_limit_reached',
+  ]);
+});
+
+test('what had no request for a day is forgotten, also if nothing is saved', () => {
+  const clock = new FakeClock();
+  const counts = new RequestCounts({ clock, limitsOfSession: () => ({ requestsPerMinute: 5 }) });
+  for (let n = 0; n < 50; n += 1) counts.take(null, `ses_${n}`);
+  expect(Object.keys(JSON.parse(counts.save()).days)).toHaveLength(50);
+  clock.advance(25 * HOUR_MS);
+  counts.take(null, 'ses_new');
+  expect(Object.keys(JSON.parse(counts.save()).days)).toEqual(['ses_new']);
+});
+
 describe('the file', () => {
   let folder: string;
   beforeAll(() => {

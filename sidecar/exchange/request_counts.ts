@@ -53,20 +53,23 @@ export class RequestCounts {
     this.#options = options;
   }
 
+  /** Why a request may not get the binding's credential now; null if it may. Counts nothing, so that nobody approves it in vain. */
+  refuse(binding: LimitedBinding | null, sessionId: string | null): Refusal | null {
+    return this.#refuse(this.#limitsOf(binding, sessionId), this.#options.clock.now());
+  }
+
   /**
-   * Counts a request that is about to get the binding's credential; or says why it may not, and then counts nothing. `sessionId` is
-   * null for a call of the host token.
+   * Counts a request that is about to get the binding's credential; or says why it may not, and then counts nothing. `binding` is null
+   * if a client certificate is the only credential, `sessionId` for a call of the host token.
    */
-  take(binding: LimitedBinding, sessionId: string | null): Refusal | null {
-    const session = this.#limitedSession(sessionId);
-    if (session === null && !isLimit(binding)) return null;
-    const limited = [...(isLimit(binding) ? [limitedBinding(binding)] : []), ...(session === null ? [] : [session])];
+  take(binding: LimitedBinding | null, sessionId: string | null): Refusal | null {
+    const limited = this.#limitsOf(binding, sessionId);
+    if (limited.length === 0) return null;
     const now = this.#options.clock.now();
-    const waits = limited.flatMap((each) => this.#waitsOf(each, now));
-    const longest = waits.reduce((most, each) => (each.ms > most.ms ? each : most));
-    if (longest.ms > 0) return overLimit(longest);
+    const refused = this.#refuse(limited, now);
+    if (refused !== null) return refused;
     for (const { id } of limited) {
-      const { minute, day } = this.#countsOf(id);
+      const { minute, day } = this.#countsOf(id, now);
       minute.add(now);
       day.add(now);
     }
@@ -74,10 +77,10 @@ export class RequestCounts {
     return null;
   }
 
-  /** The text of the state file. What has had no request in the last day is not in it, and is forgotten. */
+  /** The text of the state file. What has had no request in the last day is not in it. */
   save(): string {
     const now = this.#options.clock.now();
-    for (const [id, { day }] of this.#counts) if (day.total(now) === 0) this.#counts.delete(id);
+    this.#forgetOld(now);
     const days = [...this.#counts].map(([id, { day }]) => [id, day.entries(now)] as const);
     return JSON.stringify({ version: 1, days: Object.fromEntries(days) });
   }
@@ -90,10 +93,31 @@ export class RequestCounts {
     return true;
   }
 
-  #countsOf(id: string): Counts {
-    const known = this.#counts.get(id) ?? newCounts();
-    this.#counts.set(id, known);
-    return known;
+  #limitsOf(binding: LimitedBinding | null, sessionId: string | null): readonly Limited[] {
+    const session = this.#limitedSession(sessionId);
+    if (binding === null || !isLimit(binding)) return session === null ? NO_LIMITS : [session];
+    return session === null ? [limitedBinding(binding)] : [limitedBinding(binding), session];
+  }
+
+  #refuse(limited: readonly Limited[], now: number): Refusal | null {
+    if (limited.length === 0) return null;
+    const waits = limited.flatMap((each) => this.#waitsOf(each, now));
+    const longest = waits.reduce((most, each) => (each.ms > most.ms ? each : most));
+    return longest.ms > 0 ? overLimit(longest) : null;
+  }
+
+  /** Made anew, it also makes room: the counts of sessions that ended go with their day. */
+  #countsOf(id: string, now: number): Counts {
+    const known = this.#counts.get(id);
+    if (known !== undefined) return known;
+    this.#forgetOld(now);
+    const made = newCounts();
+    this.#counts.set(id, made);
+    return made;
+  }
+
+  #forgetOld(now: number): void {
+    for (const [id, { day }] of this.#counts) if (day.total(now) === 0) this.#counts.delete(id);
   }
 
   #limitedSession(id: string | null): Limited | null {
@@ -103,7 +127,7 @@ export class RequestCounts {
   }
 
   #waitsOf({ id, limits, whose, fix }: Limited, now: number): readonly Wait[] {
-    const { minute, day } = this.#countsOf(id);
+    const { minute, day } = this.#counts.get(id) ?? NO_REQUESTS;
     return [
       { limit: limits.requestsPerMinute, per: 'minute', count: minute },
       { limit: limits.requestsPerDay, per: 'day', count: day },
@@ -136,6 +160,9 @@ function limitedBinding(binding: LimitedBinding): Limited {
     fix: `a person can change it: svc binding limit ${host}`,
   };
 }
+
+const NO_LIMITS: readonly Limited[] = [];
+const NO_REQUESTS = newCounts();
 
 function newCounts(days: ConstructorParameters<typeof RollingCount>[2] = []): Counts {
   return { minute: new RollingCount(SECOND_MS, 60), day: new RollingCount(MINUTE_MS, MINUTES_PER_DAY, days) };

@@ -136,6 +136,17 @@ describe('a session', () => {
     expect([sessions.count, disposed, existsSync(session.directory)]).toEqual([0, [session.id], false]);
   });
 
+  it('has its limits until its last tunnel is closed', async () => {
+    const limits = { requestsPerDay: 5 };
+    const { session } = await sessions.create({ name: null, ttlSeconds: 60, limits });
+    let whileClosing: unknown = null;
+    session.openTunnel(() => void (whileClosing = sessions.limitsOf(session.id)));
+    clock.advance(60_000);
+    expect([sessions.get(session.id), sessions.limitsOf(session.id)]).toEqual([null, limits]);
+    await sessions.sweep();
+    expect([whileClosing, sessions.limitsOf(session.id)]).toEqual([limits, null]);
+  });
+
   it('continues when its tunnels are closed, and new ones can be opened', async () => {
     const { session, token } = await create();
     const closed: string[] = [];

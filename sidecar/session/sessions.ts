@@ -100,7 +100,7 @@ export class Sessions {
   /** Ended, but their container is kept: for its logs, or for the program that launched it. */
   readonly #kept = new Map<string, Session>();
   readonly #ended = new Set<string>();
-  /** Those whose events may still come: also while they end. */
+  /** Those whose requests and events may still come: also while they end. */
   readonly #noted = new Map<string, Session>();
   readonly #logins = new Set<string>();
   #sweeper: NodeJS.Timeout | null = null;
@@ -121,6 +121,7 @@ export class Sessions {
     const restored = (await keeper?.restoreAll()) ?? { sessions: [], refused: [] };
     for (const session of restored.sessions) {
       session.renew(clock.now() + DAY_MS);
+      this.#noted.set(session.id, session);
       this.#live.set(session.id, session);
     }
     const isLive = (id: string): boolean => this.#live.has(id);
@@ -246,6 +247,11 @@ export class Sessions {
       this.list().find((session) => session.mcpServer === null && !session.selfTest && session.holdsTokenOf(hash)) ??
       null
     );
+  }
+
+  /** What a session may do until its last tunnel is closed, also while it ends. Null: it is not known any more. */
+  limitsOf(sessionId: string): RequestLimits | null {
+    return this.#noted.get(sessionId)?.limits ?? null;
   }
 
   /** A live session. */
