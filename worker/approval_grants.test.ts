@@ -261,7 +261,7 @@ describe('nobody else', () => {
     const shared = control.asUser('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC);
     connectorId = (await parseReply(installReply, shared)).id;
     const { approval_id: id } = await ask(request());
-    const admin: Caller = { ...(await addUser(control.context, enterpriseId)), role: 'admin' };
+    const admin: Caller = await addUser(control.context, enterpriseId, 'admin');
     const given = { decision: 'approve', grant: { seconds: 60, times: null } } as const;
     expect(await decideApproval(control.context, admin, id, given)).toMatchObject({
       error: { code: 'grant_not_allowed' },

@@ -21,6 +21,7 @@ import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { approvalRuleRecord, approvalRulesPage } from '../shared/wire/people/approval_rules.ts';
 import { groupRecord } from '../shared/wire/sharing/groups.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
+import { addApprovalRule, removeApprovalRule } from './services/approvals/approval_rules.ts';
 import { decideApproval } from './services/approvals/approvals.ts';
 
 let control: InProcess;
@@ -450,6 +451,87 @@ describe('what somebody approved ends for good', () => {
   });
 });
 
+describe('what has ended by a change does not hold again when that is taken back', () => {
+  const run = (sql: string) => control.context.database.client.execute(sql);
+  /** A rule as an earlier worker writes it, which knows of nothing that ends with one. */
+  const earlierRule = (name: string) =>
+    run(`INSERT INTO approval_rules (id, enterprise_id, subject, name, action, role, persons, excludes_requester, created_at)
+      VALUES ('apu_earlier', '${owner.caller.enterpriseId}', 'connector', '${name}', '*', 'owner', 1, 0, '2026')`);
+  const earlierRuleGoes = () => run(`DELETE FROM approval_rules WHERE id = 'apu_earlier'`);
+  const upAndDown = async () => {
+    expect((await install('99.0.0', 'delete')).ok).toBe(true);
+    expect((await owner.call('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC)).ok).toBe(true);
+  };
+  const askThree = async () =>
+    [await askOne(), await askOne({ session_id: 'ses_2' }), await askOne({ session_id: 'ses_3' })] as const;
+
+  test.each([
+    ['another version of the connector', upAndDown],
+    ['a rule that an earlier worker adds', () => earlierRule('acme/*').then(earlierRuleGoes)],
+  ])('%s', async (_, change) => {
+    await addRule();
+    const [granted, unused, waiting] = await askThree();
+    for (const user of [anna, ben]) {
+      await approve(user, granted, { seconds: 3600 });
+      await approve(user, unused);
+    }
+    await approve(anna, waiting);
+    expect(await ask(request())).toMatchObject({ state: 'approved' });
+    await change();
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+    expect([await wait(granted), await wait(unused)]).toMatchObject([{ state: 'expired' }, { state: 'expired' }]);
+    await approve(ben, waiting);
+    expect((await wait(waiting)).state).not.toBe('approved');
+    expect(await ownersGrants()).toMatchObject([{ state: 'changed' }]);
+    const ended = (await events('connector.approval.expired')).map(({ data }) => data['svc.approval.id']);
+    for (const { id } of [granted, unused]) expect(ended.filter((each) => each === id)).toHaveLength(1);
+  });
+
+  test('but what the rule of an earlier worker is not about holds on', async () => {
+    await addRule({ persons: 1 });
+    await approve(anna, await askOne(), { seconds: 3600 });
+    await earlierRule('elsewhere/*');
+    expect(await ask(request())).toMatchObject({ state: 'approved' });
+  });
+
+  test('a request to a server that is renamed, and a grant of its calls at the very moment of the change', async () => {
+    const server = { name: 'files', command: ['/usr/bin/files'] };
+    const { id } = await parseReply(mcpServerRecord, requester.call('POST', '/v1/mcp-servers', server));
+    const { connector_id: _, operation: __, scope: ___, ...call } = request();
+    const body = { ...call, mcp_server_id: id, tool: 'delete_file' };
+    const granted = await ask(body);
+    await approve(requester, { id: granted.approval_id }, { seconds: 3600 });
+    const other = { ...body, session_id: 'ses_2', fingerprint: 'e'.repeat(64) };
+    const waiting = await ask(other);
+    for (const name of ['notes', 'files']) {
+      expect((await requester.call('PUT', `/v1/mcp-servers/${id}`, { ...server, name })).ok).toBe(true);
+    }
+    expect(await approve(requester, { id: waiting.approval_id })).toBe('approval_not_pending');
+    expect(await ask({ ...body, request_id: crypto.randomUUID() })).toMatchObject({ state: 'pending' });
+    const { items } = await parseReply(grantsPage, requester.call('GET', '/v1/approval-grants'));
+    expect(items).toMatchObject([{ state: 'changed' }]);
+  });
+
+  test('what an earlier worker allows under a rule, without saying who', async () => {
+    const first = await askOne();
+    await approve(requester, first, { seconds: 3600 });
+    await addRule();
+    const one = await askOne({ session_id: 'ses_2' });
+    await run(`UPDATE approvals SET state = 'approved', valid_until = '2999' WHERE id = '${one.id}'`);
+    expect(await wait(one)).toMatchObject({ state: 'expired' });
+    const columns = (await run(`SELECT name FROM pragma_table_info('approval_grants')`)).rows.map((row) => row['name']);
+    const earlier = new Map([
+      ['id', `'apg_earlier'`],
+      ['approval_id', 'NULL'],
+      ['revoked_at', 'NULL'],
+      ['ended', '0'],
+    ]);
+    const values = columns.map((name) => earlier.get(String(name)) ?? name);
+    await run(`INSERT INTO approval_grants (${columns.join()}) SELECT ${values.join()} FROM approval_grants`);
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+  });
+});
+
 describe('whoever may only approve', () => {
   test('sees what waits, and afterwards only what they approved', async () => {
     await addRule({ persons: 1 });
@@ -624,6 +706,15 @@ describe('the rules', () => {
     const path = `/v1/sidecar/approvals/${one.id}?wait=0&request_id=${one.requestId}`;
     expect(await outcome(annas.call('GET', path))).toBe('not_found');
     expect(await wait(one)).toMatchObject({ state: 'approved' });
+  });
+
+  test('change only by who is still an admin, also for a call that was let in before', async () => {
+    const rule = await addRule();
+    const stale = { ...anna.caller, role: 'admin' as const };
+    const refused = { ok: false, error: { code: 'admin_required' } };
+    expect(await removeApprovalRule(control.context, stale, rule.id)).toMatchObject(refused);
+    const input = { ...rule, name: 'acme/*', excludes_requester: true };
+    expect(await addApprovalRule(control.context, stale, input)).toMatchObject(refused);
   });
 
   test('hold in the service itself, for a caller that the API let through before the suspension', async () => {

@@ -401,7 +401,10 @@ test('an admin decides for a connector of the enterprise, a member only for thei
   expect(await decideApproval(context, member, id, { decision: 'approve' })).toMatchObject({
     error: { code: 'not_found' },
   });
-  const admin: Caller = { ...(await addUser(context, me.enterprise_id)), role: 'admin' };
+  const admin = await addUser(context, me.enterprise_id, 'admin');
+  expect(await decideApproval(context, { ...member, role: 'admin' }, id, { decision: 'approve' })).toMatchObject({
+    error: { code: 'not_found' },
+  });
   expect(await decideApproval(context, admin, id, { decision: 'approve' })).toMatchObject({
     value: { decided_by: admin.userId },
   });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@libsql/client';
 import type { z } from 'zod';
+import type { Role } from '../../shared/model/role.ts';
 import { err } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
@@ -213,7 +214,11 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
 }
 
 /** Another user: a member of this enterprise, or with null the admin of a new one. */
-export async function addUser(context: ProgramContext, enterpriseId: string | null): Promise<Caller> {
+export async function addUser(
+  context: ProgramContext,
+  enterpriseId: string | null,
+  role: Role = enterpriseId === null ? 'admin' : 'member',
+): Promise<Caller> {
   const createdAt = nowText(context);
   const made = { policyVersion: 0, createdAt };
   const enterprise = {
@@ -222,7 +227,6 @@ export async function addUser(context: ProgramContext, enterpriseId: string | nu
     name: 'E',
     ...made,
   };
-  const role = enterpriseId === null ? ('admin' as const) : ('member' as const);
   const id = freshId(context, 'usr');
   const person = { id: freshId(context, 'per'), createdAt };
   const user = { id, enterpriseId: enterprise.id, email: null, displayName: 'U', role, suspendedAt: null, ...made };

@@ -20,7 +20,8 @@ export const grantInput = z
 export type GrantInput = z.output<typeof grantInput>;
 
 /**
- * `changed`: the connector has another version than the one that the grant was given for, or the MCP server another configuration.
+ * `changed`: the connector has or had another version than the one that the grant was given for, the MCP server another configuration, or
+ * other rules hold.
  * `giver_left`: somebody who gave it was suspended, has left, or got another role, or left a group that approves.
  */
 const GRANT_STATES = ['open', 'over', 'used_up', 'changed', 'giver_left', 'revoked'] as const;

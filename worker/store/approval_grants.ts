@@ -9,7 +9,7 @@ export type GrantRow = typeof approvalGrants.$inferSelect;
 /** A grant as it stands now. */
 export interface ListedGrant {
   readonly grant: GrantRow;
-  /** Its connector or MCP server is gone, or another one than it was given for. */
+  /** Its connector or MCP server is gone, or has become another one than it was given for, or other rules hold. */
   readonly isChanged: boolean;
   /** Somebody who gave it may not approve any more. */
   readonly hasLostGiver: boolean;
@@ -98,7 +98,8 @@ function hasChanged(): SQL<boolean> {
   const { subject, subjectId, subjectVersion, givenAt } = approvalGrants;
   const connector = sql`SELECT 1 FROM connectors WHERE connectors.id = ${subjectId} AND version = ${subjectVersion}`;
   const server = sql`SELECT 1 FROM mcp_servers WHERE mcp_servers.id = ${subjectId} AND updated_at <= ${givenAt}`;
-  return sql`(CASE ${subject} WHEN 'connector' THEN NOT EXISTS (${connector}) ELSE NOT EXISTS (${server}) END)`.mapWith(
+  return sql`(${approvalGrants.ended} = 1
+    OR CASE ${subject} WHEN 'connector' THEN NOT EXISTS (${connector}) ELSE NOT EXISTS (${server}) END)`.mapWith(
     Boolean,
   );
 }
@@ -123,7 +124,9 @@ export function insertGrant(database: Database, row: GrantRow): Statement[] {
 /** Counts one use, if nobody has used or revoked the grant since it was read: each use is written once. */
 export function countUse(database: Database, { id, used }: GrantRow, now: string): Statement[] {
   return [
-    ...guard(sql`EXISTS (SELECT 1 FROM approval_grants WHERE id = ${id} AND used = ${used} AND revoked_at IS NULL)`),
+    ...guard(
+      sql`EXISTS (SELECT 1 FROM approval_grants WHERE id = ${id} AND used = ${used} AND revoked_at IS NULL AND ended = 0)`,
+    ),
     database.read
       .update(approvalGrants)
       .set({ used: used + 1, lastUsedAt: now })

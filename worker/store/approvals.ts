@@ -20,8 +20,9 @@ export interface ApprovalViewer {
 }
 
 /**
- * Whether an approval can be neither decided nor used any more: its time is over, its connector has another version than the one that was
- * asked for, which may have another effect, its MCP server has another name, or somebody who approved it may not do so any more.
+ * Whether an approval can be neither decided nor used any more: its time is over, its connector has or had another version than the one that
+ * was asked for, which may have another effect, its MCP server another name, other rules hold for what was approved, or somebody who
+ * approved it may not do so any more.
  */
 function isOver(now: string): SQL {
   const connector = sql`EXISTS (SELECT 1 FROM connectors
@@ -30,6 +31,7 @@ function isOver(now: string): SQL {
     WHERE mcp_servers.id = approvals.connector_id AND mcp_servers.name = approvals.connector_fqn)`;
   return sql`(approvals.state IN ('pending', 'approved') AND (
     CASE approvals.state WHEN 'pending' THEN approvals.expires_at ELSE approvals.valid_until END <= ${now}
+    OR approvals.ended = 1
     OR NOT CASE approvals.subject WHEN 'connector' THEN ${connector} ELSE ${server} END
     OR (approvals.state = 'approved' AND ${hasEndedVote(sql`approvals.id`)})))`;
 }

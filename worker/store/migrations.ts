@@ -5,6 +5,28 @@ export interface Migration {
   readonly statements: readonly string[];
 }
 
+/** Whether a row of approval_rules is about a request, as worker/store/people/approval_rules.ts says it. Both are names of tables or rows. */
+function ruleIsAbout(rule: string, request: string): string {
+  const fits = (pattern: string, text: string) => `(CASE WHEN substr(${pattern}, -1) = '*'
+    THEN substr(lower(${text}), 1, length(${pattern}) - 1) = lower(substr(${pattern}, 1, length(${pattern}) - 1))
+    ELSE lower(${text}) = lower(${pattern}) END)`;
+  return `(${rule}.enterprise_id = ${request}.enterprise_id AND ${rule}.subject = ${request}.subject
+    AND ${fits(`${rule}.name`, `${request}.connector_fqn`)} AND ${fits(`${rule}.action`, `${request}.operation`)}
+    AND (${rule}.effects IS NULL OR ${request}.effect IS NULL
+      OR instr(${rule}.effects, ',' || ${request}.effect || ',') > 0))`;
+}
+
+/** Ends what was allowed under other rules than with this one, or without it, and what people said of what waits. */
+function endAbout(rule: string): string {
+  return `
+          UPDATE approvals SET ended = 1
+            WHERE enterprise_id = ${rule}.enterprise_id AND state = 'approved' AND ${ruleIsAbout(rule, 'approvals')};
+          UPDATE approval_grants SET ended = 1
+            WHERE enterprise_id = ${rule}.enterprise_id AND revoked_at IS NULL AND ${ruleIsAbout(rule, 'approval_grants')};
+          UPDATE approval_votes SET ended = 1 WHERE ended = 0 AND approval_id IN (SELECT id FROM approvals
+            WHERE enterprise_id = ${rule}.enterprise_id AND state = 'pending' AND ${ruleIsAbout(rule, 'approvals')});`;
+}
+
 /**
  * Every row belongs to an enterprise or a user: `owner_id` is `usr_…` for personal rows and `ent_…` for the enterprise's.
  * Times are RFC 3339 texts, except for what is only compared: those are seconds since the epoch.
@@ -919,6 +941,31 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE TRIGGER votes_end_with_membership AFTER DELETE ON group_members
         WHEN EXISTS (SELECT 1 FROM approval_rules WHERE group_id = OLD.group_id)
         BEGIN UPDATE approval_votes SET ended = 1 WHERE user_id = OLD.user_id AND ended = 0; END`,
+      // A connector that gets its former version back, or a server its former name, revives nothing.
+      `ALTER TABLE approvals ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE approval_grants ADD COLUMN ended INTEGER NOT NULL DEFAULT 0`,
+      `CREATE TRIGGER approvals_end_with_version AFTER UPDATE OF version ON connectors WHEN NEW.version <> OLD.version
+        BEGIN
+          UPDATE approvals SET ended = 1 WHERE enterprise_id = NEW.enterprise_id AND connector_id = NEW.id
+            AND state IN ('pending', 'approved');
+          UPDATE approval_grants SET ended = 1 WHERE enterprise_id = NEW.enterprise_id AND connector_id = NEW.id;
+        END`,
+      `CREATE TRIGGER approvals_end_with_name AFTER UPDATE OF name ON mcp_servers WHEN NEW.name <> OLD.name
+        BEGIN UPDATE approvals SET ended = 1 WHERE enterprise_id = NEW.enterprise_id AND connector_id = NEW.id
+          AND state IN ('pending', 'approved'); END`,
+      `CREATE TRIGGER grants_end_with_server AFTER UPDATE OF record ON mcp_servers
+        BEGIN UPDATE approval_grants SET ended = 1 WHERE enterprise_id = NEW.enterprise_id AND connector_id = NEW.id; END`,
+      // Also if an earlier worker, which ends nothing with a rule, changes the rules.
+      `CREATE TRIGGER approvals_end_with_new_rule AFTER INSERT ON approval_rules BEGIN ${endAbout('NEW')} END`,
+      `CREATE TRIGGER approvals_end_with_gone_rule AFTER DELETE ON approval_rules BEGIN ${endAbout('OLD')} END`,
+      // What an earlier worker allows says nowhere who allowed it: under a rule it does not hold.
+      `CREATE TRIGGER approval_without_votes_ends AFTER UPDATE OF state ON approvals
+        WHEN NEW.state = 'approved' AND NOT EXISTS (SELECT 1 FROM approval_votes WHERE approval_id = NEW.id AND ended = 0)
+          AND EXISTS (SELECT 1 FROM approval_rules WHERE ${ruleIsAbout('approval_rules', 'NEW')})
+        BEGIN UPDATE approvals SET ended = 1 WHERE id = NEW.id; END`,
+      `CREATE TRIGGER grant_without_approval_ends AFTER INSERT ON approval_grants
+        WHEN NEW.approval_id IS NULL AND EXISTS (SELECT 1 FROM approval_rules WHERE ${ruleIsAbout('approval_rules', 'NEW')})
+        BEGIN UPDATE approval_grants SET ended = 1 WHERE id = NEW.id; END`,
     ],
   },
   {

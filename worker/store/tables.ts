@@ -563,6 +563,8 @@ export const approvals = sqliteTable('approvals', {
   grantId: text('grant_id'),
   /** The operation's effect when it was asked for; null for a tool call, and if it is not known. */
   effect: text('effect'),
+  /** It is over for good, if it waits or was not used: its connector, its server's name, or a rule about it has changed. Triggers set it. */
+  ended: integer('ended', { mode: 'boolean' }).notNull().default(false),
 });
 
 /** Who may approve what, in an enterprise. A rule is never changed: another one takes its place. */
@@ -632,6 +634,8 @@ export const approvalGrants = sqliteTable('approval_grants', {
   effect: text('effect'),
   /** The approval that it was given with: whoever approved that has given it. Null: only its user gave it. */
   approvalId: text('approval_id'),
+  /** It is over for good: its connector, its server, or a rule about it has changed. Triggers set it. */
+  ended: integer('ended', { mode: 'boolean' }).notNull().default(false),
 });
 
 export const oauthFlows = sqliteTable('oauth_flows', {

@@ -15,7 +15,7 @@ const STATES: { readonly [S in GrantState]: { readonly kind: BadgeKind; readonly
   open: { kind: 'warn', word: 'In force' },
   over: { kind: 'plain', word: 'Ended' },
   used_up: { kind: 'plain', word: 'Used up' },
-  changed: { kind: 'plain', word: 'Ended: the connector or server changed' },
+  changed: { kind: 'plain', word: 'Ended: the connector, the server or a rule changed' },
   giver_left: { kind: 'plain', word: 'Ended: who gave it may not approve any more' },
   revoked: { kind: 'plain', word: 'Revoked' },
 };

@@ -7,7 +7,7 @@ import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listGrantsAbout } from '../../store/approval_grants.ts';
 import { deleteViews } from '../../store/approval_views.ts';
 import { type ApprovalRow, changeApproval, findOverdueApprovals, listApprovedAbout } from '../../store/approvals.ts';
-import { type ApprovalRuleRow, endVotesAbout } from '../../store/people/approval_rules.ts';
+import type { ApprovalRuleRow } from '../../store/people/approval_rules.ts';
 import { approvalEvent } from './approval_rows.ts';
 import { endOneGrant } from './grants.ts';
 
@@ -39,8 +39,9 @@ function expire(
 }
 
 /**
- * Ends what was approved or granted without a rule that comes, or under one that goes, in the write that changes the rule. So it does not
- * hold again when the rules are as before. A request that waits has to be approved again by everybody whom it needs.
+ * Records the end of what was approved or granted without a rule that comes, or under one that goes. Triggers of the database end it with the
+ * rule, whoever writes that: so it does not hold again when the rules are as before, and a request that waits has to be approved again by
+ * everybody whom it needs.
  */
 export async function endUnderOtherRules(
   context: ServiceContext,
@@ -54,11 +55,7 @@ export async function endUnderOtherRules(
   const ended = grants.map((grant) => endOneGrant(context, grant, userId, more));
   return {
     // The approvals first: the end of a grant expires the one that it was given with too.
-    statements: [
-      ...endVotesAbout(database, rule),
-      ...approved.statements,
-      ...ended.flatMap(({ statements }) => statements),
-    ],
+    statements: [...approved.statements, ...ended.flatMap(({ statements }) => statements)],
     events: [...approved.events, ...ended.flatMap(({ events }) => events)],
   };
 }

@@ -64,6 +64,7 @@ export function newRow(
     scope: request.scope ?? null,
     grantId: null,
     effect,
+    ended: false,
   };
 }
 

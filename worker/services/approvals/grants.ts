@@ -101,6 +101,7 @@ export function giveGrant(
     revokedBy: null,
     effect,
     approvalId: row.id,
+    ended: false,
   };
   const more = {
     'svc.approval.id': row.id,

@@ -259,17 +259,6 @@ export function keepVotes(database: Database, approvalId: string, userIds: reado
   return [database.read.delete(approvalVotes).where(others)];
 }
 
-/** Ends what people said about the requests that wait and that a rule is about: it was said under other rules. */
-export function endVotesAbout(database: Database, rule: ApprovalRuleRow): Statement[] {
-  const waiting = sql`SELECT id FROM approvals WHERE approvals.state = 'pending' AND ${isRowAbout('approvals', rule)}`;
-  return [
-    database.read
-      .update(approvalVotes)
-      .set({ ended: true })
-      .where(sql`${approvalVotes.approvalId} IN (${waiting})`),
-  ];
-}
-
 /** The effect of an operation by the connector's present spec; null if the connector has no such operation. */
 export async function findOperationEffect(
   database: Database,
