@@ -1,3 +1,4 @@
+import { getTableColumns } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ITEMS_SPEC, itemsSpec } from '../e2e/runtimes/connector_samples.ts';
 import {
@@ -23,6 +24,7 @@ import { groupRecord } from '../shared/wire/sharing/groups.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
 import { addApprovalRule, removeApprovalRule } from './services/approvals/approval_rules.ts';
 import { decideApproval } from './services/approvals/approvals.ts';
+import { approvalGrants } from './store/tables.ts';
 
 let control: InProcess;
 let owner: HostedUser;
@@ -457,7 +459,6 @@ describe('what has ended by a change does not hold again when that is taken back
   const earlierRule = (name: string) =>
     run(`INSERT INTO approval_rules (id, enterprise_id, subject, name, action, role, persons, excludes_requester, created_at)
       VALUES ('apu_earlier', '${owner.caller.enterpriseId}', 'connector', '${name}', '*', 'owner', 1, 0, '2026')`);
-  const earlierRuleGoes = () => run(`DELETE FROM approval_rules WHERE id = 'apu_earlier'`);
   const upAndDown = async () => {
     expect((await install('99.0.0', 'delete')).ok).toBe(true);
     expect((await owner.call('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC)).ok).toBe(true);
@@ -467,9 +468,11 @@ describe('what has ended by a change does not hold again when that is taken back
 
   test.each([
     ['another version of the connector', upAndDown],
-    ['a rule that an earlier worker adds', () => earlierRule('acme/*').then(earlierRuleGoes)],
+    ['a rule that an earlier worker adds', () => earlierRule('acme/*')],
+    ['a rule that an earlier worker removes', () => run('DELETE FROM approval_rules WHERE persons = 1')],
   ])('%s', async (_, change) => {
     await addRule();
+    await addRule({ persons: 1, name: 'acme/*' });
     const [granted, unused, waiting] = await askThree();
     for (const user of [anna, ben]) {
       await approve(user, granted, { seconds: 3600 });
@@ -519,14 +522,14 @@ describe('what has ended by a change does not hold again when that is taken back
     const one = await askOne({ session_id: 'ses_2' });
     await run(`UPDATE approvals SET state = 'approved', valid_until = '2999' WHERE id = '${one.id}'`);
     expect(await wait(one)).toMatchObject({ state: 'expired' });
-    const columns = (await run(`SELECT name FROM pragma_table_info('approval_grants')`)).rows.map((row) => row['name']);
+    const columns = Object.values(getTableColumns(approvalGrants)).map(({ name }) => name);
     const earlier = new Map([
       ['id', `'apg_earlier'`],
       ['approval_id', 'NULL'],
       ['revoked_at', 'NULL'],
       ['ended', '0'],
     ]);
-    const values = columns.map((name) => earlier.get(String(name)) ?? name);
+    const values = columns.map((name) => earlier.get(name) ?? name);
     await run(`INSERT INTO approval_grants (${columns.join()}) SELECT ${values.join()} FROM approval_grants`);
     expect(await ask(request())).toMatchObject({ state: 'pending' });
   });

@@ -4,7 +4,7 @@ const STORE = 'worker/store/approval_grants.ts';
 const GRANTS = 'worker/services/approvals/grants.ts';
 const APPROVALS = 'worker/services/approvals/approvals.ts';
 const APPROVAL_STORE = 'worker/store/approvals.ts';
-const RULES_SERVICE = 'worker/services/approvals/approval_rules.ts';
+const MIGRATIONS = 'worker/store/migrations.ts';
 const RULES = 'worker/approval_rules.test.ts';
 const PURE = 'shared/approvals/approval_rules.test.ts';
 const TESTS: Mutation['tests'] = ['worker/approval_grants.test.ts'];
@@ -45,11 +45,11 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Grants of approvals',
-    holds: 'another version of the connector ends its grants',
-    file: STORE,
-    text: 'AND version = ${subjectVersion}',
-    replacement: '',
-    tests: TESTS,
+    holds: 'another version of the connector ends its grants for good',
+    file: MIGRATIONS,
+    text: 'AND connector_id = NEW.id;\n        END`',
+    replacement: 'AND false;\n        END`',
+    tests: [RULES],
   },
   {
     row: 'Grants of approvals',
@@ -165,18 +165,18 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Rules about approvals',
-    holds: 'another version of the connector ends what waits or was approved for it',
-    file: APPROVAL_STORE,
-    text: ' AND connectors.version = approvals.connector_version',
-    replacement: '',
+    holds: 'another version of the connector ends for good what waits or was approved for it',
+    file: MIGRATIONS,
+    text: "AND connector_id = NEW.id\n            AND state IN ('pending', 'approved');",
+    replacement: 'AND false;',
     tests: [RULES],
   },
   {
     row: 'Rules about approvals',
-    holds: 'another name of the MCP server ends what waits or was approved for it',
-    file: APPROVAL_STORE,
-    text: ' AND mcp_servers.name = approvals.connector_fqn',
-    replacement: '',
+    holds: 'another name of the MCP server ends for good what waits or was approved for it',
+    file: MIGRATIONS,
+    text: 'WHEN NEW.name <> OLD.name',
+    replacement: 'WHEN false',
     tests: [RULES],
   },
   {
@@ -206,7 +206,7 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Rules about approvals',
     holds: 'an approval ends for good with a suspension',
-    file: 'worker/store/migrations.ts',
+    file: MIGRATIONS,
     text: 'WHEN NEW.role <> OLD.role OR NEW.person_id IS NOT OLD.person_id OR NEW.suspended_at IS NOT NULL\n          OR NEW.left_at IS NOT NULL',
     replacement: 'WHEN NEW.role <> OLD.role OR NEW.person_id IS NOT OLD.person_id',
     tests: [RULES],
@@ -214,7 +214,7 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Rules about approvals',
     holds: 'an approval ends for good with a change of role',
-    file: 'worker/store/migrations.ts',
+    file: MIGRATIONS,
     text: 'WHEN NEW.role <> OLD.role OR NEW.person_id IS NOT OLD.person_id',
     replacement: 'WHEN NEW.person_id IS NOT OLD.person_id',
     tests: [RULES],
@@ -222,25 +222,49 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Rules about approvals',
     holds: 'an approval ends for good with the membership of its group',
-    file: 'worker/store/migrations.ts',
+    file: MIGRATIONS,
     text: 'BEGIN UPDATE approval_votes SET ended = 1 WHERE user_id = OLD.user_id AND ended = 0; END',
     replacement: 'BEGIN SELECT 1; END',
     tests: [RULES],
   },
   {
     row: 'Rules about approvals',
-    holds: 'a new rule ends what was allowed without it',
-    file: RULES_SERVICE,
-    text: '[...insertApprovalRule(context.database, row), ...ended.statements]',
-    replacement: 'insertApprovalRule(context.database, row)',
+    holds: 'a new rule ends what was allowed without it, whichever worker adds it',
+    file: MIGRATIONS,
+    text: "BEGIN ${endAbout('NEW')} END",
+    replacement: 'BEGIN SELECT 1; END',
     tests: [RULES],
   },
   {
     row: 'Rules about approvals',
-    holds: 'a removed rule ends what was allowed under it',
-    file: RULES_SERVICE,
-    text: '[...deleteApprovalRule(context.database, row), ...ended.statements]',
-    replacement: 'deleteApprovalRule(context.database, row)',
+    holds: 'a removed rule ends what was allowed under it, whichever worker removes it',
+    file: MIGRATIONS,
+    text: "BEGIN ${endAbout('OLD')} END",
+    replacement: 'BEGIN SELECT 1; END',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'what an earlier worker approves under a rule without saying who does not hold',
+    file: MIGRATIONS,
+    text: "WHEN NEW.state = 'approved' AND NOT EXISTS",
+    replacement: 'WHEN false AND NOT EXISTS',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'a grant that an earlier worker gives under a rule does not hold',
+    file: MIGRATIONS,
+    text: 'WHEN NEW.approval_id IS NULL AND',
+    replacement: 'WHEN false AND',
+    tests: [RULES],
+  },
+  {
+    row: 'Rules about approvals',
+    holds: 'whoever decides or writes rules needs the role that they have now',
+    file: 'worker/kernel/present_caller.ts',
+    text: 'hasRole(role, caller.role)',
+    replacement: 'true',
     tests: [RULES],
   },
   {
