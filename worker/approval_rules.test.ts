@@ -109,6 +109,17 @@ const removeRule = async (id: string) =>
   expect((await owner.call('DELETE', `/v1/approval-rules/${id}`)).status).toBe(204);
 const events = async (type: string) =>
   (await parseReply(auditEventsPage, owner.call('GET', `/v1/audit-events?type=${type}`))).items;
+const run = (sql: string) => control.context.database.client.execute(sql);
+/** A rule as an earlier worker writes it, which knows of nothing that ends with one. */
+const earlierRule = (name: string) =>
+  run(`INSERT INTO approval_rules (id, enterprise_id, subject, name, action, role, persons, excludes_requester, created_at)
+    VALUES ('apu_earlier', '${owner.caller.enterpriseId}', 'connector', '${name}', '*', 'owner', 1, 0, '2026')`);
+const upAndDown = async () => {
+  expect((await install('99.0.0', 'delete')).ok).toBe(true);
+  expect((await owner.call('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC)).ok).toBe(true);
+};
+const askThree = async () =>
+  [await askOne(), await askOne({ session_id: 'ses_2' }), await askOne({ session_id: 'ses_3' })] as const;
 
 describe('a rule that needs two persons', () => {
   test('lets the request through after the second, and the log names both', async () => {
@@ -454,18 +465,6 @@ describe('what somebody approved ends for good', () => {
 });
 
 describe('what has ended by a change does not hold again when that is taken back', () => {
-  const run = (sql: string) => control.context.database.client.execute(sql);
-  /** A rule as an earlier worker writes it, which knows of nothing that ends with one. */
-  const earlierRule = (name: string) =>
-    run(`INSERT INTO approval_rules (id, enterprise_id, subject, name, action, role, persons, excludes_requester, created_at)
-      VALUES ('apu_earlier', '${owner.caller.enterpriseId}', 'connector', '${name}', '*', 'owner', 1, 0, '2026')`);
-  const upAndDown = async () => {
-    expect((await install('99.0.0', 'delete')).ok).toBe(true);
-    expect((await owner.call('POST', '/v1/connectors?owner=enterprise', ITEMS_SPEC)).ok).toBe(true);
-  };
-  const askThree = async () =>
-    [await askOne(), await askOne({ session_id: 'ses_2' }), await askOne({ session_id: 'ses_3' })] as const;
-
   test.each([
     ['another version of the connector', upAndDown],
     ['a rule that an earlier worker adds', () => earlierRule('acme/*')],

@@ -7,13 +7,16 @@ export interface Migration {
 
 /** Whether a row of approval_rules is about a request, as worker/store/people/approval_rules.ts says it. Both are names of tables or rows. */
 function ruleIsAbout(rule: string, request: string): string {
-  const fits = (pattern: string, text: string) => `(CASE WHEN substr(${pattern}, -1) = '*'
-    THEN substr(lower(${text}), 1, length(${pattern}) - 1) = lower(substr(${pattern}, 1, length(${pattern}) - 1))
-    ELSE lower(${text}) = lower(${pattern}) END)`;
   return `(${rule}.enterprise_id = ${request}.enterprise_id AND ${rule}.subject = ${request}.subject
     AND ${fits(`${rule}.name`, `${request}.connector_fqn`)} AND ${fits(`${rule}.action`, `${request}.operation`)}
     AND (${rule}.effects IS NULL OR ${request}.effect IS NULL
       OR instr(${rule}.effects, ',' || ${request}.effect || ',') > 0))`;
+}
+
+function fits(pattern: string, text: string): string {
+  return `(CASE WHEN substr(${pattern}, -1) = '*'
+    THEN substr(lower(${text}), 1, length(${pattern}) - 1) = lower(substr(${pattern}, 1, length(${pattern}) - 1))
+    ELSE lower(${text}) = lower(${pattern}) END)`;
 }
 
 /** Ends what was allowed under other rules than with this one, or without it, and what people said of what waits. */
