@@ -249,6 +249,18 @@ describe('bindings and secrets', () => {
         control.asUser('PUT', `/v1/host-bindings/${created.id}`, { ...BINDING, revision: created.updated_at }),
       ),
     ).toMatchObject({ code: 'conflict', message: expect.stringContaining('read it again') });
+    const putIfMatch = (value: string) =>
+      control.asUser('PUT', `/v1/host-bindings/${created.id}`, BINDING, { 'if-match': value });
+    expect(await refusal(putIfMatch(`"${created.updated_at}"`))).toMatchObject({ code: 'conflict' });
+    expect(await refusal(putIfMatch(created.updated_at))).toMatchObject({
+      code: 'invalid_input',
+      details: { fields: [{ field: 'If-Match', message: expect.stringContaining('in double quotes') }] },
+    });
+    const { updated_at: current } = await parseReply(
+      hostBindingRecord,
+      control.asUser('GET', `/v1/host-bindings/${created.id}`),
+    );
+    expect((await putIfMatch(`"${current}"`)).status).toBe(200);
     expect(
       await refusal(control.asUser('PUT', `/v1/host-bindings/${created.id}`, { ...BINDING, owner: 'enterprise' })),
     ).toMatchObject({
@@ -306,6 +318,23 @@ test('no pattern of the OpenAPI document has a flag, which JSON Schema lacks', a
   );
   expect(patterns.length).toBeGreaterThan(50);
   expect(patterns.filter((pattern) => /\$\/\w*$/.test(pattern))).toEqual([]);
+});
+
+test('the OpenAPI document lists If-Match where a revision is taken', async () => {
+  const parameter = z.object({ name: z.string(), in: z.string(), required: z.boolean().optional() });
+  const put = z.object({ parameters: z.array(parameter) });
+  const { paths } = z
+    .object({ paths: z.record(z.string(), z.looseObject({ put: put.optional().catch(undefined) })) })
+    .parse(await (await control.send('/openapi.json')).json());
+  const taking = Object.entries(paths).flatMap(([path, methods]) =>
+    (methods.put?.parameters ?? [])
+      .filter((each) => each.in === 'header' && !path.startsWith('/scim/'))
+      .map(({ name, required }) => [path, name, required === true]),
+  );
+  expect(taking).toEqual([
+    ['/v1/host-bindings/{id}', 'If-Match', false],
+    ['/v1/mcp-servers/{id}', 'If-Match', false],
+  ]);
 });
 
 test('the OpenAPI document lists every way to sign in and every path of it that browsers use', async () => {

@@ -39,7 +39,8 @@ beforeEach(async () => {
 const post = (body: object) => control.asUser('POST', '/v1/mcp-servers', body);
 const create = (body: object) => parseReply(mcpServerRecord, post(body));
 const got = (id: string) => parseReply(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
-const put = (id: string, body: object) => control.asUser('PUT', `/v1/mcp-servers/${id}`, body);
+const put = (id: string, body: object, headers: Readonly<Record<string, string>> = {}) =>
+  control.asUser('PUT', `/v1/mcp-servers/${id}`, body, headers);
 const credential = (id: string, name: string, value = VALUE) =>
   control.asUser('POST', `/v1/mcp-servers/${id}/credentials`, { env_var_name: name, secret_value: value });
 const events = async (type: AuditEventType) =>
@@ -101,6 +102,35 @@ describe('registering a server', () => {
     );
     expect(await refusal(post({ ...LOCAL, name: 'other', revision }))).toMatchObject({ code: 'invalid_input' });
   });
+
+  test('takes the revision that was read as If-Match too', async () => {
+    const { id } = await create(LOCAL);
+    const changed = { ...LOCAL, tools: { deny: ['drop_*'] } };
+    expect(await parseReply(mcpServerRecord, put(id, changed, { 'if-match': '"1"' }))).toMatchObject({ revision: 2 });
+    const mine = { ...LOCAL, description: 'mine' };
+    expect(await refusal(put(id, mine, { 'if-match': '"1"' }))).toMatchObject({ code: 'conflict' });
+    expect(await refusal(put(id, { ...mine, revision: 2 }, { 'if-match': '"1"' }))).toMatchObject({
+      code: 'invalid_input',
+      message: 'If-Match is not the revision of the body: send one of them',
+    });
+    expect(await got(id)).toMatchObject({ revision: 2, tools: { deny: ['drop_*'] } });
+    expect((await put(id, { ...mine, revision: 2 }, { 'if-match': '"2"' })).status).toBe(200);
+    expect((await put(id, LOCAL, { 'if-match': '*' })).status).toBe(200);
+  });
+
+  test.each(['1', '""', 'W/"1"', '"1", "2"', '"01"', '"0"', '"1.0"', '"1e0"', '"abc"', ''])(
+    'refuses If-Match: %s, and names it',
+    async (value) => {
+      const { id } = await create(LOCAL);
+      const error = await refusal(put(id, { ...LOCAL, description: 'mine' }, { 'if-match': value }));
+      expect(error).toMatchObject({
+        code: 'invalid_input',
+        message: 'If-Match is not one revision in double quotes: write it as "3"',
+        details: { fields: [{ field: 'If-Match' }] },
+      });
+      expect((await got(id)).revision).toBe(1);
+    },
+  );
 
   test("puts the server's id into references, and lists the credentials it needs", async () => {
     const server = await create(REMOTE);

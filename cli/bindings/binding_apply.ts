@@ -45,8 +45,8 @@ async function carryOut(client: HttpClient, changes: readonly Change[]): Promise
     const body = change.binding;
     if (change.kind === 'create') await client.call('POST', '/v1/host-bindings', hostBindingRecord, { body });
     if (change.kind === 'update') {
-      const replacement = { ...body, revision: change.revision };
-      await client.call('PUT', `/v1/host-bindings/${change.id}`, hostBindingRecord, { body: replacement });
+      const path = `/v1/host-bindings/${change.id}`;
+      await client.call('PUT', path, hostBindingRecord, { body, ifMatch: change.revision });
     }
   }
 }

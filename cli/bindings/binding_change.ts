@@ -9,6 +9,7 @@ export function changeBinding(
   record: HostBindingRecord,
   changes: Partial<ValidHostBinding>,
 ): Promise<HostBindingRecord> {
-  const body = { ...dropUndefined({ ...inputOf(record), ...changes }), revision: record.updated_at };
-  return client.call('PUT', `/v1/host-bindings/${record.id}`, hostBindingRecord, { body });
+  const body = dropUndefined({ ...inputOf(record), ...changes });
+  const ifMatch = record.updated_at;
+  return client.call('PUT', `/v1/host-bindings/${record.id}`, hostBindingRecord, { body, ifMatch });
 }

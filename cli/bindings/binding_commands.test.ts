@@ -47,8 +47,7 @@ const control: Answer = ({ method, url, body }) => {
   if (url.pathname === '/v1/connectors') return { status: 200, body: { items: [], next_cursor: null } };
   if (method === 'GET') return { status: 200, body: { items: [existing], next_cursor: null } };
   if (method === 'DELETE') return { status: 204 };
-  const { revision: _revision, ...made } = { ...existing, revision: null, ...(typeof body === 'object' ? body : {}) };
-  return { status: 201, body: made };
+  return { status: 201, body: { ...existing, ...(typeof body === 'object' ? body : {}) } };
 };
 
 function listWrites(run: RunResult): readonly string[] {
@@ -103,7 +102,8 @@ describe('svc binding effect', () => {
     expect(run).toMatchObject({ code: 0, stderr: '' });
     expect(listWrites(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
     const { id: _id, created_at: _created, updated_at: _updated, ...input } = existing;
-    expect(run.calls.at(-1)?.body).toEqual({ ...input, revision: existing.updated_at, effect: 'write' });
+    expect(run.calls.at(-1)).toMatchObject({ ifMatch: `"${existing.updated_at}"` });
+    expect(run.calls.at(-1)?.body).toEqual({ ...input, effect: 'write' });
   });
 
   test('refuses an unknown effect, and a host without a binding', async () => {
@@ -121,12 +121,7 @@ describe('svc binding limit', () => {
     const run = await runCli(home, argv, { answer: control });
     expect(run).toMatchObject({ code: 0, stderr: '' });
     expect(run.stdout).toContain('at most 60 requests a minute and 2000 requests a day, on each machine');
-    expect(run.calls.at(-1)?.body).toEqual({
-      ...input,
-      revision: existing.updated_at,
-      requests_per_minute: 60,
-      requests_per_day: 2000,
-    });
+    expect(run.calls.at(-1)?.body).toEqual({ ...input, requests_per_minute: 60, requests_per_day: 2000 });
   });
 
   test('removes a limit, and without options only shows them', async () => {
@@ -134,7 +129,7 @@ describe('svc binding limit', () => {
     const answer: Answer = (call) =>
       call.method === 'GET' ? { status: 200, body: { items: [limited], next_cursor: null } } : control(call);
     const off = await runCli(home, ['binding', 'limit', 'api.example.com', '--per-day', 'off'], { answer });
-    expect(off.calls.at(-1)?.body).toEqual({ ...input, revision: existing.updated_at, requests_per_minute: 60 });
+    expect(off.calls.at(-1)?.body).toEqual({ ...input, requests_per_minute: 60 });
     const shown = await runCli(home, ['binding', 'limit', 'api.example.com'], { answer });
     expect([listWrites(shown), shown.stdout]).toEqual([[], expect.stringContaining('60 requests a minute')]);
   });
@@ -284,7 +279,9 @@ describe('svc binding apply', () => {
     const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
     expect(run.stdout).toBe('~ update api.example.com (bearer)\n    effect: (none) -> "read"\n');
     expect(listWrites(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
-    expect(run.calls.find(({ method }) => method === 'PUT')?.body).toMatchObject({ revision: existing.updated_at });
+    const put = run.calls.find(({ method }) => method === 'PUT');
+    expect(put?.ifMatch).toBe(`"${existing.updated_at}"`);
+    expect(put?.body).not.toHaveProperty('revision');
   });
 
   test('creates new bindings, and writes nothing in a dry run', async () => {

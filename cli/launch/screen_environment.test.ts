@@ -186,7 +186,7 @@ describe('the two questions to the control plane', () => {
         for (let turn = 0; turn < 50; turn += 1) await nextTurn();
       }
       order.push(url.pathname);
-      const answer = both({ method, url, authorization: null, body: JSON.parse(body ?? 'null') });
+      const answer = both({ method, url, authorization: null, ifMatch: null, body: JSON.parse(body ?? 'null') });
       return new Response(answer.body === undefined ? null : JSON.stringify(answer.body), { status: answer.status });
     });
     expect(code).toBe(0);

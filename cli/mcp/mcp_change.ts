@@ -164,9 +164,8 @@ export async function removeMcpServer(call: Call<OwnerOption & RemovalOptions>):
 
 /** Stores a server with some fields changed, if nobody has changed it since it was read. */
 export function replace(client: HttpClient, before: McpServerRecord, changes: Fields): Promise<McpServerRecord> {
-  const fields = validateFields({ ...writableFields(before), ...changes }, 'nothing was changed');
-  const body = { ...fields, revision: before.revision };
-  return client.call('PUT', `/v1/mcp-servers/${before.id}`, mcpServerRecord, { body });
+  const body = validateFields({ ...writableFields(before), ...changes }, 'nothing was changed');
+  return client.call('PUT', `/v1/mcp-servers/${before.id}`, mcpServerRecord, { body, ifMatch: before.revision });
 }
 
 /** The server as typed; only its id comes from the control plane's answer. */

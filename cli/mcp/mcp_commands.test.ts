@@ -115,11 +115,10 @@ describe('svc mcp update', () => {
   test('changes the given fields and keeps the rest', async () => {
     const result = await run(['update', 'files', '--unset-env', 'LOG', '--env', 'MODE=x', '--name', 'other']);
     const [put] = writes(result.calls);
-    expect([put?.method, put?.url.pathname]).toEqual(['PUT', `/v1/mcp-servers/${ID}`]);
+    expect([put?.method, put?.url.pathname, put?.ifMatch]).toEqual(['PUT', `/v1/mcp-servers/${ID}`, '"2"']);
     expect(put?.body).toEqual({
       ...mcpServerInput.parse({ name: 'other', command: server.command, tools: server.tools }),
       registry_id: null,
-      revision: 2,
       env: { TOKEN: `vault://mcp-servers/${ID}/TOKEN`, MODE: 'x' },
     });
   });

@@ -94,9 +94,10 @@ test('saves the rules that were read, then servers of the enterprise, then oneâ€
   const { code, calls } = await apply(text, '--yes');
   const paths = ['/v1/mcp-rules', `/v1/mcp-servers/${SHARED.id}`, `/v1/mcp-servers/${FILES.id}`];
   expect([code, writes(calls)]).toEqual([0, paths]);
-  const saved = calls.filter(({ method }) => method === 'PUT').map(({ body }) => body);
-  expect(saved[0]).toMatchObject({ pinned_only: false, revision: 'r1' });
-  expect(saved[2]).toMatchObject({ command: FILES.command, tools: { deny: ['a'] }, revision: FILES.revision });
+  const saved = calls.filter(({ method }) => method === 'PUT');
+  expect(saved[0]?.body).toMatchObject({ pinned_only: false, revision: 'r1' });
+  expect(saved[2]).toMatchObject({ ifMatch: '"2"', body: { command: FILES.command, tools: { deny: ['a'] } } });
+  expect(saved[2]?.body).not.toHaveProperty('revision');
 });
 
 test.each([

@@ -2,6 +2,7 @@ import { callsAsCommands } from './calls_as_commands.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import { ifMatchOf } from '../../shared/wire/if_match.ts';
 import type { ReplySchema } from '../read_fields.ts';
 
 /** A raw reply. */
@@ -33,6 +34,8 @@ export interface StreamedReply {
 export interface CallOptions {
   readonly body?: unknown;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
+  /** The revision that was read: the call is refused if the thing has changed since. Older control planes ignore it. */
+  readonly ifMatch?: string | number;
   readonly timeoutMs?: number;
   /** Ends the call early. */
   readonly signal?: AbortSignal | undefined;
@@ -107,8 +110,9 @@ async function request(
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
   const json = options.body === undefined ? undefined : JSON.stringify(options.body);
+  const condition = options.ifMatch === undefined ? {} : { 'if-match': ifMatchOf(options.ifMatch) };
   const sendAs = async (token: string | null): Promise<StreamedReply> => {
-    const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) };
+    const headers = { ...init.headers, ...condition, ...(token !== null && { authorization: `Bearer ${token}` }) };
     try {
       return await server.fetch(url, {
         method,

@@ -18,6 +18,7 @@ export interface SeenCall {
   readonly method: string;
   readonly url: URL;
   readonly authorization: string | null;
+  readonly ifMatch: string | null;
   readonly body: unknown;
 }
 
@@ -168,6 +169,7 @@ function createAnswering(calls: SeenCall[], answer: Answer | undefined): typeof 
       method: request.method,
       url: new URL(request.url),
       authorization: request.headers.get('authorization'),
+      ifMatch: request.headers.get('if-match'),
       body: text === '' ? undefined : (JSON.parse(text) as unknown),
     };
     calls.push(call);

@@ -32,6 +32,7 @@ import {
   usernameText,
 } from './host_binding_fields.ts';
 import { checkBinding, describeUnknownFields } from './host_binding_rules.ts';
+import { ifMatchHeaders } from './if_match.ts';
 import { id, time } from './primitives.ts';
 
 /** A non-secret placeholder for the agent, and the environment variable that contains it. */
@@ -96,6 +97,8 @@ export const hostBindingReplacement = z
   )
   .superRefine(checkBinding, { when: () => true })
   .meta({ id: 'HostBindingReplacement' });
+/** The headers of `PUT /v1/host-bindings/{id}`. */
+export const hostBindingHeaders = ifMatchHeaders(time, '2026-01-31T12:00:00.000Z');
 /** The validated form: hosts canonical, defaults filled in. */
 export type ValidHostBinding = z.output<typeof hostBindingInput>;
 

@@ -30,6 +30,7 @@ import { withOwnId } from './mcp_references.ts';
 import { checkMcpServer } from './mcp_server_rules.ts';
 import { toShownLine } from '../../model/shown_text.ts';
 import { normaliseHostOnPort } from '../../net/host.ts';
+import { ifMatchHeaders } from '../if_match.ts';
 import { id, owner, page, pageQuery, time } from '../primitives.ts';
 import { secretValue } from '../secrets.ts';
 
@@ -75,6 +76,14 @@ export const mcpServerReplacement = z
   .strictObject({ ...fields, revision: z.number().int().min(1).optional() }, { error: serverError })
   .superRefine(checkMcpServer, { when: () => true })
   .meta({ id: 'McpServerReplacement' });
+/** The headers of `PUT /v1/mcp-servers/{id}`. */
+export const mcpServerHeaders = ifMatchHeaders(
+  z
+    .string()
+    .regex(/^[1-9]\d{0,14}$/)
+    .transform(Number),
+  '3',
+);
 /** The input of a caller. */
 export type McpServerInput = z.input<typeof mcpServerInput>;
 /** The validated form. */

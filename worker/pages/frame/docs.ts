@@ -93,6 +93,7 @@ function operationSection({ method, path, operation }: Entry): Html {
     <h3><span class="method ${method}">${method}</span> <code>${path}</code></h3>
     <p>${operation.summary ?? ''}. ${operation.description ?? ''} <span class="quiet">${access(operation)}</span></p>
     ${parameterTable('In the path', 'path', operation)} ${parameterTable('In the query', 'query', operation)}
+    ${parameterTable('In the headers', 'header', operation)}
     <dl>
       ${replyLine('Body', { ...operation.requestBody })}
       ${Object.entries(operation.responses ?? {}).map(([status, reply]) => replyLine(status, reply))}

@@ -1,4 +1,9 @@
-import { hostBindingInput, hostBindingRecord, hostBindingReplacement } from '../../../shared/wire/host_binding.ts';
+import {
+  hostBindingHeaders,
+  hostBindingInput,
+  hostBindingRecord,
+  hostBindingReplacement,
+} from '../../../shared/wire/host_binding.ts';
 import {
   explainInput,
   explainReply,
@@ -16,6 +21,7 @@ import {
 } from '../../services/bindings/host_bindings.ts';
 import { removalPreview } from '../../../shared/wire/removals.ts';
 import { previewBindingRemoval } from '../../services/vault/removal_preview.ts';
+import { expectedRevision } from '../http/expected_revision.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
@@ -49,12 +55,15 @@ export const getHostBinding = forUser({
 export const putHostBinding = forUser({
   summary: 'Replace a host binding',
   description:
-    'Replaces every field; omitted ones get their defaults. The owner cannot change. With the updated_at that you read as the revision, the binding is replaced only if nobody has changed it since.',
+    'Replaces every field; omitted ones get their defaults. The owner cannot change. With the updated_at that you read as the revision, or in quotes as If-Match, the binding is replaced only if nobody has changed it since (409 conflict).',
   params: hostBindingParams,
+  headers: hostBindingHeaders,
   body: hostBindingReplacement,
   replies: { 200: hostBindingRecord },
-  async handle({ context, who, params, body: { revision = null, ...input } }) {
-    const replaced = await replaceHostBinding(context, who, params.id, input, revision);
+  async handle({ context, who, params, headers, body: { revision, ...input } }) {
+    const expected = expectedRevision(headers['If-Match'], revision);
+    if (!expected.ok) return expected;
+    const replaced = await replaceHostBinding(context, who, params.id, input, expected.value);
     return changeReply(replaced, (binding) => ({ status: 200, json: binding }));
   },
 });

@@ -7,6 +7,7 @@ import {
   mcpRevisionsReply,
   mcpRollbackInput,
   mcpServerInput,
+  mcpServerHeaders,
   mcpServerReplacement,
   mcpServerParams,
   mcpServerRecord,
@@ -29,6 +30,7 @@ import { acceptTools, listTools } from '../../services/mcp/mcp_tools.ts';
 import { redirectOrigin } from './connector_authorisation.ts';
 import { removalPreview } from '../../../shared/wire/removals.ts';
 import { previewServerRemoval } from '../../services/vault/removal_preview.ts';
+import { expectedRevision } from '../http/expected_revision.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
@@ -65,12 +67,15 @@ export const getMcpServer = forUser({
 export const putMcpServer = forUser({
   summary: 'Replace an MCP server',
   description:
-    'Replaces every field; omitted ones get their defaults, except registry_id, which stays. The owner cannot change. With the revision that you read, the server is replaced only if nobody has changed it since.',
+    'Replaces every field; omitted ones get their defaults, except registry_id, which stays. The owner cannot change. With the revision that you read, or in quotes as If-Match, the server is replaced only if nobody has changed it since (409 conflict).',
   params: mcpServerParams,
+  headers: mcpServerHeaders,
   body: mcpServerReplacement,
   replies: { 200: mcpServerRecord },
-  async handle({ context, who, params, body: { revision = null, ...input } }) {
-    const replaced = await replaceMcpServer(context, who, params.id, input, revision);
+  async handle({ context, who, params, headers, body: { revision, ...input } }) {
+    const expected = expectedRevision(headers['If-Match'], revision);
+    if (!expected.ok) return expected;
+    const replaced = await replaceMcpServer(context, who, params.id, input, expected.value);
     return changeReply(replaced, (server) => ({ status: 200, json: server }));
   },
 });

@@ -15,12 +15,13 @@ import { limitCalls } from './limit_calls.ts';
 import { onFittingDatabase } from './replica_reads.ts';
 
 /** The input of a handler: the validated parts of the request, and the caller. */
-interface Call<Who, Query, Params, Body> {
+interface Call<Who, Query, Params, Body, HeaderFields> {
   readonly context: ProgramContext;
   readonly who: Who;
   readonly query: Query;
   readonly params: Params;
   readonly body: Body;
+  readonly headers: HeaderFields;
   readonly request: Request;
   /** The caller's address; null if the runtime does not provide it. */
   readonly clientAddress: string | null;
@@ -36,25 +37,26 @@ export type Reply =
   | { readonly status: 204; readonly headers?: Readonly<Record<string, string>> }
   | Response;
 
-interface Described<Query, Params, Body> {
+interface Described<Query, Params, Body, HeaderFields> {
   readonly summary: string;
   readonly description?: string;
   readonly query?: z.ZodObject & z.ZodType<Query>;
   readonly params?: z.ZodObject & z.ZodType<Params>;
   readonly body?: z.ZodType<Body>;
+  readonly headers?: z.ZodObject & z.ZodType<HeaderFields>;
   /** The body is optional; without one the handler gets an empty object. */
   readonly isBodyOptional?: true;
   /** Successful replies by status; null for one without a JSON body. */
   readonly replies: Readonly<Record<number, z.ZodType | string>>;
 }
 
-type Handled<Who, Query, Params, Body> = Described<Query, Params, Body> & {
-  readonly handle: (call: Call<Who, Query, Params, Body>) => Promise<Result<Reply, ApiError>>;
+type Handled<Who, Query, Params, Body, HeaderFields> = Described<Query, Params, Body, HeaderFields> & {
+  readonly handle: (call: Call<Who, Query, Params, Body, HeaderFields>) => Promise<Result<Reply, ApiError>>;
 };
 
 /** An operation of the API, as the route table lists it. */
 export interface Operation {
-  readonly described: Described<unknown, unknown, unknown>;
+  readonly described: Described<unknown, unknown, unknown, unknown>;
   readonly access: 'anyone' | 'visitor' | 'user' | 'sidecar';
   readonly answer: (c: AppContext, parts: Parts) => Promise<Result<Reply, ApiError>>;
 }
@@ -62,31 +64,32 @@ interface Parts {
   readonly query: never;
   readonly params: never;
   readonly body: never;
+  readonly headers: never;
 }
 
 /** A public operation. */
-export function forAnyone<Q, P, B>(operation: Handled<null, Q, P, B>): Operation {
+export function forAnyone<Q, P, B, H>(operation: Handled<null, Q, P, B, H>): Operation {
   return define('anyone', operation, () => null);
 }
 
 /** A public operation whose reply has more for signed-in users. */
-export function forVisitor<Q, P, B>(operation: Handled<Caller | null, Q, P, B>): Operation {
+export function forVisitor<Q, P, B, H>(operation: Handled<Caller | null, Q, P, B, H>): Operation {
   return define('visitor', operation, (c) => c.get('visitor'));
 }
 
 /** An operation of a signed-in user. */
-export function forUser<Q, P, B>(operation: Handled<Caller, Q, P, B>): Operation {
+export function forUser<Q, P, B, H>(operation: Handled<Caller, Q, P, B, H>): Operation {
   return define('user', operation, (c) => c.get('caller'));
 }
 
 /** An operation of an enrolled sidecar. */
-export function forSidecar<Q, P, B>(operation: Handled<SidecarCaller, Q, P, B>): Operation {
+export function forSidecar<Q, P, B, H>(operation: Handled<SidecarCaller, Q, P, B, H>): Operation {
   return define('sidecar', operation, (c) => c.get('sidecar'));
 }
 
-function define<Who, Q, P, B>(
+function define<Who, Q, P, B, H>(
   access: Operation['access'],
-  operation: Handled<Who, Q, P, B>,
+  operation: Handled<Who, Q, P, B, H>,
   who: (c: AppContext) => Who,
 ): Operation {
   const { handle, ...described } = operation;
@@ -144,7 +147,7 @@ const takeNoBodyForEmpty: MiddlewareHandler<AppEnv> = async (c, next) => {
 };
 
 /** The output of a route's validators; its types are only known to its own schemas. */
-type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: never; json: never } }>;
+type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: never; json: never; header: never } }>;
 
 /** Adds an operation to the app: authentication runs first, then validation. */
 export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, operation: Operation): void {
@@ -156,7 +159,12 @@ export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, op
   const middleware = [...authentication(operation.access, method, path), ...ofBody, ...ofNoBody];
   const routed = { ...route, path: path.replace('+}', '}{[^]+}'), hide: true, middleware };
   app.openapi(createRoute(routed), async (c: ValidatedContext) => {
-    const parts = { query: c.req.valid('query'), params: c.req.valid('param'), body: c.req.valid('json') };
+    const parts = {
+      query: c.req.valid('query'),
+      params: c.req.valid('param'),
+      body: c.req.valid('json'),
+      headers: c.req.valid('header'),
+    };
     const result = await onFittingDatabase(c, [method, path], () => operation.answer(c, parts));
     return result.ok ? toResponse(c, result.value) : errorReply(c, result.error);
   });
@@ -169,7 +177,7 @@ function toResponse(c: AppContext, reply: Reply): Response {
 }
 
 function routeConfig(method: Method, path: string, operation: Operation): RouteConfig {
-  const { summary, description, query, params, body, isBodyOptional = false, replies } = operation.described;
+  const { summary, description, query, params, body, headers, isBodyOptional = false, replies } = operation.described;
   const successes = Object.entries(replies).map(([status, reply]) => [status, replyConfig(reply)]);
   return {
     method,
@@ -181,6 +189,7 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
     request: {
       ...(query && { query }),
       ...(params && { params }),
+      ...(headers && { headers }),
       ...(body && { body: { required: !isBodyOptional, content: { 'application/json': { schema: body } } } }),
     },
     responses: { ...Object.fromEntries(successes), default: ERROR_REPLY },
