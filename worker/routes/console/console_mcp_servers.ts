@@ -142,7 +142,7 @@ export function toWrittenFields(server: McpServerRecord): McpServerInput {
 export const submitEnabled = changeOfServer(async (c, caller, server, { enabled }) => {
   const input = mcpServerInput.safeParse({ ...toWrittenFields(server), enabled: enabled === 'true' });
   if (!input.success) return problem(c, caller, invalidInput('json', input.error));
-  const changed = await putMcpServer(c.get('context'), caller, server.id, input.data);
+  const changed = await putMcpServer(c.get('context'), caller, server.id, input.data, server.revision);
   if (!changed.ok) return problem(c, caller, changed.error);
   return redirectDone(c, `/mcp-servers/${server.id}`, enabled === 'true' ? 'mcp_enabled' : 'mcp_disabled');
 });

@@ -43,19 +43,20 @@ export const getMemberPage = forReader(async (c, caller) => {
     : problem(c, caller, member.error);
 });
 
+const roleInput = memberInput.pick({ role: true });
+
 /** `POST /members/{id}/role` */
 export const submitRole = forChange(async (c, caller, fields) => {
   const member = await memberOf(c, caller);
   if (!member.ok) return problem(c, caller, member.error);
-  const { id, suspended_at: suspended } = member.value;
-  const parsed = memberInput.safeParse({ role: fields['role'], suspended: suspended !== null });
+  const parsed = roleInput.safeParse({ role: fields['role'] });
   if (!parsed.success)
     return formAgain(
       c,
       caller,
       memberPage(member.value, mayChangeMember(caller, member.value), invalidForm(fields, parsed.error)),
     );
-  const changed = await putMember(c.get('context'), caller, id, parsed.data);
+  const changed = await putMember(c.get('context'), caller, member.value.id, parsed.data);
   if (changed.ok) return redirectDone(c, '/members', 'member_changed');
   return formAgain(
     c,
@@ -73,7 +74,7 @@ export const suspension = confirmedChange({
   },
   name: nameOfMember,
   page: suspensionPage,
-  make: (context, caller, { id, role }) => putMember(context, caller, id, { role, suspended: true }),
+  make: (context, caller, { id }) => putMember(context, caller, id, { suspended: true }),
   happened: 'changed',
   next: () => ['/members', 'member_suspended'],
 });
@@ -82,8 +83,7 @@ export const suspension = confirmedChange({
 export const submitResumption = forChange(async (c, caller) => {
   const member = await memberOf(c, caller);
   if (!member.ok) return problem(c, caller, member.error);
-  const { id, role } = member.value;
-  const changed = await putMember(c.get('context'), caller, id, { role, suspended: false });
+  const changed = await putMember(c.get('context'), caller, member.value.id, { suspended: false });
   if (changed.ok) return redirectDone(c, '/members', 'member_resumed');
   return formAgain(
     c,

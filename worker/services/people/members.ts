@@ -27,18 +27,19 @@ export async function listMemberPage(
 }
 
 /**
- * Sets a member's role and whether it is suspended. Suspending a user also ends everything that it is signed in with or was
+ * Sets a member's role and whether it is suspended; what the input leaves out stays. Suspending a user also ends everything that it is signed in with or was
  * allowed, in the same write, as when a directory suspends it; none of it works again after the suspension. Refuses with `not_found`, `admin_required`, `last_owner`, `managed_by_directory`.
  */
 export async function putMember(
   context: ServiceContext,
   caller: Caller,
   id: string,
-  input: MemberInput,
+  change: Partial<MemberInput>,
 ): Promise<Result<MemberRecord, ApiError>> {
   return commit(context, controlChain(caller), async () => {
     const member = await findMember(context.database, caller.enterpriseId, id);
     if (member === null) return err(apiError('not_found', `there is no member ${id}: list them with GET /v1/members`));
+    const input = { role: member.role, suspended: member.suspendedAt !== null, ...change };
     const refusal = await refusalOf(context, caller, member, input);
     if (refusal !== null) return err(refusal);
     const now = nowText(context);

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type HostedUser, ownerWithMember, signInBrowser, startHosted } from '../../../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parseReply } from '../../../e2e/runtimes/in_process.ts';
+import { mcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
+import { membersPage } from '../../../shared/wire/members.ts';
+import { createApp } from '../../app.ts';
+import { fileAssets } from '../../entries/file_assets.ts';
+import type { Database } from '../../store/database.ts';
+
+let control: InProcess;
+let owner: HostedUser;
+let member: HostedUser;
+beforeAll(async () => {
+  control = await startHosted();
+});
+beforeEach(async () => {
+  ({ owner, member } = await ownerWithMember(control));
+});
+afterAll(() => control.stop());
+
+/** The owner sends a form; somebody else's change is stored after the form's handler has read, and before it writes. */
+async function submit(path: string, fields: Record<string, string>, meanwhile: () => Promise<Response>) {
+  const { context, consoleOrigin } = control;
+  let theirs: number | null = null;
+  const write: Database['write'] = async (statements) => {
+    if (theirs === null) {
+      theirs = 0;
+      theirs = (await meanwhile()).status;
+    }
+    return context.database.write(statements);
+  };
+  const disturbed = { ...context, database: { ...context.database, write } };
+  const app = createApp({ context: () => disturbed, assets: fileAssets(), log: () => undefined });
+  const headers = { cookie: await signInBrowser(control, owner.caller), origin: consoleOrigin };
+  const body = new URLSearchParams(fields);
+  const reply = await app.fetch(new Request(consoleOrigin + path, { method: 'POST', headers, body }));
+  expect(theirs).toBe(200);
+  return reply;
+}
+
+const FILES = { name: 'files', command: ['npx', '-y', '@acme/files@1.2.3'] };
+
+test('an MCP server is not disabled over a change of its tools', async () => {
+  const { id } = await parseReply(mcpServerRecord, owner.call('POST', '/v1/mcp-servers', FILES));
+  const path = `/v1/mcp-servers/${id}`;
+  const tools = { deny: ['drop_*'] };
+  const reply = await submit(`/mcp-servers/${id}/enabled`, { enabled: 'false' }, () =>
+    owner.call('PUT', path, { ...FILES, tools }),
+  );
+  expect([reply.status, await reply.text()]).toEqual([409, expect.stringContaining('changed after you read it')]);
+  const after = await parseReply(mcpServerRecord, owner.call('GET', path));
+  expect(after).toMatchObject({ enabled: true, tools, revision: 2 });
+});
+
+test.each([
+  ['a new role does not lift a suspension', 'role', { role: 'admin' }, { suspended: true }, ['admin', true]],
+  ['a suspension does not give a role back', 'suspend', {}, { role: 'admin' }, ['admin', true]],
+  ['an end of a suspension does not give a role back', 'resume', {}, { role: 'admin' }, ['admin', false]],
+] as const)('%s', async (_name, form, fields, theirs, expected) => {
+  const { userId } = member.caller;
+  const path = `/v1/members/${userId}`;
+  const before = { role: 'member', suspended: form === 'resume' };
+  expect((await owner.call('PUT', path, before)).status).toBe(200);
+  const reply = await submit(`/members/${userId}/${form}`, fields, () =>
+    owner.call('PUT', path, { ...before, ...theirs }),
+  );
+  expect(reply.status).toBe(303);
+  const { items } = await parseReply(membersPage, owner.call('GET', '/v1/members'));
+  const after = items.find(({ id }) => id === userId);
+  expect([after?.role, after?.suspended_at !== null]).toEqual(expected);
+});
