@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type HostedUser, ownerWithMember, signInBrowser, startHosted } from '../../../e2e/runtimes/hosted_users.ts';
+import {
+  type HostedUser,
+  ownerWithMember,
+  PUBLIC_URL,
+  signInBrowser,
+  startHosted,
+} from '../../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply } from '../../../e2e/runtimes/in_process.ts';
 import { mcpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { membersPage } from '../../../shared/wire/members.ts';
@@ -31,7 +37,7 @@ async function submit(path: string, fields: Record<string, string>, meanwhile: (
   };
   const disturbed = { ...context, database: { ...context.database, write } };
   const app = createApp({ context: () => disturbed, assets: fileAssets(), log: () => undefined });
-  const headers = { cookie: await signInBrowser(control, owner.caller), origin: consoleOrigin };
+  const headers = { cookie: await signInBrowser(control, owner.caller), origin: PUBLIC_URL };
   const body = new URLSearchParams(fields);
   const reply = await app.fetch(new Request(consoleOrigin + path, { method: 'POST', headers, body }));
   expect(theirs).toBe(200);
@@ -53,14 +59,15 @@ test('an MCP server is not disabled over a change of its tools', async () => {
 });
 
 test.each([
-  ['a new role does not lift a suspension', 'role', { role: 'admin' }, { suspended: true }, ['admin', true]],
-  ['a suspension does not give a role back', 'suspend', {}, { role: 'admin' }, ['admin', true]],
-  ['an end of a suspension does not give a role back', 'resume', {}, { role: 'admin' }, ['admin', false]],
-] as const)('%s', async (_name, form, fields, theirs, expected) => {
+  ['a new role does not lift a suspension', 'role', { suspended: true }, ['admin', true]],
+  ['a suspension does not give a role back', 'suspend', { role: 'member' }, ['member', true]],
+  ['an end of a suspension does not give a role back', 'resume', { role: 'member' }, ['member', false]],
+] as const)('%s', async (_name, form, theirs, expected) => {
   const { userId } = member.caller;
   const path = `/v1/members/${userId}`;
-  const before = { role: 'member', suspended: form === 'resume' };
+  const before = { role: form === 'role' ? 'member' : 'admin', suspended: form === 'resume' };
   expect((await owner.call('PUT', path, before)).status).toBe(200);
+  const fields = { role: 'admin', confirm: userId };
   const reply = await submit(`/members/${userId}/${form}`, fields, () =>
     owner.call('PUT', path, { ...before, ...theirs }),
   );
