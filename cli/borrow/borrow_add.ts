@@ -2,7 +2,12 @@ import type { z } from 'zod';
 import { checkCommand } from '../../machine/borrow/check_files.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { borrowedList, borrowGrant } from '../../shared/borrow/borrow_calls.ts';
-import { type BorrowedForm, type BorrowGrant, grantText } from '../../shared/borrow/borrow_grant.ts';
+import {
+  type BorrowedForm,
+  type BorrowGrant,
+  grantText,
+  SESSION_TOKEN_HEADER,
+} from '../../shared/borrow/borrow_grant.ts';
 import { BORROWED_KIND } from '../../shared/model/source_kind.ts';
 import { fetchSources } from '../bindings/fetch_sources.ts';
 import { sourceRecord } from '../../shared/wire/secret_sources.ts';
@@ -118,9 +123,10 @@ function grantProblem(error: z.ZodError): string {
 
 /** A value that may go into any header could go into one that the host shows to others. */
 function placeField({ scheme, header, queryParam: param }: BorrowAddOptions): { readonly place?: string } {
-  if (header !== undefined && scheme !== 'header-template') throw useless('--header', 'header-template');
-  if (param !== undefined && scheme !== 'query-param') throw useless('--query-param', 'query-param');
   const place = header?.toLowerCase() ?? param;
+  const isToken = scheme === 'sigv4-resign' && place === SESSION_TOKEN_HEADER;
+  if (header !== undefined && scheme !== 'header-template' && !isToken) throw useless('--header', 'header-template');
+  if (param !== undefined && scheme !== 'query-param') throw useless('--query-param', 'query-param');
   if (place !== undefined) return { place };
   if (scheme === 'header-template') throw missingPlace('--header', scheme);
   if (scheme === 'query-param') throw missingPlace('--query-param', scheme);

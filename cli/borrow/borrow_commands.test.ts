@@ -111,6 +111,11 @@ test('shows the header that a value goes into', async () => {
   expect(run.stdout).toContain('a.test with the scheme header-template, in the header x-api-key');
 });
 
+test('names the header of a session token, which a consent to sign does not cover', async () => {
+  const run = await add(['--host', 's3.test', '--scheme', 'sigv4-resign', '--header', 'X-Amz-Security-Token', '--yes']);
+  expect(run.calls.at(-1)?.body).toMatchObject({ grant: { scheme: 'sigv4-resign', place: 'x-amz-security-token' } });
+});
+
 test('asks at a terminal, and changes nothing without a yes', async () => {
   const no = await add(WHERE, undefined, { terminal: true, typed: ['n'] });
   expect(no.code).toBe(1);
@@ -158,6 +163,11 @@ test.each([
   [['--host', 'a.test', '--scheme', 'header-template', '--yes'], undefined, '--header is missing'],
   [['--host', 'a.test', '--scheme', 'query-param', '--yes'], undefined, '--query-param is missing'],
   [[...WHERE, '--yes', '--header', 'x-key'], undefined, '--header is for --scheme header-template'],
+  [
+    ['--host', 'a.test', '--scheme', 'sigv4-resign', '--yes', '--header', 'x-key'],
+    undefined,
+    '--header is for --scheme header-template',
+  ],
   [[...WHERE, '--yes', '--query-param', 'key'], undefined, '--query-param is for --scheme query-param'],
   [
     [...WHERE, '--yes', '--env', 'LD_PRELOAD=x'],

@@ -44,7 +44,10 @@ function addAddCommand(line: CommandLine, borrow: Command): void {
     .argument('[command...]', 'the program and its arguments, after --; no shell is started')
     .option('--host <host>', 'a host that may get the value, as in a binding (repeatable)', collectValue)
     .addOption(new Option('--scheme <scheme>', 'the scheme of the bindings that may use it').choices(INJECTION_SCHEMES))
-    .option('--header <name>', 'the header of the binding, for header-template')
+    .option(
+      '--header <name>',
+      'the header of the binding, for header-template; x-amz-security-token for a session token of sigv4-resign',
+    )
     .option('--query-param <name>', 'the query parameter of the binding, for query-param')
     .addOption(
       new Option('--effect <effect>', 'read: only for bindings with that effect').choices(EFFECTS).default('read'),

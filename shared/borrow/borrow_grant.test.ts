@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest';
 import { bearerBinding } from '../model/testing/sample_binding.ts';
-import { type BorrowGrant, type CredentialUse, findUncovered, grantText, useOf } from './borrow_grant.ts';
+import {
+  type BorrowGrant,
+  type CredentialUse,
+  findUncovered,
+  grantText,
+  useOf,
+  useOfSessionToken,
+} from './borrow_grant.ts';
 
 const GRANT: BorrowGrant = {
   owner: 'personal',
@@ -15,6 +22,7 @@ const GRANT: BorrowGrant = {
   effect: 'read',
 };
 const USE: CredentialUse = { host: 'api.github.com', scheme: 'bearer', place: null, effect: 'read' };
+const TOKEN = 'x-amz-security-token';
 
 test('covers its hosts, with its scheme and effect', () => {
   expect(findUncovered(GRANT, USE)).toBeNull();
@@ -41,6 +49,9 @@ test.each<[string, Partial<BorrowGrant>, Partial<CredentialUse>, string | null]>
   ['a header, if it names none', { scheme: 'header-template' }, { place: 'x-api-key' }, 'names no header'],
   ['its parameter', { scheme: 'query-param', place: 'key' }, { place: 'key' }, null],
   ['another parameter', { scheme: 'query-param', place: 'key' }, { place: 'q' }, 'is for the query parameter key'],
+  ['a session token, if it is for a key', { scheme: 'sigv4-resign' }, { place: TOKEN }, `names no header`],
+  ['a key, if it is for a session token', { scheme: 'sigv4-resign', place: TOKEN }, {}, `the header ${TOKEN} alone`],
+  ['its session token', { scheme: 'sigv4-resign', place: TOKEN }, { place: TOKEN }, null],
   ['its parameter in other letters', { scheme: 'query-param', place: 'key' }, { place: 'Key' }, 'not for Key'],
 ])('of the places of a value, %s', (_, grant, use, problem) => {
   const whole = { ...GRANT, ...grant };
@@ -55,6 +66,12 @@ test('a binding is used in its header, in lower case, or its parameter', () => {
     (injection) => useOf({ ...bearerBinding('a.test'), injection }, 'a.test').place,
   );
   expect(places).toEqual(['x-api-key', 'Key', null]);
+});
+
+test('the session token of a binding is used in its header, and its key in none', () => {
+  const injection = { scheme: 'sigv4-resign', accessKeyId: 'AKIA1', region: 'eu-central-1', service: 's3' } as const;
+  const binding = { ...bearerBinding('a.test'), injection };
+  expect([useOf(binding, 'a.test').place, useOfSessionToken(binding, 'a.test').place]).toEqual([null, TOKEN]);
 });
 
 test('a consent without a place has the text that it had before there were places', () => {

@@ -31,11 +31,17 @@ export interface BorrowGrant extends CredentialRef {
   /** Host patterns, as in a binding. */
   readonly hosts: readonly string[];
   readonly scheme: InjectionScheme;
-  /** The header, in lower case, or the query parameter that gets the value, for the two schemes that name one. */
+  /**
+   * The header, in lower case, or the query parameter that gets the value, for the two schemes that name one. With `sigv4-resign`:
+   * {@link SESSION_TOKEN_HEADER} for a session token, and none for the key, which is only signed with.
+   */
   readonly place?: string | undefined;
   /** `read`: only for bindings with that effect. Any other: for every binding. */
   readonly effect: Effect;
 }
+
+/** Where a session token of AWS is sent as it is. A presigned URL has it in the parameter of this name. */
+export const SESSION_TOKEN_HEADER = 'x-amz-security-token';
 
 /** What a request wants a value for. */
 export interface CredentialUse {
@@ -52,14 +58,19 @@ export function useOf({ injection, effect }: HostBinding, host: string): Credent
   return { host, scheme: injection.scheme, place: placeOf(injection), effect: effect ?? null };
 }
 
+/** The use of its session token. A consent to sign with a value is none to send it, so whoever changes the binding cannot name the key here. */
+export function useOfSessionToken(binding: HostBinding, host: string): CredentialUse {
+  return { ...useOf(binding, host), place: SESSION_TOKEN_HEADER };
+}
+
 function placeOf(injection: Injection): string | null {
   if (injection.scheme === 'header-template') return injection.header.toLowerCase();
   return injection.scheme === 'query-param' ? injection.queryParam : null;
 }
 
-/** What a scheme that names a place calls it; null for the others. */
+/** What a scheme that sends a value to a named place calls it; null for the others. */
 export function placeNameOf(scheme: InjectionScheme): 'header' | 'query parameter' | null {
-  if (scheme === 'header-template') return 'header';
+  if (scheme === 'header-template' || scheme === 'sigv4-resign') return 'header';
   return scheme === 'query-param' ? 'query parameter' : null;
 }
 
@@ -76,11 +87,10 @@ export function findUncovered(grant: BorrowGrant, use: CredentialUse): string | 
     return `is for ${grant.hosts.join(', ')}, not for ${use.host}`;
   }
   if (use.scheme !== grant.scheme) return `is for the scheme ${grant.scheme}, not for ${use.scheme}`;
-  if (use.place !== null && use.place !== grant.place) {
+  if (use.place !== (grant.place ?? null)) {
     const name = placeNameOf(use.scheme) ?? 'place';
-    return grant.place === undefined
-      ? `names no ${name}, and this binding writes to the ${name} ${use.place}`
-      : `is for the ${name} ${grant.place}, not for ${use.place}`;
+    if (grant.place === undefined) return `names no ${name}, and this binding writes to the ${name} ${use.place}`;
+    return `is for the ${name} ${grant.place}${use.place === null ? ' alone' : `, not for ${use.place}`}`;
   }
   if (grant.effect === 'read' && use.effect !== 'read') {
     return `is for bindings with the effect read, and this one has ${use.effect ?? 'none'}`;

@@ -30,6 +30,25 @@ async function materialOf(injection: Injection, credential: ReleasedCredential, 
   return [secret.reveal(), accessKeyId, sessionToken?.reveal() ?? null];
 }
 
+it('asks for the key of a binding to sign with it, and for its session token to send it', async () => {
+  const uses: unknown[] = [];
+  const source: CredentialSource = {
+    resolve: ({ path }, use) => {
+      uses.push([path, use?.place]);
+      return ok(STORED);
+    },
+    isStored: () => true,
+    findStoredVersion: () => null,
+  };
+  const injection: Injection = { ...AWS, accessKeyId: 'AKIAIOSFODNN7EXAMPLE', sessionTokenRef: TOKEN_REF };
+  const binding = sampleBinding({ injection, credential: { owner: 'personal', path: TOKEN_REF.path } });
+  await resolveMaterial(binding, 'api.example.test', source, new MaterialCache());
+  expect(uses).toEqual([
+    [TOKEN_REF.path, null],
+    [TOKEN_REF.path, 'x-amz-security-token'],
+  ]);
+});
+
 describe('a key set of AWS', () => {
   it.each([1, 2])('is used whole, with the parts of one mint (%i)', async (mint) => {
     expect(await materialOf(AWS, keySet(mint))).toEqual([

@@ -2,7 +2,7 @@ import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { SEARCH_KEY_WORDS } from '../../shared/inject/scrub/block_search.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubSecrets } from '../../shared/inject/scrub/scrub_secrets.ts';
-import { useOf } from '../../shared/borrow/borrow_grant.ts';
+import { useOf, useOfSessionToken } from '../../shared/borrow/borrow_grant.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
@@ -71,10 +71,10 @@ export function resolveMaterial(
   cache: MaterialCache,
 ): Result<CredentialMaterial, Refusal> | Promise<Result<CredentialMaterial, Refusal>> {
   const tokenRef = sessionTokenRef(binding);
-  const use = useOf(binding, host);
-  const released = source.resolve(binding.credential, use);
+  const released = source.resolve(binding.credential, useOf(binding, host));
   if (tokenRef === undefined && !(released instanceof Promise)) return materialOf(binding, released, NO_TOKEN, cache);
-  return resolveBoth(binding, released, tokenRef, (ref) => source.resolve(ref, use), cache);
+  const resolveToken = (ref: CredentialRef) => source.resolve(ref, useOfSessionToken(binding, host));
+  return resolveBoth(binding, released, tokenRef, resolveToken, cache);
 }
 
 type Released = Result<ReleasedCredential, Refusal>;
