@@ -48,7 +48,7 @@ export function controlProgram(
 
 /**
  * The addresses of `--resolve` that are for the control plane too, in its form without the host's port. It sends nothing over plain
- * HTTP, and nothing to another port than 443.
+ * HTTP. An address without a port is also for other ports of the host there (decision 0004).
  */
 export function pinsOfControl(resolve: readonly string[]): readonly string[] {
   const onHttps = resolve.map((text) => text.replace(/^([^:]*):443:/, '$1:'));

@@ -162,7 +162,7 @@ export const UPSTREAM_PROXY_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'a hosted control plane sends no name to the proxy whose address it cannot check',
     file: OUTBOUND,
-    text: 'if (checksAddress(options, url.hostname) && !proxy.isPublicOnly) throw new UncheckedAddress();',
+    text: 'if (checksAddress(options, target.host) && !proxy.isPublicOnly) throw new UncheckedAddress(target);',
     replacement: '',
     tests: [OUTBOUND_TEST],
   },

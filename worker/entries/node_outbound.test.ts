@@ -253,6 +253,8 @@ describe('through an upstream proxy', () => {
     const refused = await call({ isLocal: false, proxy: settings() });
     expect(refused).toMatchObject({ error: { reason: 'upstream_unreachable' } });
     expect(refused.ok ? '' : refused.error.message).toContain('SVC_PRIVATE_HOSTS');
+    const atPort = await callPort({ proxy: settings(), privateHosts: [HOST] }, true);
+    expect(atPort.ok ? '' : atPort.error.message).toContain(`SVC_PRIVATE_HOSTS, as ${HOST}:${upstream.port}`);
     expect(proxy.heads).toEqual([]);
   });
 
@@ -316,6 +318,42 @@ describe('another port than 443', () => {
     expect(upstream.requests).toEqual([]);
   });
 
+  test('is kept by a pin without a port, and a pin with one is for port 443 alone', async () => {
+    const unresolved = 'pinned.invalid';
+    const callPinned = (port: number | null, more: Partial<NodeOutboundOptions> = {}) => {
+      const pinned = new Map([HOST, unresolved].map((host) => [host, { address: '127.0.0.1', port }]));
+      const at = (host: string) => ({
+        method: 'GET',
+        url: `https://${host}:${upstream.port}/a`,
+        headers: {},
+        body: null,
+      });
+      const calls = outbound({ pinned, ...more });
+      return Promise.all([HOST, unresolved].map((host) => calls.call({ ...at(host), anyPort: true })));
+    };
+    expect(await callPinned(null)).toMatchObject([{ ok: true }, { error: { reason: 'upstream_tls_failed' } }]);
+    expect(upstream.last()).toMatchObject({ serverName: HOST, target: '/a' });
+    upstream.reset();
+    const reason = 'upstream_unreachable';
+    expect(await callPinned(upstream.port)).toMatchObject([{ error: { reason } }, { error: { reason } }]);
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test('of a pinned host is asked of the upstream proxy at its address', async () => {
+    const proxy = await startCompanyProxy({ leadTo: () => upstream.port });
+    const read = readUpstreamProxy({ SVC_UPSTREAM_PROXY: proxy.url });
+    if (!read.ok) throw new Error(read.error);
+    for (const port of [null, 8443]) {
+      const pinned = new Map([[HOST, { address: '203.0.113.9', port }]]);
+      expect(await callPort({ isLocal: true, proxy: read.value, pinned }, true)).toMatchObject({ ok: true });
+    }
+    expect(proxy.heads.map((head) => head.split(' ')[1])).toEqual([
+      `203.0.113.9:${upstream.port}`,
+      `${HOST}:${upstream.port}`,
+    ]);
+    await proxy.close();
+  });
+
   test('is asked of the upstream proxy', async () => {
     const proxy = await startCompanyProxy({ leadTo: () => upstream.port });
     const read = readUpstreamProxy({ SVC_UPSTREAM_PROXY: proxy.url, SVC_UPSTREAM_PROXY_PUBLIC_ONLY: 'on' });
@@ -336,6 +374,13 @@ test('a stream reaches a named private host at the port of syslog, and at anothe
   for (const named of [[], [host], [`${host}:6516`]]) {
     expect(await streamTo(6515, named)).toContain('private address');
   }
+  expect(await streamTo(443, [host])).toContain(`SVC_PRIVATE_HOSTS, as ${host}:443`);
+  expect(await streamTo(6514, [])).toMatch(/SVC_PRIVATE_HOSTS\)$/);
+  const url = `https://${host}:6514/`;
+  const call6514 = { method: 'GET', url, headers: {}, body: null, anyPort: true } as const;
+  expect(await outbound({ isLocal: false, resolve: toLoopback, privateHosts: [host] }).call(call6514)).toMatchObject({
+    error: { message: expect.stringContaining(`SVC_PRIVATE_HOSTS, as ${host}:6514`) },
+  });
   expect(await streamTo(6515, [`${host}:6515`])).not.toContain('private address');
   expect(await streamTo(6514, [host])).not.toContain('private address');
 });
@@ -373,7 +418,7 @@ describe('plain http on loopback', () => {
 
 test('a pin names a host, an address and a port', () => {
   expect(parsePin('API.example.test:127.0.0.1:8443')).toEqual([HOST, { address: '127.0.0.1', port: 8443 }]);
-  expect(parsePin('api.example.test:[::1]')).toEqual([HOST, { address: '::1', port: 443 }]);
+  expect(parsePin('api.example.test:[::1]')).toEqual([HOST, { address: '::1', port: null }]);
   for (const text of ['', 'api.example.test', 'api.example.test:name', 'a:1.2.3.4:0', 'a:1.2.3.4:99999']) {
     expect(parsePin(text)).toBeNull();
   }

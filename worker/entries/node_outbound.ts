@@ -31,7 +31,8 @@ import { sendOverTls } from './tls_stream.ts';
 /** Another dial address for a host; its certificate is still checked for the host name. */
 export interface PinnedAddress {
   readonly address: string;
-  readonly port: number;
+  /** For calls to the protocol's own port alone, 443 with HTTPS. Null: for every port, which stays as it is. */
+  readonly port: number | null;
 }
 
 /** Resolves a name to all its addresses, like `lookup` of Node. */
@@ -69,7 +70,7 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
       const isLocal = options.isLocal && request.isStrangers !== true;
       // The operator names hosts for the users, and not for publishers in a registry.
       const named = request.isStrangers === true ? [] : (options.privateHosts ?? []);
-      const privateHosts = privateHostAt(named, { host: url.hostname, port: portOf(url) }, HTTPS_PORT);
+      const privateHosts = privateHostAt(named, targetOf(url));
       const problem = targetProblem(url, isLocal, request);
       return problem === null ? send({ ...options, isLocal, privateHosts }, url, request) : err(problem);
     },
@@ -86,29 +87,35 @@ const SYSLOG_PORT = 6514;
  * The host, if it may be at a private address at this port. Any tenant may name the port, and could otherwise try all ports of an
  * internal machine: one that is not that of the protocol has to be named with the host.
  */
-function privateHostAt(
-  named: readonly string[],
-  { host, port }: Pick<OutboundStream, 'host' | 'port'>,
-  protocolPort: number,
-): readonly string[] {
-  const isNamed = named.includes(`${host}:${port}`) || (port === protocolPort && named.includes(host));
-  return isNamed ? [host] : [];
+function privateHostAt(named: readonly string[], target: Target): readonly string[] {
+  return named.includes(nameOf(target)) || named.includes(`${target.host}:${target.port}`) ? [target.host] : [];
 }
 
-function portOf({ port }: URL): number {
-  return port === '' ? HTTPS_PORT : Number(port);
+/** What is called: a host at a port, and the port that the protocol has if none is named. */
+interface Target extends Pick<OutboundStream, 'host' | 'port'> {
+  readonly protocolPort: number;
+}
+
+function targetOf({ hostname, port }: URL): Target {
+  return { host: hostname, port: port === '' ? HTTPS_PORT : Number(port), protocolPort: HTTPS_PORT };
+}
+
+/** As `SVC_PRIVATE_HOSTS` names it. */
+function nameOf({ host, port, protocolPort }: Target): string {
+  return port === protocolPort ? host : `${host}:${port}`;
 }
 
 async function sendStream(given: NodeOutboundOptions, request: OutboundStream): Promise<Streamed> {
   const { host, port, bytes, timeoutMs } = request;
-  const options = { ...given, privateHosts: privateHostAt(given.privateHosts ?? [], request, SYSLOG_PORT) };
+  const target = { host, port, protocolPort: SYSLOG_PORT };
+  const options = { ...given, privateHosts: privateHostAt(given.privateHosts ?? [], target) };
   const problem = streamProblem(request, options.isLocal);
   if (problem !== null) return err(problem);
   const deadline = abortIn(options.timeoutMs ?? timeoutMs);
   try {
     options.prepareTrust?.();
-    const through = await dialAround(options, { hostname: host, protocol: 'https:' }, deadline, port);
-    return ok(await sendOverTls({ through, dial: dialOptions(options, host, port), bytes, signal: deadline }));
+    const through = await dialAround(options, target, deadline);
+    return ok(await sendOverTls({ through, dial: dialOptions(options, target), bytes, signal: deadline }));
   } catch (error) {
     if (!isErrno(error)) throw error;
     return err(toFailure(host, error, deadline));
@@ -126,8 +133,9 @@ async function send(options: NodeOutboundOptions, url: URL, request: OutboundReq
   const host = url.hostname;
   let outgoing: ClientRequest | null = null;
   try {
-    if (url.protocol === 'https:') options.prepareTrust?.();
-    const through = await dialAround(options, url, deadline, portOf(url));
+    const isTls = url.protocol === 'https:';
+    if (isTls) options.prepareTrust?.();
+    const through = isTls ? await dialAround(options, targetOf(url), deadline) : null;
     outgoing = open(options, url, request, { signal: deadline, through });
     const reply = await responseOf(outgoing, request.body);
     return await read(host, reply, { deadline, maxReplyBytes });
@@ -140,20 +148,21 @@ async function send(options: NodeOutboundOptions, url: URL, request: OutboundReq
 }
 
 /** The socket through the upstream proxy; null if the call goes directly. Refuses a name that only the proxy resolves. */
-async function dialAround(
-  options: NodeOutboundOptions,
-  url: Pick<URL, 'hostname' | 'protocol'>,
-  signal: AbortSignal,
-  ownPort: number,
-): Promise<Socket | null> {
+async function dialAround(options: NodeOutboundOptions, target: Target, signal: AbortSignal): Promise<Socket | null> {
   const { proxy = null, roots } = options;
-  if (proxy === null || url.protocol === 'http:') return null;
-  const unpinned: PinnedAddress = { address: '', port: ownPort };
-  const { address, port } = options.isLocal ? (options.pinned.get(url.hostname) ?? unpinned) : unpinned;
-  const host = address === '' ? url.hostname : address.includes(':') ? `[${address}]` : address;
-  if (![url.hostname, host].every((each) => goesThrough(proxy, { host: each, port }))) return null;
-  if (checksAddress(options, url.hostname) && !proxy.isPublicOnly) throw new UncheckedAddress();
+  if (proxy === null) return null;
+  const pin = pinOf(options, target);
+  const host = pin === null ? target.host : pin.address.includes(':') ? `[${pin.address}]` : pin.address;
+  const port = pin?.port ?? target.port;
+  if (![target.host, host].every((each) => goesThrough(proxy, { host: each, port }))) return null;
+  if (checksAddress(options, target.host) && !proxy.isPublicOnly) throw new UncheckedAddress(target);
   return dialProxy(proxy, { host, port }, { signal, roots });
+}
+
+/** Where the target is instead; null if it is where its name leads. */
+function pinOf({ isLocal, pinned }: NodeOutboundOptions, { host, port, protocolPort }: Target): PinnedAddress | null {
+  const pin = isLocal ? pinned.get(host) : undefined;
+  return pin === undefined || (pin.port !== null && port !== protocolPort) ? null : pin;
 }
 
 /** Whether the host may not lead to a private address. */
@@ -188,7 +197,7 @@ function open(
   if (url.protocol === 'http:') {
     return httpRequest({ ...what, agent: false, host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port });
   }
-  const dial = dialOptions(options, url.hostname, portOf(url));
+  const dial = dialOptions(options, targetOf(url));
   if (through === null) return httpsRequest({ ...what, ...dial, agent: false });
   return httpsRequest({ ...what, createConnection: () => connectTls({ ...dial, socket: through }) });
 }
@@ -199,16 +208,17 @@ type DialOptions = ConnectionOptions & {
   readonly lookup?: LookupFunction;
 };
 
-function dialOptions(options: NodeOutboundOptions, host: string, port: number): DialOptions {
-  const { isLocal, pinned, roots, resolve } = options;
-  const pin = isLocal ? pinned.get(host) : undefined;
+function dialOptions(options: NodeOutboundOptions, target: Target): DialOptions {
+  const { roots, resolve } = options;
+  const { host, port } = target;
+  const pin = pinOf(options, target);
   return {
     host: pin?.address ?? host,
     port: pin?.port ?? port,
     ...(isIP(host) === 0 ? { servername: host } : {}),
     minVersion: 'TLSv1.2',
     checkServerIdentity: (_dialled, certificate) => checkServerIdentity(host, certificate),
-    ...(checksAddress(options, host) ? { lookup: publicLookup(resolve ?? systemLookup, port) } : {}),
+    ...(checksAddress(options, host) ? { lookup: publicLookup(resolve ?? systemLookup, target) } : {}),
     ...(roots === undefined ? {} : { ca: [...roots] }),
   };
 }
@@ -219,21 +229,32 @@ class SwitchedProtocol extends Error {}
 class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
 
-  constructor(host: string, port: number) {
-    const place = [HTTPS_PORT, SYSLOG_PORT].includes(port) ? '' : `, as ${host}:${port}`;
-    super(`it resolves to a private address, which the operator can allow by SVC_PRIVATE_HOSTS${place}`);
+  constructor(target: Target) {
+    super(`it resolves to a private address, which the operator can allow by ${privateSetting(target)}`);
   }
 }
 
-class UncheckedAddress extends Error {}
+class UncheckedAddress extends Error {
+  constructor(target: Target) {
+    super(
+      `the upstream proxy resolves its name, so whether it is private is unknown here; the operator can set SVC_UPSTREAM_PROXY_PUBLIC_ONLY or ${privateSetting(target)}`,
+    );
+  }
+}
+
+/** The setting that lets the target be private. A port is named if a bare name would not cover it. */
+function privateSetting(target: Target): string {
+  const isBare = target.port === target.protocolPort;
+  return `SVC_PRIVATE_HOSTS${isBare ? '' : `, as ${nameOf(target)}`}`;
+}
 
 /** Resolves once per call and refuses a name with any private address. The checked addresses are the dialled ones. */
-function publicLookup(resolve: ResolveName, port: number): LookupFunction {
+function publicLookup(resolve: ResolveName, target: Target): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return callback(error, []);
       if (addresses.some(({ address }) => isRefusedAddress(address))) {
-        return callback(new PrivateAddress(hostname, port), []);
+        return callback(new PrivateAddress(target), []);
       }
       const [first] = addresses;
       if (options.all === true || first === undefined) return callback(null, addresses);
@@ -280,16 +301,13 @@ function toFailure(host: string, error: NodeJS.ErrnoException, deadline: AbortSi
   if (deadline.aborted) return timeoutFailure(host);
   if (error instanceof PrivateAddress) return unreachableHost(host, error.message);
   if (error instanceof ProxyFailed) return unreachableHost(host, error.message);
-  if (error instanceof UncheckedAddress) return unreachableHost(host, UNCHECKED);
+  if (error instanceof UncheckedAddress) return unreachableHost(host, error.message);
   if (error instanceof SwitchedProtocol) return invalidReply(host, 'switches to another protocol');
   if (code.startsWith('HPE_')) return invalidReply(host, `is not valid HTTP (${code})`);
   if (!TLS_ERROR.test(code)) return unreachableHost(host, code);
   const message = `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root`;
   return { reason: 'upstream_tls_failed', message };
 }
-
-const UNCHECKED =
-  'the upstream proxy resolves its name, so whether it is private is unknown here; the operator can set SVC_UPSTREAM_PROXY_PUBLIC_ONLY or SVC_PRIVATE_HOSTS';
 
 function timeoutFailure(host: string): Failure<OutboundFailureReason> {
   return unreachableHost(host, 'no complete answer in time');
@@ -299,11 +317,12 @@ function isErrno(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error;
 }
 
-/** `HOST:ADDRESS[:PORT]`, with IPv6 addresses in brackets. Null if invalid. */
+/** `HOST:ADDRESS[:PORT]`, with IPv6 addresses in brackets. Without a port it is for every port of the host. Null if invalid. */
 export function parsePin(text: string): readonly [string, PinnedAddress] | null {
   const parts = /^([^:[\]]+):(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text);
   const host = normaliseHost(parts?.[1] ?? '');
   const address = parts?.[2] ?? parts?.[3] ?? '';
-  const port = Number(parts?.[4] ?? 443);
-  return host.ok && isIP(address) !== 0 && port > 0 && port <= 65_535 ? [host.value, { address, port }] : null;
+  const port = parts?.[4] === undefined ? null : Number(parts[4]);
+  if (!host.ok || isIP(address) === 0 || (port !== null && (port === 0 || port > 65_535))) return null;
+  return [host.value, { address, port }];
 }
