@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
 import { type InProcess, parseReply, startInProcess } from '../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { parseJson } from '../shared/model/json.ts';
@@ -10,6 +11,7 @@ import { mcpServerRecord } from '../shared/wire/mcp/mcp_servers.ts';
 import { sourceTestReply } from '../shared/wire/secret_sources.ts';
 import type { OutboundReply, OutboundRequest } from './kernel/outbound.ts';
 import { json } from './kernel/testing/json_reply.ts';
+import { giveUpValues } from './services/sources/given_up_values.ts';
 
 // What is minted and used by nobody is revoked at its provider. GitHub, Vault and the authorization server are stubs, written from
 // their references and RFC 7009.
@@ -344,6 +346,32 @@ describe('a token that the provider gives out more than once', () => {
     expect(revocations()).toEqual([REVOKED.client]);
   });
 
+  const elsewhere = (change: object) => ({ ...CLIENT, source: { ...CLIENT.source, ...change } });
+  test.each([
+    ['another server', elsewhere({ token_url: 'https://accomplice.example.com/token' })],
+    ['another URL of the server', elsewhere({ token_url: 'https://idp.example.com/other/token' })],
+    ['another client', elsewhere({ client_id: 'accomplice' })],
+    ['another kind of source', EXCHANGING],
+  ])('is revoked although %s has given it to another secret', async (_what, other) => {
+    await hold(REVOKING);
+    await bind(other, OTHER, 'b.test');
+    await release(OTHER);
+    await put(GITHUB);
+    expect(await events()).toEqual([['control.secret.value_revoked', 'vault://ci/token', undefined]]);
+    expect(revocations()).toEqual([REVOKED.client]);
+    expect(await heldValues()).toBe(1);
+  });
+
+  test('is not opened where another issuer gave it', async () => {
+    await hold(REVOKING);
+    await bind(elsewhere({ client_id: 'other' }), OTHER, 'b.test');
+    await release(OTHER);
+    const opened = vi.spyOn(control.context.vault, 'open');
+    await put(GITHUB);
+    await control.settle();
+    expect(opened.mock.calls.map(([{ path }]) => path)).not.toContain(`${OTHER}#value`);
+  });
+
   test('is revoked when what another secret holds of it has ended', async () => {
     await bind(REVOKING, OTHER, 'b.test');
     await release(OTHER);
@@ -363,6 +391,45 @@ describe('a token that the provider gives out more than once', () => {
     expect(revocations()).toEqual([REVOKED.client]);
     expect(minted).toBe(2);
     expect(await heldValues()).toBe(0);
+  });
+});
+
+describe('values that are given up at once', () => {
+  async function giveUp(...given: readonly object[]): Promise<void> {
+    for (const [at, each] of given.entries()) {
+      await bind(each, `ci/t${at}`, `${'abc'[at] ?? ''}.test`);
+      await release(`ci/t${at}`);
+    }
+    asked = [];
+    const [row] = (await control.context.database.client.execute('SELECT DISTINCT owner_id FROM secrets')).rows;
+    const { statements, afterwards } = await giveUpValues(control.context, z.string().parse(row?.['owner_id']));
+    await control.context.database.write([...statements]);
+    afterwards();
+  }
+
+  test('are revoked one after another at their provider', async () => {
+    let [atOnce, most] = [0, 0];
+    onRevoke = async () => {
+      atOnce += 1;
+      most = Math.max(most, atOnce);
+      await new Promise((resolve) => setImmediate(resolve));
+      atOnce -= 1;
+    };
+    await giveUp(VAULT, VAULT, VAULT);
+    await control.settle();
+    expect(revocations()).toHaveLength(3);
+    expect(most).toBe(1);
+  });
+
+  test('are revoked also while another provider does not answer', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    onRevoke = () => promise;
+    await giveUp(VAULT, VAULT, GITHUB);
+    const call = [REVOKED.github[0], 'Bearer minted-3', null];
+    await vi.waitFor(() => expect(revocations()).toContainEqual(call), { timeout: 60_000 });
+    resolve();
+    await control.settle();
+    expect(revocations()).toHaveLength(3);
   });
 });
 

@@ -239,8 +239,8 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     row: 'Minted secrets',
     holds: 'a value that is held is revoked when its source is deleted or changed',
     file: 'worker/services/sources/given_up_values.ts',
-    text: 'for (const read of revocable) revokeHeld(context, read);',
-    replacement: 'for (const read of revocable) if (read.source.kind === null) revokeHeld(context, read);',
+    text: 'for (const values of byProvider.values()) revokeInTurn(context, values);',
+    replacement: 'for (const values of byProvider.values()) if (values.length === 0) revokeInTurn(context, values);',
     tests: ['worker/revoked_values.test.ts'],
   },
   {
@@ -257,6 +257,14 @@ export const SOURCE_MUTATIONS: readonly Mutation[] = [
     file: 'worker/services/sources/given_up_values.ts',
     text: 'const isHeld = opened.ok && (await',
     replacement: 'const isHeld = read.source.kind === null && opened.ok && (await',
+    tests: ['worker/revoked_values.test.ts'],
+  },
+  {
+    row: 'Minted secrets',
+    holds: 'a value that another provider gave out too is revoked',
+    file: 'worker/services/sources/given_up_values.ts',
+    text: 'return JSON.stringify([source.kind, providerUrl, identity, client, namespace]);',
+    replacement: 'return JSON.stringify([source.kind, identity, client, namespace]);',
     tests: ['worker/revoked_values.test.ts'],
   },
   {

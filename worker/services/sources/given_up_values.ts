@@ -83,23 +83,50 @@ async function revokeUnheld(
 }
 
 /**
- * The sources of the enterprise that hold a value now. Values are compared by their keyed digests. What cannot be opened is given to
- * nobody. Another enterprise is not looked at: nothing that it stores is to be observable here.
+ * The sources of the enterprise that hold a value now, of those which have it from the same issuer: whoever has learned a value can
+ * have a provider of their own give it out, and that keeps no value from being revoked. Values are compared by their keyed digests.
+ * What cannot be opened is given to nobody. Another enterprise is not looked at: nothing that it stores is to be observable here.
  */
-async function listHolders(
-  context: ServiceContext,
-  { secret: { enterpriseId } }: SourcedSecret,
-  value: Secret,
-): Promise<SourcedSecret[]> {
-  const { database, vault } = context;
+async function listHolders(context: ServiceContext, given: SourcedSecret, value: Secret): Promise<SourcedSecret[]> {
+  const { vault } = context;
+  const { enterpriseId } = given.secret;
   const wanted = await vault.fingerprint(enterpriseId, value);
   const holders: SourcedSecret[] = [];
-  for (const live of await listLiveHolders(database, { enterpriseId, now: nowText(context) })) {
+  for (const live of await listOfIssuer(context, given)) {
     const sealed = await vault.open(valuePlace(live), live.source.sealedValue ?? '');
     const held = sealed === null ? null : fromSealedText(live.source, sealed).value;
     if (held !== null && (await vault.fingerprint(enterpriseId, held)) === wanted) holders.push(live);
   }
   return holders;
+}
+
+/** So many rows are read at a time. */
+const PAGE = 200;
+
+/** Live holders whose values come from the same issuer. Nothing that is sealed is read of the others. */
+async function listOfIssuer(context: ServiceContext, { source, secret }: SourcedSecret): Promise<SourcedSecret[]> {
+  const { database } = context;
+  const about = { enterpriseId: secret.enterpriseId, kind: source.kind, now: nowText(context), limit: PAGE };
+  const issuer = issuerOf(source);
+  const found: SourcedSecret[] = [];
+  for (let after: string | undefined = ''; after !== undefined;) {
+    const page = await listLiveHolders(database, { ...about, after });
+    for (const { secretId } of page.filter((each) => issuerOf(each) === issuer)) {
+      const live = await findSource(database, secretId);
+      if (live !== null && issuerOf(live.source) === issuer) found.push(live);
+    }
+    after = page.length < PAGE ? undefined : page.at(-1)?.secretId;
+  }
+  return found;
+}
+
+/** Who gives out the values of a source, and to whom: kind, URL, and the client or whoever else the provider knows. */
+function issuerOf(row: Pick<SourcedSecret['source'], 'config'>): string {
+  const source = sourceOf(row);
+  const { identity, providerUrl } = configured(source).plan();
+  const client = 'client_id' in source ? source.client_id : null;
+  const namespace = 'namespace' in source ? source.namespace : null;
+  return JSON.stringify([source.kind, providerUrl, identity, client, namespace]);
 }
 
 const NO_VALUE = { sealedValue: null, sealedRevocation: null, lease: null, leaseUntil: null };
@@ -180,18 +207,31 @@ export async function giveUpValues(
 
 function revocationOf(context: ServiceContext, given: readonly SourcedSecret[]): () => void {
   const revocable = given.filter(({ source }) => configured(sourceOf(source)).revoke !== null);
+  const byProvider = Map.groupBy(revocable, ({ source }) => providerOf(source));
   return () => {
-    for (const read of revocable) revokeHeld(context, read);
+    for (const values of byProvider.values()) revokeInTurn(context, values);
   };
 }
 
+function providerOf(source: Pick<SourcedSecret['source'], 'config'>): string {
+  const { providerUrl } = configured(sourceOf(source)).plan();
+  return providerUrl === null ? '' : new URL(providerUrl).origin;
+}
+
+/** One after another at each provider: one that does not answer delays no other provider. */
+function revokeInTurn(context: ServiceContext, values: readonly SourcedSecret[], at = 0): void {
+  const read = values[at];
+  if (read === undefined) return;
+  context.defer('the revocation of a held value', () =>
+    revokeHeld(context, read).finally(() => revokeInTurn(context, values, at + 1)),
+  );
+}
+
 /** Nothing if none is held, or it has ended. Opened only now: a damaged row stops no deletion. */
-function revokeHeld(context: ServiceContext, read: SourcedSecret): void {
+async function revokeHeld(context: ServiceContext, read: SourcedSecret): Promise<void> {
   const { sealedValue, expiresAt } = read.source;
   if (sealedValue === null || Date.parse(expiresAt ?? '') <= context.clock.now()) return;
-  context.defer('the revocation of a held value', () =>
-    revokeMinted(context, read, openHeld(context, read, sealedValue), null),
-  );
+  await revokeMinted(context, read, openHeld(context, read, sealedValue), null);
 }
 
 async function openHeld(context: ServiceContext, read: SourcedSecret, sealedValue: string): Promise<Revocable> {

@@ -57,13 +57,24 @@ export async function listHoldingSources(
   );
 }
 
-/** The sources of an enterprise that hold a value which has not ended. */
+/** What tells a source that holds a value from others, without the value. */
+export type LiveHolder = Pick<SourceRow, 'secretId' | 'config'>;
+
+/** The sources of an enterprise and a kind that hold a value which has not ended, in the order of their secrets' ids. */
 export function listLiveHolders(
   database: Database,
-  { enterpriseId, now }: { readonly enterpriseId: string; readonly now: string },
-): Promise<SourcedSecret[]> {
+  page: RowPage & { readonly enterpriseId: string; readonly kind: SourceRow['kind']; readonly now: string },
+): Promise<LiveHolder[]> {
+  const { enterpriseId, kind, now, after, limit } = page;
   const isLive = and(isNotNull(secretSources.sealedValue), gt(secretSources.expiresAt, now));
-  return selectSources(database).where(and(eq(secrets.enterpriseId, enterpriseId), isLive));
+  const isMeant = and(eq(secrets.enterpriseId, enterpriseId), eq(secretSources.kind, kind), isLive);
+  return database.read
+    .select({ secretId: secretSources.secretId, config: secretSources.config })
+    .from(secretSources)
+    .innerJoin(secrets, eq(secrets.id, secretSources.secretId))
+    .where(and(isMeant, gt(secretSources.secretId, after)))
+    .orderBy(asc(secretSources.secretId))
+    .limit(limit);
 }
 
 /** Sources of all secrets of these owners. */
