@@ -202,7 +202,7 @@ export const deadLetter = z
     problem: z.string(),
     failed_at: time,
     attempts: z.number().int(),
-    /** It is sent again with the next delivery. */
+    /** It is sent again, after what is new. */
     waiting: z.boolean(),
     /** Of mail: the members who did not get it. */
     recipients: z.array(z.string()).nullable(),

@@ -8,8 +8,8 @@ export const SINK_MUTATIONS: readonly Mutation[] = [
     row: 'Audit sinks',
     holds: 'a sink is held by one worker at a time',
     file: 'worker/store/audit/audit_sinks.ts',
-    text: 'and(isNull(auditSinks.disabledAt), lte(auditSinks.nextTryAt, now), isUnheld)',
-    replacement: '(void isUnheld, and(isNull(auditSinks.disabledAt), lte(auditSinks.nextTryAt, now)))',
+    text: 'and(isNull(auditSinks.disabledAt), isDue, isUnheld)',
+    replacement: '(void isUnheld, and(isNull(auditSinks.disabledAt), isDue))',
     tests: [SINKS],
   },
   {

@@ -973,10 +973,11 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     number: 55,
-    name: 'who has got a mail',
+    name: 'mail to members',
     statements: [
       `ALTER TABLE audit_sinks ADD COLUMN mailing TEXT`,
       `ALTER TABLE audit_dead_letters ADD COLUMN recipients TEXT`,
+      `ALTER TABLE audit_dead_letters ADD COLUMN next_try_at TEXT NOT NULL DEFAULT ''`,
     ],
   },
   {

@@ -441,8 +441,10 @@ export const auditDeadLetters = sqliteTable(
     problem: text('problem').notNull(),
     failedAt: text('failed_at').notNull(),
     attempts: integer('attempts').notNull().default(1),
-    /** 1: it is sent again with the next delivery. */
+    /** 1: it is sent again, after what is new. */
     replay: integer('replay').notNull().default(0),
+    /** Until then it is not sent again. */
+    nextTryAt: text('next_try_at').notNull().default(''),
     /** Of mail: the ids of the members who did not get it, separated by commas; null if nobody got it. */
     recipients: text('recipients'),
   },

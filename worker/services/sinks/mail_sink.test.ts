@@ -228,7 +228,7 @@ describe('a mail to several members', () => {
     posts = [];
     await owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
     await deliverToSinks(control.context);
-    expect(receivers()).toEqual(['anna@acme.test', 'anna@acme.test']);
+    expect(mails()).toMatchObject([{ to: ['anna@acme.test'], subject: '2 requests need an approval' }]);
     expect(await lettersOf(sinkId)).toEqual([]);
   });
 
@@ -245,31 +245,96 @@ describe('a mail to several members', () => {
     expect([posts, await lettersOf(sinkId)]).toEqual([[], []]);
   });
 
-  test('that one of them never gets holds up the others for four tries at most', async () => {
-    answers = { 'anna@acme.test': { status: 500 } };
+  const toMember = () => receivers().filter((to) => to === 'member@acme.test');
+  const toAnna = () => receivers().filter((to) => to === 'anna@acme.test');
+  async function deliverAfter(ms: number): Promise<void> {
+    control.clock.ms += ms;
+    await deliverToSinks(control.context);
+  }
+
+  test.each([{ status: 500 }, { status: 429, retryAfter: '86400' }])(
+    'that one of them cannot get with %j holds up nobody else, and is tried four times',
+    async (answer) => {
+      answers = { 'anna@acme.test': answer };
+      await ask();
+      await ask();
+      expect([toMember(), toAnna()]).toEqual([Array(2).fill('member@acme.test'), Array(2).fill('anna@acme.test')]);
+      expect(await sinks()).toMatchObject([{ problem: 'mail_failed', failures: 0, behind: false, dead_letters: 2 }]);
+      for (const attempts of [2, 3, 4]) {
+        expect(await lettersOf(sinkId)).toMatchObject(Array(2).fill({ attempts: attempts - 1, waiting: true }));
+        await deliverAfter(86_400_000);
+      }
+      const letter = { problem: 'mail_failed', recipients: [anna.caller.userId], attempts: 4, waiting: false };
+      expect(await lettersOf(sinkId)).toMatchObject([letter, letter]);
+      await deliverAfter(86_400_000);
+      expect([toMember(), toAnna()]).toEqual([Array(2).fill('member@acme.test'), Array(5).fill('anna@acme.test')]);
+    },
+  );
+
+  test('that nobody could get for a while is then tried four times for whoever still cannot', async () => {
+    isDown = true;
     await ask();
-    await ask();
-    for (let tries = 0; tries < 3; tries += 1) {
-      expect(receivers().filter((to) => to === 'member@acme.test')).toHaveLength(1);
-      control.clock.ms += 3_600_000;
-      await deliverToSinks(control.context);
-    }
-    expect(receivers().filter((to) => to === 'member@acme.test')).toHaveLength(2);
-    expect(await lettersOf(sinkId)).toMatchObject([{ problem: 'mail_failed', recipients: [anna.caller.userId] }]);
+    for (let tries = 0; tries < 5; tries += 1) await deliverAfter(3_600_000);
+    expect(await sinks()).toMatchObject([{ problem: 'mail_failed', failures: 6, dead_letters: 0 }]);
+    isDown = false;
+    answers = { 'anna@acme.test': { status: 429, retryAfter: '600' } };
+    posts = [];
+    await deliverAfter(3_600_000);
+    expect(await lettersOf(sinkId)).toMatchObject([{ attempts: 1, waiting: true }]);
+    answers = {};
+    await deliverAfter(599_000);
+    expect(toAnna()).toHaveLength(1);
+    await deliverAfter(1_000);
+    expect([toMember().length, toAnna().length, await lettersOf(sinkId)]).toEqual([1, 2, []]);
   });
 
-  test('whose dead letters are replayed while it is in flight goes to each of them once', async () => {
+  test('that none of them can get is tried again as soon as it may be for one of them', async () => {
+    answers = { 'anna@acme.test': { status: 429, retryAfter: '86400' }, 'member@acme.test': { status: 500 } };
+    await ask();
+    answers = { 'anna@acme.test': { status: 429, retryAfter: '86400' } };
+    posts = [];
+    await deliverAfter(60_000);
+    expect(toMember()).toHaveLength(1);
+    expect(await lettersOf(sinkId)).toMatchObject([{ recipients: [anna.caller.userId], waiting: true }]);
+  });
+
+  test('whose dead letters are replayed goes out after what is new', async () => {
     answers = { 'anna@acme.test': { status: 422 } };
-    await ask();
-    answers = { 'anna@acme.test': { status: 500 } };
-    await ask();
+    await ask('acme/old');
     answers = {};
     posts = [];
     await owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
-    control.clock.ms += 60_000;
+    await ask('acme/new');
+    const texts = mails().map(({ to, text }) => [to[0], /acme\/\w+/.exec(text)?.[0]]);
+    expect(texts.slice(0, 2)).toEqual(
+      expect.arrayContaining([
+        ['anna@acme.test', 'acme/new'],
+        ['member@acme.test', 'acme/new'],
+      ]),
+    );
+    expect(texts.slice(2)).toEqual([['anna@acme.test', 'acme/old']]);
+  });
+
+  test('is sent again beside the messages of an hour, of which it is none', async () => {
+    answers = { 'anna@acme.test': { status: 422 } };
+    for (let at = 1; at < MOST_MESSAGES_AN_HOUR; at += 1) {
+      await ask();
+      await decideAll();
+    }
+    answers = {};
+    const replay = () => owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
+    posts = [];
+    await replay();
     await deliverToSinks(control.context);
-    expect(receivers()).toEqual(['anna@acme.test', 'anna@acme.test']);
-    expect(await sinks()).toMatchObject([{ behind: false, dead_letters: 0 }]);
+    expect([toMember().length, toAnna().length]).toEqual([0, 1]);
+    answers = { 'anna@acme.test': { status: 422 } };
+    await ask();
+    await ask();
+    expect([toMember().length, toAnna().length]).toEqual([1, 2]);
+    answers = {};
+    await replay();
+    await deliverToSinks(control.context);
+    expect([toMember().length, toAnna().length]).toEqual([1, 3]);
   });
 
   test('has the newest dead letters only, and is not disabled by them', async () => {

@@ -20,7 +20,7 @@ export async function sendBatch(
     row,
     target,
   }: {
-    readonly row: Pick<AuditSinkRow, 'id' | 'kind' | 'enterpriseId' | 'cursor' | 'mailing' | 'failures'>;
+    readonly row: Pick<AuditSinkRow, 'id' | 'kind' | 'enterpriseId' | 'cursor' | 'mailing'>;
     readonly target: SinkTarget;
   },
   events: readonly StoredAuditEvent[],

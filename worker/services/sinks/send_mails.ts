@@ -12,20 +12,12 @@ const MOST_RECEIVERS = 50;
 export const MOST_MESSAGES_AN_HOUR = 30;
 const HOUR_MS = 3_600_000;
 
-/** After so many tries a member who cannot be reached does not keep the next message from those who can. */
-const MOST_TRIES = 4;
-
-/** What a sink remembers between two tries, and of this hour. */
-const mailing = z.strictObject({
-  /** By the member's id: null if they have the message in flight, or why they will not get it. */
-  settled: z.record(z.string(), z.string().nullable()),
-  hourEndsMs: z.number(),
-  messages: z.number(),
-});
+/** What a sink remembers of this hour. */
+const mailing = z.strictObject({ hourEndsMs: z.number(), messages: z.number() });
 type Mailing = z.infer<typeof mailing>;
 
 interface Mailed {
-  readonly row: Pick<AuditSinkRow, 'enterpriseId' | 'mailing' | 'failures'>;
+  readonly row: Pick<AuditSinkRow, 'enterpriseId' | 'mailing'>;
   readonly to: MailReceivers['to'];
   /** Members who missed it before. */
   readonly only?: readonly string[];
@@ -38,7 +30,8 @@ interface Message {
 
 /**
  * One mail to each member who is meant now and has proven the address: nobody sees the others' addresses, and no stranger is written
- * to. If one cannot be sent, the next try is for those alone who have not got it. A member whose mail is refused misses it.
+ * to. It fails only if none of them could be reached: otherwise those who could not miss it, and are written to again by themselves.
+ * That is none of the hour's messages.
  */
 export async function sendMails(
   { mail, database, clock }: Pick<ServiceContext, 'mail' | 'database' | 'clock'>,
@@ -47,58 +40,57 @@ export async function sendMails(
 ): Promise<Delivery> {
   if (mail === null) return { outcome: 'failed', problem: 'no_mail_service' };
   const all = await listMailReceivers(database, { enterpriseId: row.enterpriseId, to }, MOST_RECEIVERS);
-  const stored = readMailing(row, clock.now());
-  // What is in flight is another message than one that is sent again to those who missed it.
-  const inFlight = only === undefined ? {} : stored.settled;
-  const before = only === undefined ? stored : { ...stored, settled: {} };
-  const meant = all.filter(({ userId }) => only?.includes(userId) ?? true);
-  // Of those who missed it, nobody is meant any more: there is nobody to send it to.
-  if (only !== undefined && meant.length === 0) return mailed(stored, {});
-  if (meant.length === 0) return { outcome: 'failed', problem: 'no_receiver' };
-  const isFirstTry = Object.keys(before.settled).length === 0;
-  if (isFirstTry && before.messages >= MOST_MESSAGES_AN_HOUR)
-    return { outcome: 'postponed', untilMs: before.hourEndsMs };
-  const number = before.messages + (isFirstTry ? 1 : 0);
-  const left = meant.filter(({ userId }) => !(userId in before.settled));
-  const tried = await sendToEach(mail, left, withNotice(message, { number, hourEndsMs: before.hourEndsMs }));
-  const settled = { ...before.settled, ...tried.settled };
-  const isSent = Object.values(settled).includes(null);
-  const after = { ...before, messages: isSent ? number : before.messages };
-  const isLastTry = only !== undefined || (isSent && row.failures + 1 >= MOST_TRIES);
-  if (tried.failing.length === 0 || isLastTry) {
-    const given = Object.fromEntries(tried.failing.map(({ userId }) => [userId, 'mail_failed']));
-    return mailed({ ...after, settled: inFlight }, { ...settled, ...given });
+  const before = readMailing(row, clock.now());
+  if (only !== undefined) {
+    // If nobody of them is meant any more, there is nobody to send it to.
+    const meant = all.filter(({ userId }) => only.includes(userId));
+    return mailed(before, await sendToEach(mail, meant, message));
   }
-  const afterMs = Math.max(0, ...tried.failing.map((each) => each.failure.afterMs ?? 0));
-  return { outcome: 'failed', problem: 'mail_failed', afterMs, mailing: JSON.stringify({ ...after, settled }) };
+  if (all.length === 0) return { outcome: 'failed', problem: 'no_receiver' };
+  if (before.messages >= MOST_MESSAGES_AN_HOUR) return { outcome: 'postponed', untilMs: before.hourEndsMs };
+  const number = before.messages + 1;
+  const tried = await sendToEach(mail, all, withNotice(message, { number, hourEndsMs: before.hourEndsMs }));
+  if (tried.failing.length === all.length)
+    return { outcome: 'failed', problem: 'mail_failed', afterMs: shortestPause(tried.failing) };
+  return mailed(tried.reached.length > 0 ? { ...before, messages: number } : before, tried);
 }
 
 function readMailing(row: Mailed['row'], nowMs: number): Mailing {
   const stored = row.mailing === null ? null : mailing.parse(JSON.parse(row.mailing));
-  const settled = stored === null ? {} : stored.settled;
   // An hour that ends later than it can was begun by a wrong clock.
   const isRunning = stored !== null && stored.hourEndsMs > nowMs && stored.hourEndsMs <= nowMs + HOUR_MS;
-  return isRunning ? { ...stored, settled } : { settled, hourEndsMs: nowMs + HOUR_MS, messages: 0 };
+  return isRunning ? stored : { hourEndsMs: nowMs + HOUR_MS, messages: 0 };
+}
+
+interface Unsent {
+  readonly userId: string;
+  readonly failure: MailFailure;
 }
 
 interface Tried {
-  readonly settled: Mailing['settled'];
-  readonly failing: readonly { readonly userId: string; readonly failure: MailFailure }[];
+  /** The ids of those who have got it. */
+  readonly reached: readonly string[];
+  /** Those whom the service never sends it. */
+  readonly refused: readonly Unsent[];
+  /** Those whom it may send it later. */
+  readonly failing: readonly Unsent[];
 }
 
 async function sendToEach(mail: Mail, receivers: readonly MailReceiver[], message: Message): Promise<Tried> {
   const tried = await Promise.all(
     receivers.map(async ({ userId, address }) => ({ userId, sent: await mail.send({ to: address, ...message }) })),
   );
-  const isSettled = ({ sent }: (typeof tried)[number]) => sent.ok || sent.error.reason === 'mail_refused';
+  const unsent = tried.flatMap(({ userId, sent }) => (sent.ok ? [] : [{ userId, failure: sent.error }]));
   return {
-    settled: Object.fromEntries(
-      tried.filter(isSettled).map(({ userId, sent }) => [userId, sent.ok ? null : sent.error.reason]),
-    ),
-    failing: tried.flatMap((each) =>
-      isSettled(each) || each.sent.ok ? [] : [{ userId: each.userId, failure: each.sent.error }],
-    ),
+    reached: tried.filter(({ sent }) => sent.ok).map(({ userId }) => userId),
+    refused: unsent.filter(({ failure }) => failure.reason === 'mail_refused'),
+    failing: unsent.filter(({ failure }) => failure.reason === 'mail_failed'),
   };
+}
+
+/** Nobody waits for as long as the service asks because of somebody else's address. */
+function shortestPause(failing: readonly Unsent[]): number {
+  return Math.min(...failing.map(({ failure }) => failure.afterMs ?? 0));
 }
 
 /** The last message of an hour says when the next one comes. */
@@ -109,11 +101,17 @@ function withNotice(message: Message, { number, hourEndsMs }: { number: number; 
   return { ...message, text: `${message.text}\n${notice}` };
 }
 
-/** The message is done with: `settled` is who got it and who did not. `after` is remembered. */
-function mailed(after: Mailing, settled: Mailing['settled']): Delivery {
-  const missing = Object.entries(settled).filter(([, problem]) => problem !== null);
-  const isAll = missing.length === Object.keys(settled).length;
-  const userIds = missing.map(([userId]) => userId);
-  const missed = missing.length === 0 ? null : { userIds, problem: missing[0]?.[1] ?? '', isAll };
-  return { outcome: 'mailed', missed, mailing: JSON.stringify(after) };
+/** The message is done with, but for those who miss it. `after` is remembered. */
+function mailed(after: Mailing, { reached, refused, failing }: Tried): Delivery {
+  const userIds = [...refused, ...failing].map(({ userId }) => userId);
+  const isAll = reached.length === 0;
+  const why =
+    failing.length > 0
+      ? { problem: 'mail_failed', afterMs: shortestPause(failing) }
+      : { problem: 'mail_refused', afterMs: null };
+  return {
+    outcome: 'mailed',
+    missed: userIds.length === 0 ? null : { userIds, isAll, ...why },
+    mailing: JSON.stringify(after),
+  };
 }

@@ -20,7 +20,7 @@ import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { toStoredEvent } from '../audit/audit_log.ts';
-import type { Delivery } from './sink_kind.ts';
+import type { Delivery, Missed } from './sink_kind.ts';
 import { typesOf } from './sink_types.ts';
 import { openTarget, type SinkTarget } from './sink_target.ts';
 import { sendBatch } from './send_batch.ts';
@@ -33,6 +33,8 @@ const LAST_RETRY_MS = 3_600_000;
 const LONGEST_PAUSE_MS = 24 * 3_600_000;
 /** After failures for so long, a sink is disabled. */
 const GIVE_UP_MS = 3 * 24 * 3_600_000;
+/** A mail is sent so often to a member who cannot be reached, if others can. */
+const MOST_MAIL_TRIES = 4;
 
 /** How much is sent before other sinks get a turn. */
 export interface DeliveryLimits {
@@ -55,6 +57,8 @@ interface Held {
   readonly holder: string;
   readonly target: SinkTarget;
   readonly row: AuditSinkRow;
+  /** Nothing new is to be sent now. */
+  readonly isIdle?: true;
 }
 
 /** What to do after a batch; `stop` also if another worker has the sink now. */
@@ -73,10 +77,12 @@ export async function runSink(context: ServiceContext, id: string, limits = DELI
   }
   const end = context.clock.now() + limits.turnMs;
   const isOver = () => context.stopping.aborted || context.clock.now() >= end;
-  let next: Next = await sendReplays(context, { ...held, target: held.target }, limits, isOver);
-  for (let batch = 0; batch < limits.batches && next !== 'stop' && !isOver(); batch += 1) {
+  let next: Next = { ...held, target: held.target };
+  for (let batch = 0; batch < limits.batches && next !== 'stop' && !next.isIdle && !isOver(); batch += 1) {
     next = await sendNext(context, next, limits);
   }
+  // What people wait for now comes first.
+  if (next !== 'stop') next = await sendReplays(context, next, limits, isOver);
   if (next !== 'stop') await note(context, next, { heldUntil: nowText(context) });
 }
 
@@ -110,7 +116,7 @@ async function note(
   return (await database.write([...noteSink(database, row.id, holder, whole), ...more])).ok;
 }
 
-/** Sends the next batch; `stop` if there is none, or the receiver did not take it. */
+/** Sends the next batch, if there is one; `stop` if the receiver did not take it. */
 async function sendNext(context: ServiceContext, held: Held, limits: DeliveryLimits): Promise<Next> {
   const { row } = held;
   const filter = filterOf(row);
@@ -118,8 +124,7 @@ async function sendNext(context: ServiceContext, held: Held, limits: DeliveryLim
   const page = { after: row.cursor, limit: row.batch ?? limits.eventsPerBatch };
   const rows = fittingRows(await listArrivals(context.database, filter, page), limits.bytesPerBatch);
   if (rows.length === 0) {
-    await note(context, held, { cursor: Math.max(end, row.cursor), batch: null, heldUntil: nowText(context) });
-    return 'stop';
+    return moveOn(context, { ...held, isIdle: true }, { cursor: Math.max(end, row.cursor), batch: null });
   }
   // A retry, also by another worker, sends exactly these events with the same id.
   if (!(await note(context, held, { batch: rows.length }))) return 'stop';
@@ -153,7 +158,8 @@ async function settle(
   if (last === undefined || delivery.outcome === 'failed') return fail(context, held, delivery);
   if (delivery.outcome === 'gone') return stopSink(context, held, 'gone', delivery.problem);
   // What comes until then goes out together.
-  if (delivery.outcome === 'postponed') return postpone(context, held, delivery, { batch: null });
+  if (delivery.outcome === 'postponed')
+    return moveOn(context, { ...held, isIdle: true }, { batch: null, nextTryAt: timeText(delivery.untilMs) });
   if (delivery.outcome === 'mailed') return settleMailed(context, held, rows, delivery);
   if (delivery.outcome === 'accepted') {
     return moveOn(context, held, { cursor: last.position, ...acceptedChange(context, held, delivery) });
@@ -168,7 +174,10 @@ async function settle(
   return stopSink(context, next, 'dead_letters', delivery.problem);
 }
 
-/** Who was not reached is in dead letters, of which the newest are kept: one bad address stops no mail to the others. */
+/**
+ * Who was not reached is in dead letters, of which the newest are kept, and which are tried again by themselves: one bad address stops
+ * no mail to the others.
+ */
 async function settleMailed(
   context: ServiceContext,
   held: Held,
@@ -177,26 +186,33 @@ async function settleMailed(
 ): Promise<Next> {
   const { database } = context;
   const { id: sinkId } = held.row;
-  const failedAt = nowText(context);
   const healthy = { batch: null, failures: 0, failingSince: null, problem: missed?.problem ?? null };
-  const delivered = missed?.isAll === true ? {} : { deliveredAt: failedAt };
+  const delivered = missed?.isAll === true ? {} : { deliveredAt: nowText(context) };
   const change = { cursor: rows.at(-1)?.position ?? held.row.cursor, ...healthy, ...delivered, mailing };
   if (missed === null) return moveOn(context, held, change);
-  const recipients = missed.userIds.join(',');
-  const letters = rows.slice(-MAX_DEAD_LETTERS).map(({ position, id: eventId }) => {
-    return insertDeadLetter(database, { sinkId, position, eventId, problem: missed.problem, failedAt, recipients });
-  });
+  const letters = rows
+    .slice(-MAX_DEAD_LETTERS)
+    .map(({ position, id: eventId }) => missedLetter(context, { sinkId, position, eventId, attempts: 0 }, missed));
   return moveOn(context, held, change, [...letters, keepDeadLetters(database, sinkId, MAX_DEAD_LETTERS)]);
 }
 
-async function postpone(
+/** Keeps a mail for those who missed it, after `attempts` earlier ones. */
+function missedLetter(
   context: ServiceContext,
-  held: Held,
-  { untilMs }: Extract<Delivery, { outcome: 'postponed' }>,
-  change: SinkChange = {},
-): Promise<'stop'> {
-  await note(context, held, { ...change, nextTryAt: timeText(untilMs), heldUntil: nowText(context) });
-  return 'stop';
+  { sinkId, position, eventId, attempts }: Pick<DeadLetterRow, 'sinkId' | 'position' | 'eventId' | 'attempts'>,
+  { userIds, problem, afterMs }: Missed,
+): Statement {
+  const tries = attempts + 1;
+  const isTriedAgain = afterMs !== null && tries < MOST_MAIL_TRIES;
+  const again = isTriedAgain && { replay: 1, nextTryAt: timeText(context.clock.now() + pauseMs(tries, afterMs)) };
+  const letter = { sinkId, position, eventId, problem, failedAt: nowText(context), recipients: userIds.join(',') };
+  return insertDeadLetter(context.database, { ...letter, ...again });
+}
+
+/** A pause that doubles, or as long as the receiver asked for. */
+function pauseMs(failures: number, askedMs: number): number {
+  const own = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), LAST_RETRY_MS);
+  return Math.max(own, Math.min(askedMs, LONGEST_PAUSE_MS));
 }
 
 function acceptedChange(
@@ -218,17 +234,14 @@ async function moveOn(
   return { ...held, row: { ...held.row, ...change } };
 }
 
-/** The next try is after a pause that doubles, or as long as the receiver asked for. */
 async function fail(context: ServiceContext, held: Held, delivery: Delivery): Promise<'stop'> {
   const now = context.clock.now();
   const failures = held.row.failures + 1;
   const failingSince = held.row.failingSince ?? timeText(now);
   const asked = 'afterMs' in delivery ? (delivery.afterMs ?? 0) : 0;
-  const pause = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), LAST_RETRY_MS);
-  const nextTryAt = timeText(now + Math.max(pause, Math.min(asked, LONGEST_PAUSE_MS)));
+  const nextTryAt = timeText(now + pauseMs(failures, asked));
   const problem = 'problem' in delivery ? (delivery.problem ?? null) : null;
-  const remembered = 'mailing' in delivery ? { mailing: delivery.mailing } : {};
-  const change = { failures, failingSince, nextTryAt, problem, heldUntil: timeText(now), ...remembered };
+  const change = { failures, failingSince, nextTryAt, problem, heldUntil: timeText(now) };
   if (now - Date.parse(failingSince) < GIVE_UP_MS) await note(context, held, change);
   else await stopSink(context, held, 'failing', problem ?? '', change);
   return 'stop';
@@ -255,40 +268,58 @@ async function stopSink(
   return 'stop';
 }
 
-/** Sends dead letters that a person wants to have sent again, one at a time; `stop` if the receiver fails. */
+/** Sends the dead letters that are to be sent again; `stop` if the receiver fails. What the same members missed is one mail. */
 async function sendReplays(
   context: ServiceContext,
   held: Held,
   limits: DeliveryLimits,
   isOver: () => boolean,
 ): Promise<Next> {
-  const page = { after: 0, limit: limits.batches, onlyReplays: true };
+  const page = { after: 0, limit: limits.batches, dueAt: nowText(context) };
   const letters = await listDeadLetters(context.database, held.row.id, page);
+  const together = Map.groupBy(letters, ({ recipients, position }) => recipients ?? position);
   let next: Next = held;
-  for (const letter of letters) {
+  for (const some of together.values()) {
     if (next === 'stop' || isOver()) return next;
-    next = await sendReplay(context, next, letter);
+    next = await sendReplay(context, next, some);
   }
   return next;
 }
 
-async function sendReplay(context: ServiceContext, held: Held, letter: DeadLetterRow): Promise<Next> {
+async function sendReplay(context: ServiceContext, held: Held, letters: readonly DeadLetterRow[]): Promise<Next> {
   const { database } = context;
-  const from = { after: letter.position - 1, limit: 1 };
-  const [event] = await listArrivals(database, { enterpriseId: held.row.enterpriseId }, from);
-  const stored: readonly StoredAuditEvent[] = event?.position === letter.position ? [toStoredEvent(event)] : [];
-  const only = letter.recipients?.split(',');
-  // The event was removed by the retention: there is nothing left to send.
+  const stored: StoredAuditEvent[] = [];
+  for (const { position } of letters) {
+    const from = { after: position - 1, limit: 1 };
+    const [event] = await listArrivals(database, { enterpriseId: held.row.enterpriseId }, from);
+    if (event?.position === position) stored.push(toStoredEvent(event));
+  }
+  const only = letters[0]?.recipients?.split(',');
+  // The events were removed by the retention: there is nothing left to send.
   const delivery: Delivery =
     stored.length === 0 ? { outcome: 'accepted' } : await sendBatch(context, held, stored, only);
-  if (delivery.outcome === 'failed') return fail(context, held, delivery);
+  if (delivery.outcome === 'failed' || delivery.outcome === 'postponed') return fail(context, held, delivery);
   if (delivery.outcome === 'gone') return stopSink(context, held, 'gone', delivery.problem);
-  if (delivery.outcome === 'postponed') return postpone(context, held, delivery);
+  const statements = letters.map((letter) => afterReplay(context, letter, delivery));
+  const change = delivery.outcome === 'mailed' ? { problem: delivery.missed?.problem ?? null } : {};
+  return moveOn(context, held, change, statements);
+}
+
+function afterReplay(
+  context: ServiceContext,
+  letter: DeadLetterRow,
+  delivery: Extract<Delivery, { outcome: 'accepted' | 'mailed' | 'refused' }>,
+): Statement {
+  const { database } = context;
   const missed = delivery.outcome === 'mailed' ? delivery.missed : null;
-  const problem = missed?.problem ?? ('problem' in delivery ? (delivery.problem ?? '') : '');
-  const again = { ...letter, problem, recipients: missed?.userIds.join(',') ?? null, failedAt: nowText(context) };
-  const isDone = delivery.outcome === 'accepted' || (delivery.outcome === 'mailed' && missed === null);
-  const statement = isDone ? deleteDeadLetter(database, letter) : insertDeadLetter(database, again);
-  const change = delivery.outcome === 'mailed' ? { mailing: delivery.mailing } : {};
-  return moveOn(context, held, change, [statement]);
+  if (missed !== null) return missedLetter(context, letter, missed);
+  if (delivery.outcome !== 'refused') return deleteDeadLetter(database, letter);
+  const { sinkId, position, eventId } = letter;
+  return insertDeadLetter(database, {
+    sinkId,
+    position,
+    eventId,
+    problem: delivery.problem,
+    failedAt: nowText(context),
+  });
 }

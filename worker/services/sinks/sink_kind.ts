@@ -18,21 +18,25 @@ export interface Batch {
 export type Delivery =
   /** `rejected`: how many of the events it left out, which must not be sent again. */
   | { readonly outcome: 'accepted'; readonly rejected?: number; readonly problem?: string }
-  /** Of mail: who has got it, has; `missed` are members who will not. `mailing` is what the sink remembers. */
+  /** Of mail: who has got it, has; `missed` are members who have not. `mailing` is what the sink remembers. */
   | { readonly outcome: 'mailed'; readonly missed: Missed | null; readonly mailing: string }
   /** Of mail: nothing was sent, because there were as many messages in this hour as there may be. */
   | { readonly outcome: 'postponed'; readonly untilMs: number }
   /** It will never accept these events. */
   | { readonly outcome: 'refused'; readonly problem: string }
-  | { readonly outcome: 'failed'; readonly problem: string; readonly afterMs?: number; readonly mailing?: string }
+  | { readonly outcome: 'failed'; readonly problem: string; readonly afterMs?: number }
   /** It wants nothing any more. */
   | { readonly outcome: 'gone'; readonly problem: string };
 
-/** Members to whom a mail was not sent, and why. `isAll`: nobody got it. */
+/**
+ * Members to whom a mail was not sent, and why. `isAll`: nobody got it. `afterMs`: it may go out later, and the service asks for this
+ * pause; null if it refuses them all.
+ */
 export interface Missed {
   readonly userIds: readonly string[];
   readonly problem: string;
   readonly isAll: boolean;
+  readonly afterMs: number | null;
 }
 
 /** One way to send events: how a batch is written, and how the answer is read. Both are pure but for signing. */

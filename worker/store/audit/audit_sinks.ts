@@ -55,12 +55,14 @@ export interface SinkTimes {
 
 const EVENTS_WAIT = sql`EXISTS (SELECT 1 FROM ${auditEvents} WHERE ${auditEvents.enterpriseId} = ${auditSinks.enterpriseId}
   AND ${auditEvents.position} > ${auditSinks.cursor})`;
-const REPLAYS_WAIT = sql`EXISTS (SELECT 1 FROM ${auditDeadLetters} WHERE ${auditDeadLetters.sinkId} = ${auditSinks.id}
-  AND ${auditDeadLetters.replay} = 1)`;
+const replaysWait = (now: string) => sql`EXISTS (SELECT 1 FROM ${auditDeadLetters}
+  WHERE ${auditDeadLetters.sinkId} = ${auditSinks.id} AND ${auditDeadLetters.replay} = 1 AND ${auditDeadLetters.nextTryAt} <= ${now})`;
 
 function isFree({ now, longestHold }: SinkTimes): SQL | undefined {
+  // One that has not failed and waits only gathers what is new, which keeps back no replay.
+  const isDue = or(lte(auditSinks.nextTryAt, now), and(eq(auditSinks.failures, 0), replaysWait(now)));
   const isUnheld = or(lte(auditSinks.heldUntil, now), gt(auditSinks.heldUntil, longestHold));
-  return and(isNull(auditSinks.disabledAt), lte(auditSinks.nextTryAt, now), isUnheld);
+  return and(isNull(auditSinks.disabledAt), isDue, isUnheld);
 }
 
 export type DueSink = Pick<AuditSinkRow, 'id' | 'enterpriseId'>;
@@ -70,7 +72,7 @@ export function listDueSinks(database: Database, times: SinkTimes, limit: number
   return database.read
     .select({ id: auditSinks.id, enterpriseId: auditSinks.enterpriseId })
     .from(auditSinks)
-    .where(and(isFree(times), or(EVENTS_WAIT, REPLAYS_WAIT)))
+    .where(and(isFree(times), or(EVENTS_WAIT, replaysWait(times.now))))
     .orderBy(asc(auditSinks.heldUntil), asc(auditSinks.id))
     .limit(limit);
 }
@@ -114,10 +116,12 @@ export function changeSink(database: Database, { id, sealed }: AuditSinkRow, cha
   ];
 }
 
+type Failed = Pick<DeadLetterRow, 'problem' | 'failedAt'> &
+  Partial<Pick<DeadLetterRow, 'recipients' | 'replay' | 'nextTryAt'>>;
+
 export function insertDeadLetter(
   database: Database,
-  row: Pick<DeadLetterRow, 'sinkId' | 'position' | 'eventId' | 'problem' | 'failedAt'> &
-    Partial<Pick<DeadLetterRow, 'recipients'>>,
+  row: Pick<DeadLetterRow, 'sinkId' | 'position' | 'eventId'> & Failed,
 ): Statement {
   return database.read
     .insert(auditDeadLetters)
@@ -125,12 +129,8 @@ export function insertDeadLetter(
     .onConflictDoUpdate({ target: [auditDeadLetters.sinkId, auditDeadLetters.position], set: again(row) });
 }
 
-function again({
-  problem,
-  failedAt,
-  recipients = null,
-}: Pick<DeadLetterRow, 'problem' | 'failedAt'> & Partial<Pick<DeadLetterRow, 'recipients'>>) {
-  return { problem, failedAt, recipients, replay: 0, attempts: sql`${auditDeadLetters.attempts} + 1` };
+function again({ problem, failedAt, recipients = null, replay = 0, nextTryAt = '' }: Failed) {
+  return { problem, failedAt, recipients, replay, nextTryAt, attempts: sql`${auditDeadLetters.attempts} + 1` };
 }
 
 /** Forgets the oldest dead letters of a sink beyond the newest ones. */
@@ -148,22 +148,26 @@ export function deleteDeadLetter(
   return database.read.delete(auditDeadLetters).where(isOne);
 }
 
-/** In the order in which the events arrived, after a position. */
+/** In the order in which the events arrived, after a position; with `dueAt`, those alone that are to be sent again by then. */
 export async function listDeadLetters(
   database: Database,
   sinkId: string,
-  page: { readonly after: number; readonly limit: number; readonly onlyReplays?: boolean },
+  page: { readonly after: number; readonly limit: number; readonly dueAt?: string },
 ): Promise<DeadLetterRow[]> {
-  const { sinkId: sink, position, replay } = auditDeadLetters;
+  const { sinkId: sink, position, replay, nextTryAt } = auditDeadLetters;
+  const isDue = page.dueAt === undefined ? undefined : and(eq(replay, 1), lte(nextTryAt, page.dueAt));
   return database.read
     .select()
     .from(auditDeadLetters)
-    .where(and(eq(sink, sinkId), gt(position, page.after), page.onlyReplays === true ? eq(replay, 1) : undefined))
+    .where(and(eq(sink, sinkId), gt(position, page.after), isDue))
     .orderBy(asc(position))
     .limit(page.limit);
 }
 
-/** Has every dead letter of a sink sent again. */
+/** Has every dead letter of a sink sent again, and now. */
 export function replayDeadLetters(database: Database, sinkId: string): Statement {
-  return database.read.update(auditDeadLetters).set({ replay: 1 }).where(eq(auditDeadLetters.sinkId, sinkId));
+  return database.read
+    .update(auditDeadLetters)
+    .set({ replay: 1, nextTryAt: '' })
+    .where(eq(auditDeadLetters.sinkId, sinkId));
 }
