@@ -68,6 +68,9 @@ export const MAY_REVEAL = {
   'worker/services/vault/moves/seal_moved.ts': 'seals a value to the other vault of the same person',
   'worker/services/vault/moves/value_digest.ts': 'makes the digests by which two vaults compare a value',
   'worker/services/people/passwords.ts': 'hashes a password',
+  'worker/services/push/push_key.ts': 'imports the key that signs for push services, opened from the vault',
+  'worker/services/push/push_subscriptions.ts':
+    'reads the endpoint and the keys of a browser, opened from the vault, to send it a message',
   'worker/kernel/mail.ts': 'authenticates to the service that sends mail',
   'worker/sign_in/oidc.ts': "authenticates our client at a provider's token endpoint",
   'worker/sign_in/provider_client.ts': 'reads the URLs and client ids among the variables of a provider',

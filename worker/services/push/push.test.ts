@@ -125,7 +125,7 @@ describe('a request that waits', () => {
       path: `/approvals/${push?.headers['topic']}`,
       tag: push?.headers['topic'],
     });
-    await expect(read(await signIn(member), push!)).rejects.toThrow();
+    await expect(read(await signIn(member), push!)).rejects.toThrow('unable to authenticate data');
     const opened = await control.send(shown.path, { headers: { cookie: browser.cookie } });
     expect(await opened.text()).toContain('acme/secret-plan');
   });
@@ -284,10 +284,12 @@ describe('a subscription', () => {
   });
 });
 
-describe('the account page', () => {
-  const account = async (user: HostedUser) =>
-    control.send('/account', { headers: { cookie: await signInBrowser(control, user.caller) } });
+async function account({ caller }: HostedUser): Promise<Response> {
+  return control.send('/account', { headers: { cookie: await signInBrowser(control, caller) } });
+}
+const keyOf = async (user: HostedUser) => /data-key="([\w-]+)"/.exec(await (await account(user)).text())?.[1];
 
+describe('the account page', () => {
   test('lets its island register the service worker, and nothing else', async () => {
     const reply = await account(member);
     expect(reply.headers.get('content-security-policy')).toContain('trusted-types svc-push');
@@ -297,7 +299,6 @@ describe('the account page', () => {
   });
 
   test('shows the same key to everybody, and after a restart', async () => {
-    const keyOf = async (user: HostedUser) => /data-key="([\w-]+)"/.exec(await (await account(user)).text())?.[1];
     const [one, another] = await Promise.all([keyOf(member), keyOf(other)]);
     expect(another).toBe(one);
   });
