@@ -1,6 +1,8 @@
 // A button by which the person has this browser told of requests, also while no page of svc is open.
 
 const WORKER = '/push_worker.js';
+/** The only URL of a script that this page may name, by the policy that its headers allow. They allow to make it once. */
+const policy = Reflect.get(window, 'trustedTypes')?.createPolicy('svc-push', { createScriptURL: () => WORKER });
 
 /** @param {HTMLElement} form with an output and the fields of a subscription; `data-key` is the key of the control plane. */
 export function start(form) {
@@ -37,23 +39,12 @@ async function subscribe(form) {
  * @returns {Promise<PushSubscriptionJSON>}
  */
 async function ask(key) {
-  await navigator.serviceWorker.register(workerUrl());
+  await navigator.serviceWorker.register(policy?.createScriptURL('') ?? WORKER);
   const { pushManager } = await navigator.serviceWorker.ready;
   // One that was made with another key cannot be used any more.
   const earlier = await pushManager.getSubscription();
   if (earlier !== null) await earlier.unsubscribe();
   return (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })).toJSON();
-}
-
-/**
- * The only URL of a script that this page may name, by the policy that its headers allow.
- * @returns {string}
- */
-function workerUrl() {
-  const types = Reflect.get(window, 'trustedTypes');
-  return types === undefined
-    ? WORKER
-    : types.createPolicy('svc-push', { createScriptURL: () => WORKER }).createScriptURL('');
 }
 
 /**

@@ -48,8 +48,10 @@ function read({ data }) {
 /** @param {Message} message */
 function show({ title, path, tag }) {
   const text = typeof title === 'string' ? title.slice(0, 100) : 'svc has a message';
-  const id = typeof tag === 'string' ? tag.slice(0, 64) : 'svc';
-  return registration.showNotification(text, { tag: id, data: pathOf(path) });
+  const id = typeof tag === 'string' && tag !== '' ? tag.slice(0, 64) : 'svc';
+  // What waits again rings again, in place of what is still shown about it.
+  const options = { tag: id, renotify: true, data: pathOf(path) };
+  return registration.showNotification(text, options);
 }
 
 /**

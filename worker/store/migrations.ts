@@ -990,7 +990,8 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE TABLE push_subscriptions (
         session_id TEXT PRIMARY KEY REFERENCES browser_sessions (id) ON DELETE CASCADE,
         user_id TEXT NOT NULL REFERENCES users (id), endpoint_hash TEXT NOT NULL UNIQUE, host TEXT NOT NULL,
-        sealed TEXT NOT NULL, created_at TEXT NOT NULL, quiet_until INTEGER NOT NULL DEFAULT 0, problem TEXT) STRICT`,
+        sealed TEXT NOT NULL, created_at TEXT NOT NULL, quiet_until INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0, problem TEXT) STRICT`,
       `CREATE INDEX push_subscriptions_by_user ON push_subscriptions (user_id)`,
     ],
   },

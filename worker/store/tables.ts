@@ -703,8 +703,10 @@ export const pushSubscriptions = sqliteTable('push_subscriptions', {
   /** The endpoint and the browser's keys, as JSON. */
   sealed: text('sealed').notNull(),
   createdAt: text('created_at').notNull(),
-  /** Seconds since the epoch: the push service asks not to be called until then. */
+  /** Seconds since the epoch: it is not called until then, as the push service asks or after failures. */
   quietUntil: integer('quiet_until').notNull().default(0),
+  /** How many messages in a row were not taken. */
+  failures: integer('failures').notNull().default(0),
   /** Why the last message was not taken; null if it was. */
   problem: text('problem'),
 });

@@ -1,7 +1,7 @@
 import { countsFor, findNeeds, type Need } from '../../../shared/approvals/approval_rules.ts';
 import { toShownLine } from '../../../shared/model/shown_text.ts';
 import { type ApprovalNeed, type ApprovalVote, openNeedsText } from '../../../shared/wire/people/approval_rules.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { ApprovalRow } from '../../store/approvals.ts';
 import {
@@ -70,6 +70,30 @@ export async function standingsOf(
   );
 }
 
+/** Those of some users who see a request that waits, whose approval counts, and who have not given it. */
+export async function approversDue<T extends Caller>(
+  context: ServiceContext,
+  callers: readonly T[],
+  row: ApprovalRow,
+): Promise<readonly T[]> {
+  const { database } = context;
+  const [ruled] = await findRuled(context, row, [row]);
+  const rules = ruled?.rules ?? [];
+  // As `visibleTo` has it. By a rule, whoever's approval counts sees the request.
+  const sees = (caller: T) =>
+    row.userId === caller.userId || (mayActAs(caller, 'admin') && row.subjectOwnerId === caller.enterpriseId);
+  if (rules.length === 0) return callers.filter(sees);
+  const [votes, requesters] = await Promise.all([listVotes(database, [row.id]), listPersonIds(database, [row.userId])]);
+  const waited = callers.filter(({ userId }) => !votes.some((vote) => vote.userId === userId));
+  const requester = requesters.get(row.userId) ?? null;
+  const people = await listLiveApprovers(
+    database,
+    waited.map(({ userId }) => userId),
+  );
+  const due = people.filter((each) => rules.some((rule) => countsFor(rule, each, requester)));
+  return waited.filter(({ userId }) => due.some((each) => each.userId === userId));
+}
+
 interface Known {
   readonly votes: readonly ApprovalVoteRow[];
   readonly people: readonly LiveApprover[];
@@ -96,7 +120,7 @@ interface Ruled {
 
 async function findRuled(
   context: ServiceContext,
-  { enterpriseId }: Caller,
+  { enterpriseId }: Pick<Caller, 'enterpriseId'>,
   pending: readonly ApprovalRow[],
 ): Promise<Ruled[]> {
   if (pending.length === 0) return [];

@@ -92,9 +92,9 @@ export async function askApproval(
   });
 }
 
-function tellPeople(context: ServiceContext, { enterpriseId, id }: Pick<ApprovalRow, 'enterpriseId' | 'id'>): void {
-  context.defer('telling people of an approval', () => sendAlerts(context, enterpriseId));
-  context.defer('telling browsers of an approval', () => sendPushes(context, { enterpriseId, id }));
+function tellPeople(context: ServiceContext, row: ApprovalRow): void {
+  context.defer('telling people of an approval', () => sendAlerts(context, row.enterpriseId));
+  context.defer('telling browsers of an approval', () => sendPushes(context, row));
 }
 
 function toUse(asker: Asker, { requestId }: { readonly requestId: string }) {

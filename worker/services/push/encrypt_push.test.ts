@@ -50,7 +50,9 @@ test('messages of every length have one length, and fit a push service', async (
 test('another browser cannot read it, nor anybody a changed one', async () => {
   const browser = { ...KEYS, ...(await pairOf(UA_PUBLIC, UA_PRIVATE)) };
   const body = await encryptPush(KEYS, MESSAGE);
-  await expect(decryptPush({ ...browser, auth: toBase64Url(new Uint8Array(16)) }, body)).rejects.toThrow('unable to authenticate data');
+  await expect(decryptPush({ ...browser, auth: toBase64Url(new Uint8Array(16)) }, body)).rejects.toThrow(
+    'unable to authenticate data',
+  );
   body[body.length - 1] = (body.at(-1) ?? 0) ^ 1;
   await expect(decryptPush(browser, body)).rejects.toThrow('unable to authenticate data');
 });

@@ -8,7 +8,7 @@ import {
   PUBLIC_URL,
   signInBrowser,
 } from '../../../e2e/runtimes/hosted_users.ts';
-import { type InProcess, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { toBase64Url } from '../../kernel/encoding.ts';
@@ -24,15 +24,17 @@ let member: HostedUser;
 let other: HostedUser;
 let pushes: OutboundRequest[];
 let answer: Pick<OutboundReply, 'status'> & Partial<OutboundReply>;
+let whileCalled: () => Promise<void>;
 const outbound = {
   async call(request: OutboundRequest) {
     pushes.push(request);
+    await whileCalled();
     return ok({ contentType: '', body: new Uint8Array(), ...answer });
   },
 };
 
 beforeEach(async () => {
-  [pushes, answer] = [[], { status: 201 }];
+  [pushes, answer, whileCalled] = [[], { status: 201 }, async () => undefined];
   control = await startInProcess({ localKey: null, publicUrl: PUBLIC_URL, outbound });
   ({ owner, member } = await ownerWithMember(control));
   other = await hostedUser(control, owner.caller.enterpriseId);
@@ -97,10 +99,16 @@ async function ask({ caller }: HostedUser = member, name = 'acme/secret-plan'): 
   if (!asked.ok) throw new Error(asked.error.message);
   await control.settle();
 }
-const tellsTo = () => pushes.map(({ url }) => url);
-async function rows(): Promise<readonly unknown[]> {
-  return (await control.context.database.client.execute('SELECT * FROM push_subscriptions')).rows;
+async function query(sql: string): Promise<readonly unknown[]> {
+  return (await control.context.database.client.execute(sql)).rows;
 }
+/** What the logs of all enterprises say about notifications, oldest first. */
+const events = () =>
+  query(`SELECT enterprise_id, type, actor FROM audit_events WHERE type LIKE 'control.push.%' ORDER BY position`);
+const approvalId = async () =>
+  z.object({ id: z.string() }).parse({ ...Object((await query('SELECT id FROM approvals'))[0]) }).id;
+const tellsTo = () => pushes.map(({ url }) => url);
+const rows = () => query('SELECT * FROM push_subscriptions ORDER BY created_at');
 const read = async ({ side }: Signed, { body }: OutboundRequest) =>
   message.parse(JSON.parse(new TextDecoder().decode(await decryptPush(side, body ?? new Uint8Array()))));
 
@@ -113,17 +121,21 @@ describe('a request that waits', () => {
         method: 'POST',
         url: browser.endpoint,
         isStrangers: true,
-        headers: { 'content-encoding': 'aes128gcm', urgency: 'high', topic: expect.stringMatching(/^apr_\w{26}$/) },
+        headers: {
+          'content-encoding': 'aes128gcm',
+          urgency: 'high',
+          ttl: '3600',
+          topic: expect.stringMatching(/^[\w-]{32}$/),
+        },
         limits: { timeoutMs: 10_000 },
       },
     ]);
     const [push] = pushes;
-    expect(Number(push?.headers['ttl'])).toBeGreaterThan(0);
     const shown = await read(browser, push!);
     expect(shown).toEqual({
       title: 'A request needs an approval',
-      path: `/approvals/${push?.headers['topic']}`,
-      tag: push?.headers['topic'],
+      path: `/approvals/${await approvalId()}`,
+      tag: await approvalId(),
     });
     await expect(read(await signIn(member), push!)).rejects.toThrow('unable to authenticate data');
     const opened = await control.send(shown.path, { headers: { cookie: browser.cookie } });
@@ -169,7 +181,7 @@ describe('a request that waits', () => {
     const [mine, first, second] = [await subscribed(member), await subscribed(other), await subscribed(owner)];
     await ask();
     expect(tellsTo().toSorted()).toEqual([first.endpoint, second.endpoint].toSorted());
-    const id = pushes[0]?.headers['topic'];
+    const id = await approvalId();
     pushes = [];
     expect((await other.call('POST', `/v1/approvals/${id}/decide`, { decision: 'approve' })).status).toBe(200);
     await control.settle();
@@ -180,15 +192,69 @@ describe('a request that waits', () => {
     expect(tellsTo()).toEqual([second.endpoint]);
   });
 
-  test('does not fail, and is not told again, when the push service does not answer', async () => {
+  test('has another topic for each browser, which does not name it', async () => {
+    const [one, another] = [await subscribed(member), await subscribed(member)];
+    await ask();
+    const topics = pushes.map(({ headers }) => headers['topic'] ?? '');
+    expect(new Set(tellsTo())).toEqual(new Set([one.endpoint, another.endpoint]));
+    expect(new Set(topics).size).toBe(2);
+    expect(topics).not.toContain(await approvalId());
+  });
+
+  test('is told to whoever may approve it, however many others have notifications', async () => {
+    for (let at = 0; at < 210; at += 1) {
+      await signInBrowser(control, await addUser(control.context, owner.caller.enterpriseId));
+    }
+    await query(`INSERT INTO push_subscriptions (session_id, user_id, endpoint_hash, host, sealed, created_at)
+      SELECT id, user_id, id, 'push.example.com', '', '' FROM browser_sessions`);
+    const late = await hostedUser(control, owner.caller.enterpriseId);
+    const browser = await subscribed(late);
+    await ask(late);
+    expect(tellsTo()).toEqual([browser.endpoint]);
+  });
+
+  test('does not fail when the push service does not answer, which is left alone for longer each time', async () => {
     await subscribed(member);
     answer = { status: 500 };
+    for (const [failures, seconds] of [
+      [1, 15],
+      [2, 30],
+      [3, 60],
+    ] as const) {
+      await ask();
+      const quiet = Math.ceil(control.clock.now() / 1000) + seconds;
+      expect(await rows()).toMatchObject([{ problem: 'status_500', failures, quiet_until: quiet }]);
+      await ask();
+      expect(pushes).toHaveLength(failures);
+      control.clock.ms += (seconds + 1) * 1000;
+    }
+    await query('UPDATE push_subscriptions SET failures = 40');
     await ask();
-    expect(await rows()).toMatchObject([{ problem: 'status_500', quiet_until: 0 }]);
+    expect(await rows()).toMatchObject([{ quiet_until: Math.ceil(control.clock.now() / 1000) + 3_600 }]);
+    control.clock.ms += 3_601_000;
     answer = { status: 201 };
     await ask();
-    expect(await rows()).toMatchObject([{ problem: null }]);
-    expect(pushes).toHaveLength(2);
+    expect(await rows()).toMatchObject([{ problem: null, failures: 0, quiet_until: 0 }]);
+  });
+
+  test('is told to nobody while the key cannot be opened, which the page says', async () => {
+    const browser = await subscribed(member);
+    await keyOf(member);
+    await query("UPDATE push_keys SET sealed_private_key = 'damaged'");
+    const cause = { message: 'the key for push services in the database is damaged' };
+    await expect(ask()).rejects.toMatchObject({ cause });
+    const page = await control.send('/account', { headers: { cookie: browser.cookie } });
+    expect([pushes, await page.text()]).toEqual([[], expect.stringContaining('push_key_damaged')]);
+  });
+
+  test('says nothing of a browser that subscribed anew meanwhile', async () => {
+    const browser = await subscribed(member);
+    answer = { status: 500 };
+    whileCalled = async () => {
+      await post(browser, '/account/push', { ...fieldsOf(browser), endpoint: `${browser.endpoint}/anew` });
+    };
+    await ask();
+    expect(await rows()).toMatchObject([{ problem: null, failures: 0, quiet_until: 0 }]);
   });
 
   test('is not told while the push service asks to be left alone', async () => {
@@ -202,13 +268,27 @@ describe('a request that waits', () => {
     expect(pushes).toHaveLength(2);
   });
 
-  test('is told sixty times in an hour at most', async () => {
-    await subscribed(member);
-    for (let at = 0; at < 62; at += 1) {
+  test('is told sixty times in an hour at most, also to a browser that is signed in anew', async () => {
+    const first = await subscribed(member);
+    for (let at = 0; at < 61; at += 1) {
       await ask();
-      await control.context.database.client.execute("UPDATE approvals SET state = 'denied'");
+      await query("UPDATE approvals SET state = 'denied'");
     }
+    expect(await rows()).toMatchObject([{ problem: 'hourly_limit' }]);
+    const again = { ...(await signIn(member)), endpoint: first.endpoint };
+    await post(again, '/account/push', fieldsOf(again));
+    await ask();
     expect(pushes).toHaveLength(60);
+    expect(await rows()).toMatchObject([{ problem: 'hourly_limit' }]);
+  });
+
+  test('is told a user six hundred times in an hour at most, whatever addresses their browsers give', async () => {
+    await subscribed(member);
+    await ask();
+    await query("UPDATE throttles SET count = 600 WHERE key LIKE 'push for %'");
+    await subscribed(member);
+    await ask();
+    expect(pushes).toHaveLength(1);
   });
 });
 
@@ -218,6 +298,25 @@ describe('a subscription', () => {
     answer = { status };
     await ask();
     expect(await rows()).toEqual([]);
+    const { enterpriseId, userId } = member.caller;
+    expect(await events()).toMatchObject([
+      { type: 'control.push.subscribed', actor: userId },
+      { enterprise_id: enterpriseId, type: 'control.push.removed', actor: null },
+    ]);
+  });
+
+  test('is one of ten of its user: the oldest goes', async () => {
+    const browsers: Signed[] = [];
+    for (let at = 0; at < 11; at += 1) {
+      browsers.push(await subscribed(member));
+      control.clock.ms += 1_000;
+    }
+    await subscribed(other);
+    expect(await rows()).toHaveLength(11);
+    await ask();
+    expect(new Set(tellsTo())).toEqual(new Set(browsers.slice(1).map(({ endpoint }) => endpoint)));
+    const removed = (await events()).filter((event) => Object(event).type === 'control.push.removed');
+    expect(removed).toMatchObject([{ actor: member.caller.userId }]);
   });
 
   test('ends with the session of its browser', async () => {
@@ -250,6 +349,19 @@ describe('a subscription', () => {
     expect(await rows()).toMatchObject([{ user_id: other.caller.userId }]);
     await ask();
     expect(pushes).toEqual([]);
+    const stranger = await hostedUser(control);
+    const last = {
+      ...(await signIn(stranger)),
+      endpoint: browser.endpoint.replace('push.example.com', 'PUSH.example.com:443'),
+    };
+    await post(last, '/account/push', fieldsOf(last));
+    expect(await rows()).toMatchObject([{ user_id: stranger.caller.userId }]);
+    const removed = (await events()).filter((event) => Object(event).type === 'control.push.removed');
+    const { enterpriseId } = member.caller;
+    expect(removed).toMatchObject([
+      { enterprise_id: enterpriseId, actor: other.caller.userId },
+      { enterprise_id: enterpriseId, actor: null },
+    ]);
   });
 
   test('is sealed, and its address is in no log', async () => {
@@ -266,6 +378,9 @@ describe('a subscription', () => {
     ['https://localhost/x', {}],
     ['https://push.example.com:8443/x', {}],
     ['https://user:pass@push.example.com/x', {}],
+    ['https://push.example.com/x#1', {}],
+    ['https://push.example.com/x#', {}],
+    ['https://push.example.com./x', {}],
     ['https://push.example.com/x', { auth: 'AAAA' }],
     ['https://push.example.com/x', { p256dh: toBase64Url(new Uint8Array(65).fill(4)) }],
     ['https://push.example.com/x', { p256dh: '!' }],

@@ -24,10 +24,14 @@ export interface PushSigner {
   authorize(endpoint: string): Promise<string>;
 }
 
-/** `subject`: the origin of this control plane, by which an operator of a push service finds who runs it. */
-export async function openPushSigner(context: KeyContext, subject: string): Promise<PushSigner> {
+/**
+ * `subject`: the origin of this control plane, by which an operator of a push service finds who runs it. Null if the vault cannot open
+ * the key.
+ */
+export async function openPushSigner(context: KeyContext, subject: string): Promise<PushSigner | null> {
   const row = await keyRow(context);
   const key = await openKey(context, row);
+  if (key === null) return null;
   const expires = nowSeconds(context) + TOKEN_SECONDS;
   return {
     async authorize(endpoint) {
@@ -62,9 +66,9 @@ async function makeKey(context: KeyContext): Promise<PushKeyRow> {
   };
 }
 
-async function openKey({ vault }: KeyContext, row: PushKeyRow): Promise<CryptoKey> {
+async function openKey({ vault }: KeyContext, row: PushKeyRow): Promise<CryptoKey | null> {
   const opened = await vault.open(PUSH_KEY_PLACE, row.sealedPrivateKey);
-  if (opened === null) throw new Error('the key for push services in the database is damaged');
+  if (opened === null) return null;
   const key = await importJWK(JSON.parse(opened.reveal()), ALGORITHM);
   if (key instanceof Uint8Array) throw new TypeError('not a private key');
   return key;

@@ -5,12 +5,14 @@ import { apiError, type ApiError, fieldProblems } from '../../../shared/wire/err
 import { findBrowserSession } from '../../store/browser_sessions.ts';
 import {
   deleteSubscription,
+  findByEndpoint,
   insertSubscription,
+  listAllOf,
   listSubscriptions,
   type PushSubscriptionRow,
 } from '../../store/people/push_subscriptions.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { commit } from '../../kernel/commit.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { fromBase64Url, sha256Base64Url } from '../../kernel/encoding.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
@@ -20,13 +22,21 @@ import { importBrowserKey } from './encrypt_push.ts';
 
 const POINT_BYTES = 65;
 const AUTH_BYTES = 16;
+/** Of one user; the oldest is told no more. */
+export const MOST_OF_USER = 10;
 
 const ofBytes = (bytes: number) =>
   z.string().refine((text) => lengthOf(text) === bytes, `must be ${bytes} bytes as base64url`);
 
 /** What a browser gives when it subscribes (Push API, `PushSubscription.toJSON`). */
 const pushTarget = z.strictObject({
-  endpoint: z.url({ protocol: /^https$/ }).max(1_000),
+  endpoint: z
+    .url({ protocol: /^https$/ })
+    .max(1_000)
+    .refine((text) => !text.includes('#'), 'must have no fragment: give what the browser gave')
+    .refine((text) => !new URL(text).hostname.endsWith('.'), 'must have a host name without a dot at its end')
+    // One address has one hash, however it is written.
+    .overwrite((text) => new URL(text).href),
   p256dh: ofBytes(POINT_BYTES),
   auth: ofBytes(AUTH_BYTES),
 });
@@ -76,10 +86,51 @@ export async function subscribe(
     createdAt: nowText(context),
   };
   return commit(context, controlChain(caller), async () => {
-    const event = { type: 'control.push.subscribed' as const, actor: caller.userId };
+    const [taken, oldest] = await Promise.all([takeOver(context, caller, row), dropOldest(context, caller, row)]);
     const data = { 'svc.control.resource': session.id };
-    return ok({ statements: insertSubscription(context.database, row), events: [{ ...event, data }], value: null });
+    const event = { type: 'control.push.subscribed' as const, actor: caller.userId, data };
+    return ok({
+      statements: [...oldest.statements, ...insertSubscription(context.database, row)],
+      events: [...oldest.events, ...taken.events, event],
+      elsewhere: taken.elsewhere,
+      value: null,
+    });
   });
+}
+
+/** A browser is told no more. `actor`: who turned it off; null if nobody of its enterprise did. */
+export function removedEvent({ sessionId }: Pick<PushSubscriptionRow, 'sessionId'>, actor: string | null): AuditDraft {
+  return { type: 'control.push.removed', actor, data: { 'svc.control.resource': sessionId } };
+}
+
+type NewSubscription = Pick<PushSubscriptionRow, 'sessionId' | 'endpointHash'>;
+
+/** That a browser told another user, or another session, until now. In another enterprise the log does not say who took it over. */
+async function takeOver(
+  { database }: ServiceContext,
+  { userId, enterpriseId }: Caller,
+  { sessionId, endpointHash }: NewSubscription,
+): Promise<Required<Pick<Change<null>, 'elsewhere'>> & Pick<Change<null>, 'events'>> {
+  const earlier = await findByEndpoint(database, endpointHash);
+  if (earlier === null || earlier.subscription.sessionId === sessionId) return { events: [], elsewhere: [] };
+  const { subscription } = earlier;
+  if (earlier.enterpriseId === enterpriseId) return { events: [removedEvent(subscription, userId)], elsewhere: [] };
+  return { events: [], elsewhere: [{ chain: controlChain(earlier), events: [removedEvent(subscription, null)] }] };
+}
+
+/** Makes room for one more browser of the user. */
+async function dropOldest(
+  { database }: ServiceContext,
+  { userId }: Caller,
+  { sessionId, endpointHash }: NewSubscription,
+): Promise<Pick<Change<null>, 'statements' | 'events'>> {
+  const all = await listAllOf(database, userId);
+  const others = all.filter((each) => each.sessionId !== sessionId && each.endpointHash !== endpointHash);
+  const dropped = others.slice(MOST_OF_USER - 1);
+  return {
+    statements: dropped.map((each) => deleteSubscription(database, each)),
+    events: dropped.map((each) => removedEvent(each, userId)),
+  };
 }
 
 async function checkTarget(input: Readonly<Record<string, string>>): Promise<Result<PushTarget, ApiError>> {
@@ -135,8 +186,8 @@ export function unsubscribe(context: ServiceContext, caller: Caller, id: string)
     const all = await listSubscriptions(context.database, mine);
     const found = all.find(({ subscription }) => subscription.sessionId === id);
     if (found === undefined) return err(apiError('not_found', `no browser ${id} of yours has notifications`));
-    const event = { type: 'control.push.removed' as const, actor: caller.userId };
-    const statements = [deleteSubscription(context.database, found.subscription)];
-    return ok({ statements, events: [{ ...event, data: { 'svc.control.resource': id } }], value: null });
+    const { subscription } = found;
+    const statements = [deleteSubscription(context.database, subscription)];
+    return ok({ statements, events: [removedEvent(subscription, caller.userId)], value: null });
   });
 }

@@ -1,29 +1,37 @@
 import {
   deleteSubscription,
+  findByEndpoint,
   listReachableBrowsers,
+  listReachableUsers,
   noteSubscription,
-  type ReachableBrowser,
+  type PushSubscriptionRow,
 } from '../../store/people/push_subscriptions.ts';
 import { type ApprovalRow, findApproval } from '../../store/approvals.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import { ok } from '../../../shared/model/result.ts';
+import { commit } from '../../kernel/commit.ts';
+import { sha256Base64Url } from '../../kernel/encoding.ts';
 import type { OutboundReply } from '../../kernel/outbound.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
 import { readRetryAfter } from '../../kernel/retry_after.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { countAttempt } from '../../store/throttles.ts';
-import { viewerOf } from '../approvals/approval_rows.ts';
-import { standingOf } from '../approvals/approval_standings.ts';
+import { ownViewer } from '../approvals/approval_rows.ts';
+import { approversDue } from '../approvals/approval_standings.ts';
 import { encryptPush } from './encrypt_push.ts';
 import { openPushSigner, type PushSigner } from './push_key.ts';
-import { offersPush, openSubscription } from './push_subscriptions.ts';
+import { MOST_OF_USER, offersPush, openSubscription, type PushTarget, removedEvent } from './push_subscriptions.ts';
+import { inTurn } from './push_turns.ts';
 
-/** Of one enterprise, for one request. */
-const MOST_BROWSERS = 200;
-const AT_A_TIME = 8;
+const USERS_AT_A_TIME = 100;
 /** Messages to one browser: an agent that asks without end does not ring all night. */
 const MOST_AN_HOUR = 60;
 const HOUR_SECONDS = 3600;
+/** The pause after a message that was not taken: it doubles. */
+const FIRST_PAUSE_MS = 15_000;
+const LAST_PAUSE_MS = 3_600_000;
 /** The longest pause that a push service can ask for. */
 const LONGEST_PAUSE_MS = 24 * 3_600_000;
+const TOPIC_CHARACTERS = 32;
 /** A push service has little to say. */
 const LIMITS = { maxReplyBytes: 16 * 1024, timeoutMs: 10_000 };
 
@@ -33,65 +41,51 @@ const LIMITS = { maxReplyBytes: 16 * 1024, timeoutMs: 10_000 };
  */
 export async function sendPushes(
   context: ServiceContext,
-  { enterpriseId, id }: Pick<ApprovalRow, 'enterpriseId' | 'id'>,
+  { enterpriseId, userId, id }: Pick<ApprovalRow, 'enterpriseId' | 'userId' | 'id'>,
 ): Promise<void> {
   const { database, publicUrl } = context;
   if (!offersPush(context) || publicUrl === null) return;
-  const page = { enterpriseId, nowSeconds: nowSeconds(context), limit: MOST_BROWSERS };
-  const browsers = await listReachableBrowsers(database, page);
-  if (browsers.length === 0) return;
-  const due = await findDue(context, { enterpriseId, id }, browsers);
+  const row = await findApproval(database, ownViewer({ userId, enterpriseId }), { id, now: nowText(context) });
+  if (row?.state !== 'pending') return;
+  const due = await findDue(context, row);
   if (due.length === 0) return;
   const signer = await openPushSigner(context, publicUrl);
-  const work = async () => {
-    for (let next = due.shift(); next !== undefined && !context.stopping.aborted; next = due.shift()) {
-      await sendPush(context, signer, next);
-    }
-  };
-  const done = await Promise.allSettled(Array.from({ length: AT_A_TIME }, () => work()));
-  const failed = done.find((each) => each.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
+  if (signer === null) {
+    for (const each of due) await note(context, each, { ...each, problem: 'push_key_damaged' });
+    throw new Error('the key for push services in the database is damaged');
+  }
+  await inTurn(due, {
+    isStopped: () => context.stopping.aborted,
+    run: (subscription) => sendPush(context, signer, { subscription, row }),
+  });
+}
+
+/** The browsers to tell: of everybody who may approve the request and has not, after a user. */
+async function findDue(context: ServiceContext, row: ApprovalRow, after = ''): Promise<PushSubscriptionRow[]> {
+  const { database } = context;
+  const { enterpriseId } = row;
+  const now = nowSeconds(context);
+  const page = await listReachableUsers(database, { enterpriseId, nowSeconds: now, after, limit: USERS_AT_A_TIME });
+  const users = page.map((each) => ({ ...each, enterpriseId }));
+  const userIds = (await approversDue(context, users, row)).map(({ userId }) => userId);
+  const browsers = await listReachableBrowsers(database, { userIds, nowSeconds: now });
+  const last = users[USERS_AT_A_TIME - 1];
+  return last === undefined ? browsers : [...browsers, ...(await findDue(context, row, last.userId))];
 }
 
 /** A browser to tell, and of what. */
 interface Due {
-  readonly browser: ReachableBrowser;
+  readonly subscription: PushSubscriptionRow;
   readonly row: ApprovalRow;
 }
 
-/** The browsers of those who see the request, whose approval counts, and who have not given it. */
-async function findDue(
-  context: ServiceContext,
-  { enterpriseId, id }: Pick<ApprovalRow, 'enterpriseId' | 'id'>,
-  browsers: readonly ReachableBrowser[],
-): Promise<Due[]> {
-  const rows = new Map<string, ApprovalRow | null>();
-  for (const { subscription, role } of browsers) {
-    const { userId } = subscription;
-    if (!rows.has(userId)) rows.set(userId, await findForApprover(context, { userId, enterpriseId, role }, id));
+async function sendPush(context: ServiceContext, signer: PushSigner, { subscription, row }: Due): Promise<void> {
+  const { outbound, clock } = context;
+  if (!(await takeTurn(context, subscription))) {
+    return note(context, subscription, { ...subscription, problem: 'hourly_limit' });
   }
-  return browsers.flatMap((browser) => {
-    const row = rows.get(browser.subscription.userId) ?? null;
-    return row === null ? [] : [{ browser, row }];
-  });
-}
-
-async function findForApprover(context: ServiceContext, caller: Caller, id: string): Promise<ApprovalRow | null> {
-  const row = await findApproval(context.database, viewerOf(caller), { id, now: nowText(context) });
-  if (row?.state !== 'pending') return null;
-  const { mayApprove, votes } = await standingOf(context, caller, row);
-  return mayApprove && !votes.some(({ userId }) => userId === caller.userId) ? row : null;
-}
-
-async function sendPush(
-  context: ServiceContext,
-  signer: PushSigner,
-  { browser: { subscription }, row }: Due,
-): Promise<void> {
-  const { database, outbound, clock } = context;
-  if (!(await takeTurn(context, subscription.sessionId))) return;
   const target = await openSubscription(context.vault, subscription);
-  if (target === null) return note(context, subscription, { quietUntil: 0, problem: 'vault_entry_damaged' });
+  if (target === null) return note(context, subscription, { ...subscription, problem: 'vault_entry_damaged' });
   const message = { title: 'A request needs an approval', path: `/approvals/${row.id}`, tag: row.id };
   const called = await outbound.call({
     method: 'POST',
@@ -102,44 +96,84 @@ async function sendPush(
       authorization: await signer.authorize(target.endpoint),
       'content-type': 'application/octet-stream',
       'content-encoding': 'aes128gcm',
-      // RFC 8030 sections 5.2 to 5.4: no longer than it waits, at once, and in place of an undelivered one about the same request.
+      // RFC 8030 sections 5.2 to 5.4: as long as it can be decided, at once, and in place of an undelivered one about the same request.
       ttl: String(Math.max(0, Math.floor((Date.parse(row.expiresAt) - clock.now()) / 1000))),
       urgency: 'high',
-      topic: row.id,
+      topic: await topicOf(target, row),
     },
     body: await encryptPush(target, new TextEncoder().encode(JSON.stringify(message))),
     limits: LIMITS,
   });
-  if (!called.ok) return note(context, subscription, { quietUntil: 0, problem: called.error.reason });
-  const { status } = called.value;
+  if (!called.ok) return noteFailure(context, subscription, called.error.reason, 0);
+  const { status, retryAfter } = called.value;
+  if (status >= 200 && status < 300) return note(context, subscription, { quietUntil: 0, failures: 0, problem: null });
   // The browser has withdrawn the permission, or the subscription has ended (RFC 8030 section 7.3).
-  if (status === 404 || status === 410) await database.write([deleteSubscription(database, subscription)]);
-  else await note(context, subscription, readReply(called.value, clock.now()));
+  if (status === 404 || status === 410) return remove(context, row, subscription);
+  return noteFailure(context, subscription, `status_${status}`, askedPause(retryAfter, clock.now()));
 }
 
-function readReply(
-  { status, retryAfter }: OutboundReply,
-  nowMs: number,
-): { quietUntil: number; problem: string | null } {
-  if (status >= 200 && status < 300) return { quietUntil: 0, problem: null };
-  const afterMs = Math.min(readRetryAfter(retryAfter, nowMs) ?? 0, LONGEST_PAUSE_MS);
-  return { quietUntil: afterMs === 0 ? 0 : Math.ceil((nowMs + afterMs) / 1000), problem: `status_${status}` };
+function askedPause(retryAfter: OutboundReply['retryAfter'], nowMs: number): number {
+  return Math.min(readRetryAfter(retryAfter, nowMs) ?? 0, LONGEST_PAUSE_MS);
 }
 
-async function takeTurn(context: ServiceContext, sessionId: string): Promise<boolean> {
+/** The same for one browser and one request. Push services cannot tell by it which browsers are told of the same request. */
+async function topicOf({ auth }: PushTarget, { id }: ApprovalRow): Promise<string> {
+  return (await sha256Base64Url(`${auth} ${id}`)).slice(0, TOPIC_CHARACTERS);
+}
+
+/** One browser has its limit whichever session or user it tells; and a user has one, however many addresses their browsers give. */
+async function takeTurn(
+  context: ServiceContext,
+  { endpointHash, userId }: Pick<PushSubscriptionRow, 'endpointHash' | 'userId'>,
+): Promise<boolean> {
   const { database } = context;
   const now = nowSeconds(context);
-  const window = { most: MOST_AN_HOUR, windowEnds: now + HOUR_SECONDS, nowSeconds: now };
-  const counted = await database.write([countAttempt(database, `push ${sessionId}`, window)]);
-  return counted.ok && counted.value.at(-1) === 1;
+  const window = { windowEnds: now + HOUR_SECONDS, nowSeconds: now };
+  const counted = await database.write([
+    countAttempt(database, `push to ${endpointHash}`, { most: MOST_AN_HOUR, ...window }),
+    countAttempt(database, `push for ${userId}`, { most: MOST_AN_HOUR * MOST_OF_USER, ...window }),
+  ]);
+  return counted.ok && counted.value.every((changed) => changed === 1);
+}
+
+type Change = Pick<PushSubscriptionRow, 'quietUntil' | 'failures' | 'problem'>;
+
+/** It is left alone for a while, so that an address that does not answer holds up no message for long. */
+function noteFailure(
+  context: ServiceContext,
+  subscription: PushSubscriptionRow,
+  problem: string,
+  askedMs: number,
+): Promise<void> {
+  const failures = subscription.failures + 1;
+  const pauseMs = Math.max(askedMs, Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), LAST_PAUSE_MS));
+  const quietUntil = Math.ceil((context.clock.now() + pauseMs) / 1000);
+  return note(context, subscription, { quietUntil, failures, problem });
 }
 
 /** Only what changed is written. */
 async function note(
   { database }: ServiceContext,
-  subscription: ReachableBrowser['subscription'],
-  change: { readonly quietUntil: number; readonly problem: string | null },
+  subscription: PushSubscriptionRow,
+  { quietUntil, failures, problem }: Change,
 ): Promise<void> {
-  const isSame = subscription.problem === change.problem && subscription.quietUntil === change.quietUntil;
-  if (!isSame) await database.write([noteSubscription(database, subscription, change)]);
+  const isSame =
+    subscription.problem === problem && subscription.quietUntil === quietUntil && subscription.failures === failures;
+  if (!isSame) await database.write([noteSubscription(database, subscription, { quietUntil, failures, problem })]);
+}
+
+/** Its push service does not know it any more. */
+async function remove(
+  context: ServiceContext,
+  { enterpriseId }: Pick<ApprovalRow, 'enterpriseId'>,
+  subscription: PushSubscriptionRow,
+): Promise<void> {
+  const { database } = context;
+  const removed = await commit(context, controlChain({ enterpriseId }), async () => {
+    const now = await findByEndpoint(database, subscription.endpointHash);
+    if (now?.subscription.sessionId !== subscription.sessionId) return ok({ statements: [], events: [], value: null });
+    const statements = [deleteSubscription(database, subscription)];
+    return ok({ statements, events: [removedEvent(subscription, null)], value: null });
+  });
+  if (!removed.ok) throw new Error(removed.error.message);
 }

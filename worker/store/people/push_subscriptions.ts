@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, inArray, isNull, lte, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { browserSessions, pushKeys, pushSubscriptions, users } from '../tables.ts';
 
@@ -19,7 +19,7 @@ export function insertPushKey(database: Database, row: PushKeyRow): Statement[] 
 /** Stores how a browser is reached, in place of what its session had, and of what reached the same browser for another user. */
 export function insertSubscription(
   database: Database,
-  row: Omit<PushSubscriptionRow, 'quietUntil' | 'problem'>,
+  row: Omit<PushSubscriptionRow, 'quietUntil' | 'failures' | 'problem'>,
 ): Statement[] {
   const { sessionId, endpointHash } = pushSubscriptions;
   const replaced = or(eq(sessionId, row.sessionId), eq(endpointHash, row.endpointHash));
@@ -28,6 +28,28 @@ export function insertSubscription(
     database.read.delete(pushSubscriptions).where(replaced),
     database.read.insert(pushSubscriptions).values(row),
   ];
+}
+
+/** How a browser is reached that has this endpoint, and the enterprise of its user; null if none has it. */
+export async function findByEndpoint(
+  database: Database,
+  endpointHash: string,
+): Promise<{ readonly subscription: PushSubscriptionRow; readonly enterpriseId: string } | null> {
+  const rows = await database.read
+    .select({ subscription: pushSubscriptions, enterpriseId: users.enterpriseId })
+    .from(pushSubscriptions)
+    .innerJoin(users, eq(users.id, pushSubscriptions.userId))
+    .where(eq(pushSubscriptions.endpointHash, endpointHash));
+  return rows[0] ?? null;
+}
+
+/** The subscriptions of a user, newest first, also of sessions that have ended and are not deleted yet. */
+export function listAllOf(database: Database, userId: string): Promise<PushSubscriptionRow[]> {
+  return database.read
+    .select()
+    .from(pushSubscriptions)
+    .where(eq(pushSubscriptions.userId, userId))
+    .orderBy(desc(pushSubscriptions.createdAt), desc(pushSubscriptions.sessionId));
 }
 
 /** A subscription with the browser that it is of. */
@@ -54,47 +76,78 @@ export function listSubscriptions(
     .orderBy(desc(pushSubscriptions.createdAt), desc(pushSubscriptions.sessionId));
 }
 
-/** A browser that may be told now, and whose it is. */
-export interface ReachableBrowser {
-  readonly subscription: PushSubscriptionRow;
+/** Somebody with a browser that may be told now. */
+export interface ReachableUser {
+  readonly userId: string;
   readonly role: typeof users.$inferSelect.role;
 }
 
-/** The browsers of an enterprise's members who are signed in there and may sign in, and whose push service takes messages now. */
-export function listReachableBrowsers(
+/** The members of an enterprise who may sign in and have a browser that may be told now, after a user, in the order of their ids. */
+export function listReachableUsers(
   database: Database,
   {
     enterpriseId,
-    nowSeconds,
-    limit,
-  }: { readonly enterpriseId: string; readonly nowSeconds: number; readonly limit: number },
-): Promise<ReachableBrowser[]> {
-  const isLive = and(gt(browserSessions.expiresAt, nowSeconds), eq(browserSessions.userId, users.id));
+    ...page
+  }: {
+    readonly enterpriseId: string;
+    readonly nowSeconds: number;
+    readonly after: string;
+    readonly limit: number;
+  },
+): Promise<ReachableUser[]> {
   const isMember = and(eq(users.enterpriseId, enterpriseId), isNull(users.suspendedAt), isNull(users.leftAt));
   return database.read
-    .select({ subscription: pushSubscriptions, role: users.role })
+    .selectDistinct({ userId: users.id, role: users.role })
     .from(pushSubscriptions)
-    .innerJoin(browserSessions, eq(browserSessions.id, pushSubscriptions.sessionId))
+    .innerJoin(browserSessions, ofItsSession())
     .innerJoin(users, eq(users.id, pushSubscriptions.userId))
-    .where(and(isLive, isMember, lte(pushSubscriptions.quietUntil, nowSeconds)))
-    .orderBy(asc(pushSubscriptions.sessionId))
-    .limit(limit);
+    .where(and(isReachable(page.nowSeconds), isMember, gt(users.id, page.after)))
+    .orderBy(asc(users.id))
+    .limit(page.limit);
+}
+
+/** The browsers of some users where they are signed in, and whose push service takes messages now; newest first. */
+export async function listReachableBrowsers(
+  database: Database,
+  { userIds, nowSeconds }: { readonly userIds: readonly string[]; readonly nowSeconds: number },
+): Promise<PushSubscriptionRow[]> {
+  if (userIds.length === 0) return [];
+  const rows = await database.read
+    .select({ subscription: pushSubscriptions })
+    .from(pushSubscriptions)
+    .innerJoin(browserSessions, ofItsSession())
+    .where(and(isReachable(nowSeconds), inArray(pushSubscriptions.userId, [...userIds])))
+    .orderBy(desc(pushSubscriptions.createdAt), desc(pushSubscriptions.sessionId));
+  return rows.map(({ subscription }) => subscription);
+}
+
+function ofItsSession() {
+  const { id, userId } = browserSessions;
+  return and(eq(id, pushSubscriptions.sessionId), eq(userId, pushSubscriptions.userId));
+}
+
+function isReachable(nowSeconds: number) {
+  return and(gt(browserSessions.expiresAt, nowSeconds), lte(pushSubscriptions.quietUntil, nowSeconds));
+}
+
+/** One subscription, not what its session got in place of it. */
+function isSame({ sessionId, endpointHash }: Pick<PushSubscriptionRow, 'sessionId' | 'endpointHash'>) {
+  return and(eq(pushSubscriptions.sessionId, sessionId), eq(pushSubscriptions.endpointHash, endpointHash));
 }
 
 /** Deletes a subscription, unless the browser has another one by now. */
 export function deleteSubscription(
   database: Database,
-  { sessionId, endpointHash }: Pick<PushSubscriptionRow, 'sessionId' | 'endpointHash'>,
+  subscription: Pick<PushSubscriptionRow, 'sessionId' | 'endpointHash'>,
 ): Statement {
-  const { sessionId: session, endpointHash: hash } = pushSubscriptions;
-  return database.read.delete(pushSubscriptions).where(and(eq(session, sessionId), eq(hash, endpointHash)));
+  return database.read.delete(pushSubscriptions).where(isSame(subscription));
 }
 
-/** Records what became of the last message. */
+/** Records what became of the last message, unless the browser has another subscription by now. */
 export function noteSubscription(
   database: Database,
-  { sessionId }: Pick<PushSubscriptionRow, 'sessionId'>,
-  change: Pick<PushSubscriptionRow, 'quietUntil' | 'problem'>,
+  subscription: Pick<PushSubscriptionRow, 'sessionId' | 'endpointHash'>,
+  change: Pick<PushSubscriptionRow, 'quietUntil' | 'failures' | 'problem'>,
 ): Statement {
-  return database.read.update(pushSubscriptions).set(change).where(eq(pushSubscriptions.sessionId, sessionId));
+  return database.read.update(pushSubscriptions).set(change).where(isSame(subscription));
 }
