@@ -33,6 +33,8 @@ const MAX_CONNECTIONS = 512;
 // A side that says nothing for so many beats is gone.
 const BEAT_MS = 10_000;
 const MAX_SILENT_BEATS = 3;
+// From one beat of ours to the next. Those that came while this process stood still are read at once.
+const MAX_BEATS = 8;
 
 const NOTHING = Buffer.alloc(0);
 
@@ -117,6 +119,7 @@ class Multiplex {
   #output;
   #frames;
   #accept;
+  #isWhole;
   #reset;
   #onReady;
   #onOver;
@@ -128,6 +131,7 @@ class Multiplex {
   #isReady = false;
   #isOver = false;
   #silentBeats = 0;
+  #takenBeats = 0;
   // What the other side may still send of all connections, and what it has sent that is not passed on.
   #promised = 0;
   #sent = Buffer.alloc(HEADER_BYTES);
@@ -137,13 +141,15 @@ class Multiplex {
   #dataBytes = 0;
 
   /**
-   * `accept` returns the socket for a port, or null; without it no connection is accepted. `reset` closes a socket so that its other
-   * end sees that something is missing. `onOver` is called once, with the reason.
+   * `accept` returns the socket for a port, or null; without it no connection is accepted. `isWhole` says whether a
+   * socket that has ended has sent everything; if not, the connection was lost. `reset` closes a socket so that its other end sees that
+   * something is missing. `onOver` is called once, with the reason.
    */
   constructor({
     input,
     output,
     accept = null,
+    isWhole = () => true,
     reset = (socket) => socket.destroy(),
     onReady = () => undefined,
     onOver,
@@ -153,6 +159,7 @@ class Multiplex {
     this.#output = output;
     this.#frames = new Writer(output, () => this.#flush());
     this.#accept = accept;
+    this.#isWhole = isWhole;
     this.#reset = reset;
     this.#onReady = onReady;
     this.#onOver = onOver;
@@ -200,6 +207,7 @@ class Multiplex {
   #beat() {
     if (!this.#isReady) return;
     this.#silentBeats += 1;
+    this.#takenBeats = 0;
     if (this.#silentBeats > MAX_SILENT_BEATS) this.end('the other side is silent');
     else this.#send(BEAT, 0, 0);
   }
@@ -214,6 +222,7 @@ class Multiplex {
     socket.on('readable', () => this.#enqueue(one));
     // Everything that was read before it is sent by then.
     socket.on('end', () => {
+      if (!this.#isWhole(socket)) return void socket.destroy();
       one.endSent = true;
       this.#send(END, id, 0);
     });
@@ -286,11 +295,12 @@ class Multiplex {
   #obey(kind, id, value) {
     if (kind === READY) return this.#takeReady(id, value);
     if (!this.#isReady) return this.end('it does not begin as it should');
-    if (kind === BEAT) return undefined;
+    if (kind === BEAT) return this.#takeBeat();
     if (kind === OPEN) return this.#open(id, value);
     if (id === 0 || id > this.#lastId) return this.end('it names a connection that never was');
-    if (kind === DATA) return this.#beginData(id, value);
     const one = this.#connections.get(id);
+    if (one?.wasReset) return this.end('it speaks of a connection that it has reset');
+    if (kind === DATA) return this.#beginData(one, id, value);
     if (kind === CREDIT) return one && this.#takeCredit(one, value);
     if (kind === END) return one && this.#takeEnd(one);
     if (kind === RESET) return one && this.#takeReset(one);
@@ -306,6 +316,11 @@ class Multiplex {
     }
   }
 
+  #takeBeat() {
+    this.#takenBeats += 1;
+    if (this.#takenBeats > MAX_BEATS) this.end('it has too many beats');
+  }
+
   #open(id, port) {
     if (this.#accept === null || id <= this.#lastId) return this.end('it opens a connection that it may not open');
     this.#lastId = id;
@@ -314,11 +329,10 @@ class Multiplex {
     return socket === null ? this.end('it names a port that is not carried') : this.#add(id, socket);
   }
 
-  #beginData(id, bytes) {
+  #beginData(one, id, bytes) {
     if (bytes === 0 || bytes > MAX_DATA) return this.end('it has a frame of a wrong length');
     this.#dataId = id;
     this.#dataBytes = bytes;
-    const one = this.#connections.get(id);
     if (one === undefined) return undefined;
     one.allowed -= bytes;
     return one.endSeen || one.allowed < 0 ? this.end('it sends more than it may') : undefined;
@@ -341,9 +355,9 @@ class Multiplex {
   }
 
   #takeCredit(one, bytes) {
+    if (bytes === 0) return this.end('it allows nothing more');
     one.credit += bytes;
-    if (one.credit > WINDOW) this.end('it allows more than it may');
-    else this.#enqueue(one);
+    return one.credit > WINDOW ? this.end('it allows more than it may') : this.#enqueue(one);
   }
 
   #takeEnd(one) {
@@ -355,7 +369,6 @@ class Multiplex {
   /** What came before a clean end is still passed on. */
   #takeReset(one) {
     const { socket } = one;
-    if (one.wasReset) return;
     one.wasReset = true;
     if (!one.endSeen || socket.writableFinished) this.#cut(one);
     else socket.on('finish', () => socket.destroy());

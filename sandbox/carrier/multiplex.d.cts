@@ -6,6 +6,8 @@ interface MultiplexOptions {
   readonly output: Writable;
   /** The socket for a connection that the other side opened to a port; null for a port that is not carried. Without it none is accepted. */
   readonly accept?: (port: number) => Duplex | null;
+  /** Whether a socket that has ended has sent everything. By default it has. Otherwise the connection was lost, and the other side is told. */
+  readonly isWhole?: (socket: Duplex) => boolean;
   /** Closes a socket so that its other end sees that something is missing. By default it is destroyed. */
   readonly reset?: (socket: Duplex) => void;
   /** The other side listens. */

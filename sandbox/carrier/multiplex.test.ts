@@ -209,6 +209,10 @@ describe('the end of the sidecar', () => {
     ['data after the end', Buffer.concat([opened, frame(END, 1, 0), frame(DATA, 1, 1, 'x')]), /more than it may/],
     ['two ends', Buffer.concat([opened, frame(END, 1, 0), frame(END, 1, 0)]), 'it ends a connection twice'],
     ['more credit than there may be', Buffer.concat([opened, frame(CREDIT, 1, WINDOW)]), 'it allows more than it may'],
+    ['credit of nothing', Buffer.concat([opened, frame(CREDIT, 1, 0)]), 'it allows nothing more'],
+    ['many beats at once', Buffer.concat([ready, ...Array.from({ length: 9 }, () => frame(BEAT, 0, 0))]), /many beats/],
+    ['a reset connection', Buffer.concat([opened, frame(RESET, 1, 0), frame(RESET, 1, 0)]), /that it has reset/],
+    ['data of a reset connection', Buffer.concat([opened, frame(RESET, 1, 0), frame(DATA, 1, 1, 'x')]), /has reset/],
     ['a kind that is not known', Buffer.concat([opened, frame(9, 1, 0)]), 'it has a frame of no known kind'],
   ])('ends the stream at %s', async (_what, bytes, why) => {
     const { input, output, onOver } = await startAcceptor((socket) => socket.resume());
@@ -293,33 +297,38 @@ describe('the end of the sidecar', () => {
   });
 });
 
+/** A stream whose connections take `taken` bytes each, and then nothing. */
+function startStuck(taken: number) {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const accept = (): Duplex => {
+    let left = taken;
+    return new Duplex({
+      read: () => undefined,
+      write: (chunk: Buffer, _encoding, done) => {
+        left -= chunk.length;
+        if (left >= 0) done();
+      },
+    });
+  };
+  const overs: string[] = [];
+  const multiplex = new Multiplex({ input, output, accept, onOver: (why) => overs.push(why) });
+  input.write(frame(READY, 0, MAGIC));
+  return { input, output, multiplex, overs };
+}
+
+function isFunction(value: unknown): value is () => unknown {
+  return typeof value === 'function';
+}
+
 describe('the memory of the end of the sidecar', () => {
   setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const collect: unknown = runInNewContext('gc');
   const held = (): number => {
+    if (!isFunction(collect)) throw new Error('the collector cannot be called');
     collect();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
     return heapUsed + arrayBuffers;
   };
-
-  /** A stream whose connections take `taken` bytes each, and then nothing. */
-  function startStuck(taken: number) {
-    const [input, output] = [new PassThrough(), new PassThrough()];
-    const accept = (): Duplex => {
-      let left = taken;
-      return new Duplex({
-        read: () => undefined,
-        write: (chunk: Buffer, _encoding, done) => {
-          left -= chunk.length;
-          if (left >= 0) done();
-        },
-      });
-    };
-    const overs: string[] = [];
-    const multiplex = new Multiplex({ input, output, accept, onOver: (why) => overs.push(why) });
-    input.write(frame(READY, 0, MAGIC));
-    return { input, output, multiplex, overs };
-  }
 
   it('is at most twice the bytes that it keeps, in frames of one byte of many connections', async () => {
     const { input, multiplex, overs } = startStuck(0);
