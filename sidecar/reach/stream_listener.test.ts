@@ -7,6 +7,7 @@ import { duplexPair } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
+import type { After } from './own_connections.ts';
 import { listenByStream } from './stream_listener.ts';
 
 const SESSION = `ses_${'1'.repeat(26)}`;
@@ -33,7 +34,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-function openOnce(change: { directory?: string; readyMs?: number; pause?: () => Promise<void> } = {}) {
+function openOnce(change: { directory?: string; readyMs?: number; pause?: () => Promise<void>; after?: After } = {}) {
   return listenByStream([{ server, port: PORT }], {
     engine,
     sessionId: SESSION,
@@ -206,6 +207,81 @@ it('cuts off what its servers have accepted when the stream is cut: they see no 
   await vi.waitFor(() => expect(seen).toContain('close'), { timeout: 60_000 });
   expect(seen).toEqual(['close']);
   if (opened.ok) opened.value.close();
+});
+
+/** Both ends of a program's connection: what the program sees, and what the companion has accepted. A reset destroys that without an end. */
+function openAtAgent() {
+  const [near, far] = duplexPair({ readableHighWaterMark: 16 });
+  engine.companions.at(-1)?.carry(far, PORT);
+  return { near, far };
+}
+
+async function startServing(serve: (socket: Socket) => void, after?: After): Promise<Socket[]> {
+  const accepted: Socket[] = [];
+  server = createServer({ allowHalfOpen: true }, (socket) => {
+    accepted.push(socket);
+    serve(socket.on('error', () => undefined).resume());
+  });
+  expect((await openOnce(after === undefined ? {} : { after })).ok).toBe(true);
+  return accepted;
+}
+
+it('resets a connection that its server destroys in the middle of an answer, after what came before', async () => {
+  await startServing((socket) => void socket.write('half of an answer', () => socket.destroy()));
+  const { near, far } = openAtAgent();
+  const heard: string[] = [];
+  near.on('data', (some: Buffer) => heard.push(some.toString()));
+  await vi.waitFor(() => expect(far.destroyed).toBe(true), { timeout: 60_000 });
+  expect([heard.join(''), far.writableEnded]).toEqual(['half of an answer', false]);
+});
+
+it('resets one that its server destroys at once, and keeps no other waiting', async () => {
+  const accepted = await startServing((socket) => {
+    if (accepted.length % 2 === 1) socket.destroy();
+    else socket.end('here');
+  });
+  const all = Array.from({ length: 20 }, () => openAtAgent());
+  for (const { near } of all) near.resume();
+  const ends = (): (string | null)[] =>
+    all.map(({ far }) => (far.writableEnded ? 'end' : far.destroyed ? 'reset' : null));
+  await vi.waitFor(() => expect(ends()).not.toContain(null), { timeout: 60_000 });
+  expect(ends()).toEqual(all.map((_one, at) => (at % 2 === 1 ? 'end' : 'reset')));
+});
+
+it('keeps the order of connections that are reset before they are accepted', async () => {
+  const accepted = await startServing((socket) => socket.write('here'));
+  const lost = Array.from({ length: 20 }, () => openAtAgent());
+  for (const { far } of lost) far.destroy();
+  const { near, far } = openAtAgent();
+  await once(near, 'data');
+  expect(accepted).toHaveLength(21);
+  accepted.at(-1)?.destroy();
+  await vi.waitFor(() => expect(far.destroyed).toBe(true), { timeout: 60_000 });
+});
+
+it('keeps nothing of a connection that its server has ended and closed, though the agent does not end it', async () => {
+  const accepted = await startServing((socket) => socket.end('whole'));
+  const { near, far } = openAtAgent();
+  expect(await text(near)).toBe('whole');
+  await vi.waitFor(() => expect(accepted[0]?.writableFinished).toBe(true), { timeout: 60_000 });
+  expect(far.destroyed).toBe(false);
+  accepted[0]?.destroy();
+  await vi.waitFor(() => expect(far.destroyed).toBe(true), { timeout: 60_000 });
+});
+
+it('passes on the rest of an answer whose connection is closed, for a minute', async () => {
+  const timers: { ms: number; task: () => void }[] = [];
+  const after: After = (ms, task) => {
+    timers.push({ ms, task });
+    return () => undefined;
+  };
+  const accepted = await startServing((socket) => socket.end('x'.repeat(150_000), () => socket.destroy()), after);
+  const { far } = openAtAgent();
+  await vi.waitFor(() => expect(accepted[0]?.closed).toBe(true), { timeout: 60_000 });
+  expect([timers.map(({ ms }) => ms), far.destroyed]).toEqual([[60_000], false]);
+  timers[0]?.task();
+  await vi.waitFor(() => expect(far.destroyed).toBe(true), { timeout: 60_000 });
+  expect(far.writableEnded).toBe(false);
 });
 
 it('opens nothing if the engine refuses, or the companion says nothing', async () => {

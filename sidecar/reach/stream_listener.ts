@@ -1,7 +1,6 @@
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { companionName } from '../../sandbox/carrier/companion_container.ts';
-import { dial, Multiplex } from '../../sandbox/carrier/multiplex.cjs';
+import { Multiplex } from '../../sandbox/carrier/multiplex.cjs';
 import {
   NO_NODE,
   type StreamCompanion,
@@ -16,6 +15,7 @@ import { NODE_IMAGE } from '../../sandbox/engine/node_image.ts';
 import type { Failure } from '../../shared/model/failure.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { WantedListener } from './namespace_listener.ts';
+import { type After, destroyInOrder, OwnConnections } from './own_connections.ts';
 import { reachFailure, type ReachFailureReason } from './reach_failure.ts';
 import { listenOnSockets, shortFolder, socketFolderOf, socketName, toSocket } from './socket_folder.ts';
 
@@ -34,6 +34,8 @@ interface StreamListenerOptions {
   readonly warn: (message: string) => void;
   readonly pause: (ms: number) => Promise<void>;
   readonly readyMs?: number;
+  /** The system's timer, except in tests. */
+  readonly after?: After;
 }
 
 /** The carrier of a session's connections. */
@@ -69,27 +71,13 @@ export async function listenByStream(
   options: StreamListenerOptions,
 ): Promise<Result<StreamListener, Failure<ReachFailureReason>>> {
   const ports = wanted.map(({ port }) => port);
-  const cutOff = createCutter(wanted);
-  const open = (): Promise<Result<Link, string>> => openLink(ports, cutOff, options);
+  const own = new OwnConnections(wanted, options.after);
+  const open = (): Promise<Result<Link, string>> => openLink(ports, own, options);
   const listening = await listenOnSockets(wanted.map(toSocket), socketFolderOf(options.directory));
   const opened = listening.ok ? await open() : listening;
   if (opened.ok) return ok(new StreamKeeper(opened.value, open, options));
   for (const { server } of wanted) server.close();
   return err(streamFailure(opened.error));
-}
-
-/** Destroys every connection that the servers have accepted. They see no end: one that a Unix socket brings is a clean one. */
-function createCutter(wanted: readonly WantedListener[]): () => void {
-  const accepted = new Set<Socket>();
-  for (const { server } of wanted) {
-    server.on('connection', (socket) => {
-      accepted.add(socket);
-      socket.once('close', () => accepted.delete(socket));
-    });
-  }
-  return () => {
-    for (const socket of accepted) socket.destroy();
-  };
 }
 
 /** Opens another stream whenever one is cut, as long as the container runs. */
@@ -164,16 +152,16 @@ async function mayRun({ engine, containerId }: StreamListenerOptions): Promise<b
 /** On the Node of the container's image, or else on that of an image that has one. */
 async function openLink(
   ports: readonly number[],
-  cutOff: () => void,
+  own: OwnConnections,
   options: StreamListenerOptions,
 ): Promise<Result<Link, string>> {
   const { sessionId, containerId, imageId, homeLabel } = options;
   const labels = { [SESSION_LABEL]: sessionId, [HOME_LABEL]: homeLabel };
   const companion = { sessionId, labels, containerId, imageId, ports };
-  const first = await tryLink(companion, cutOff, options);
+  const first = await tryLink(companion, own, options);
   if (first.ok) return first;
   if (!first.error.lacksNode) return err(first.error.message);
-  const second = await tryLink({ ...companion, imageId: NODE_IMAGE }, cutOff, options);
+  const second = await tryLink({ ...companion, imageId: NODE_IMAGE }, own, options);
   return second.ok ? second : err(whyNoNode(second.error.message));
 }
 
@@ -184,13 +172,13 @@ interface LinkFailure {
 
 async function tryLink(
   companion: StreamCompanion,
-  cutOff: () => void,
+  own: OwnConnections,
   options: StreamListenerOptions,
 ): Promise<Result<Link, LinkFailure>> {
   const { engine, sessionId } = options;
   const started = await startStreamCompanion(engine, companion);
   if (!started.ok) return err({ message: started.error.message, lacksNode: false });
-  const linked = await linkTo(started.value, companion.ports, cutOff, options);
+  const linked = await linkTo(started.value, own, options);
   if (linked !== null) return ok(linked);
   const state = await engine.inspect(companionName(sessionId));
   await engine.remove(companionName(sessionId));
@@ -203,8 +191,7 @@ async function tryLink(
 /** Null if the companion does not say in time that it listens. */
 async function linkTo(
   { input, output }: ContainerStreams,
-  ports: readonly number[],
-  cutOff: () => void,
+  own: OwnConnections,
   { directory, readyMs = READY_MS }: StreamListenerOptions,
 ): Promise<Link | null> {
   const over = Promise.withResolvers<string>();
@@ -213,11 +200,13 @@ async function linkTo(
   const multiplex = new Multiplex({
     input: output,
     output: input,
-    accept: (port) => (ports.includes(port) ? dial(join(folder.path, socketName(port))) : null),
+    accept: (port) => own.dial(port, join(folder.path, socketName(port))),
+    isWhole: (socket) => own.isWhole(socket),
+    reset: destroyInOrder,
     onReady: () => ready.resolve(true),
     onOver: (why) => {
       folder.close();
-      cutOff();
+      own.cutOff();
       over.resolve(why);
       ready.resolve(false);
     },

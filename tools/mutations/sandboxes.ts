@@ -425,9 +425,25 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Sandboxes: stream of a companion',
     holds: 'a connection of a stream that is cut does not end cleanly for the proxy',
-    file: 'sidecar/reach/stream_listener.ts',
-    text: 'for (const socket of accepted) socket.destroy();',
+    file: 'sidecar/reach/own_connections.ts',
+    text: 'for (const socket of this.#accepted) socket.destroy();',
     replacement: '',
+    tests: ['sidecar/reach/stream_listener.test.ts'],
+  },
+  {
+    row: 'Sandboxes: stream of a companion',
+    holds: 'a connection that the proxy destroys does not end cleanly for the agent',
+    file: MULTIPLEX,
+    text: 'if (!this.#isWhole(socket)) return void socket.destroy();',
+    replacement: '',
+    tests: ['sidecar/reach/stream_listener.test.ts'],
+  },
+  {
+    row: 'Sandboxes: stream of a companion',
+    holds: 'no descriptor is kept of a connection that the proxy has closed',
+    file: 'sidecar/reach/own_connections.ts',
+    text: 'if (dialled.readableEnded) return close();',
+    replacement: 'if (dialled.readableEnded) return;',
     tests: ['sidecar/reach/stream_listener.test.ts'],
   },
 ];
