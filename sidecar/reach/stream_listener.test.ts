@@ -129,6 +129,14 @@ it('runs the companion on an image with Node if the one of the container has non
   if (opened.ok) opened.value.close();
 });
 
+it('sees that the image has no Node, though the engine says a little later that the companion has ended', async () => {
+  engine.imageWithoutNode = 'sha256:1';
+  engine.lateEnds = 5;
+  const opened = await openOnce();
+  expect([opened.ok, pauses]).toEqual([true, [100, 100, 100, 100, 100]]);
+  if (opened.ok) opened.value.close();
+});
+
 it('says how to have Node if there is no such image either', async () => {
   engine.anyImage = false;
   engine.images.add('sha256:1');

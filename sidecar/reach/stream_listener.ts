@@ -57,6 +57,7 @@ type OpenLink = () => Promise<Result<Link, string>>;
 
 const READY_MS = 30_000;
 const FIRST_PAUSE_MS = 100;
+const INSPECTIONS = 20;
 const LONGEST_PAUSE_MS = 10_000;
 /** A stream that has lasted as long begins with short pauses again. */
 const LASTING_MS = 60_000;
@@ -180,12 +181,24 @@ async function tryLink(
   if (!started.ok) return err({ message: started.error.message, lacksNode: false });
   const linked = await linkTo(started.value, own, options);
   if (linked !== null) return ok(linked);
-  const state = await engine.inspect(companionName(sessionId));
+  const state = await inspectOnceEnded(companionName(sessionId), options);
   await engine.remove(companionName(sessionId));
   const ended = state.ok && state.value !== null && !state.value.running;
   if (!ended) return err({ message: 'it does not answer', lacksNode: false });
   const exitCode = state.value?.exitCode ?? 1;
   return err({ message: whyNoCompanion(exitCode, started.value.said()), lacksNode: exitCode === NO_NODE });
+}
+
+/** The stream ends a little before the engine says that the container has. */
+async function inspectOnceEnded(
+  name: string,
+  { engine, pause }: StreamListenerOptions,
+): ReturnType<ContainerRuntime['inspect']> {
+  for (let left = INSPECTIONS; ; left -= 1) {
+    const state = await engine.inspect(name);
+    if (left === 1 || !state.ok || state.value?.running !== true) return state;
+    await pause(FIRST_PAUSE_MS);
+  }
 }
 
 /** Null if the companion does not say in time that it listens. */

@@ -36,6 +36,8 @@ export class FakeContainerEngine implements ContainerEngine {
   exitCode = 0;
   /** Companions that never say that they are ready. */
   isSilent = false;
+  /** How often it still says that a companion runs whose stream has ended. */
+  lateEnds = 0;
   /** Images that are there by their id. */
   anyImage = false;
   /** The image on which no companion runs. */
@@ -96,7 +98,9 @@ export class FakeContainerEngine implements ContainerEngine {
   inspect(id: string): Promise<Result<ContainerState | null, RuntimeFailure>> {
     const found = this.containers.find((one) => one.id === id);
     const rest = { labels: {}, pid: null, wasStarted: true, exitCode: this.exitCode, error: '' };
-    return this.#answer(() => (found === undefined ? null : { ...found, ...rest }));
+    const isLate = found?.running === false && this.lateEnds > 0;
+    if (isLate) this.lateEnds -= 1;
+    return this.#answer(() => (found === undefined ? null : { ...found, ...rest, running: found.running || isLate }));
   }
 
   listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeFailure>> {
