@@ -313,6 +313,8 @@ async function heldValues(): Promise<unknown> {
   return (await control.context.database.client.execute(sql)).rows[0]?.['n'];
 }
 
+const elsewhere = (change: object) => ({ ...CLIENT, source: { ...CLIENT.source, ...change } });
+
 describe('a token that the provider gives out more than once', () => {
   const OTHER = 'ci/other';
   const NOT_REVOKED = [
@@ -346,7 +348,6 @@ describe('a token that the provider gives out more than once', () => {
     expect(revocations()).toEqual([REVOKED.client]);
   });
 
-  const elsewhere = (change: object) => ({ ...CLIENT, source: { ...CLIENT.source, ...change } });
   test.each([
     ['another server', elsewhere({ token_url: 'https://accomplice.example.com/token' })],
     ['another URL of the server', elsewhere({ token_url: 'https://idp.example.com/other/token' })],
@@ -394,19 +395,19 @@ describe('a token that the provider gives out more than once', () => {
   });
 });
 
-describe('values that are given up at once', () => {
-  async function giveUp(...given: readonly object[]): Promise<void> {
-    for (const [at, each] of given.entries()) {
-      await bind(each, `ci/t${at}`, `${'abc'[at] ?? ''}.test`);
-      await release(`ci/t${at}`);
-    }
-    asked = [];
-    const [row] = (await control.context.database.client.execute('SELECT DISTINCT owner_id FROM secrets')).rows;
-    const { statements, afterwards } = await giveUpValues(control.context, z.string().parse(row?.['owner_id']));
-    await control.context.database.write([...statements]);
-    afterwards();
+async function giveUp(...given: readonly object[]): Promise<void> {
+  for (const [at, each] of given.entries()) {
+    await bind(each, `ci/t${at}`, `${'abc'[at] ?? ''}.test`);
+    await release(`ci/t${at}`);
   }
+  asked = [];
+  const [row] = (await control.context.database.client.execute('SELECT DISTINCT owner_id FROM secrets')).rows;
+  const { statements, afterwards } = await giveUpValues(control.context, z.string().parse(row?.['owner_id']));
+  await control.context.database.write([...statements]);
+  afterwards();
+}
 
+describe('values that are given up at once', () => {
   test('are revoked one after another at their provider', async () => {
     let [atOnce, most] = [0, 0];
     onRevoke = async () => {

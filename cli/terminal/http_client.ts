@@ -2,7 +2,6 @@ import { callsAsCommands } from './calls_as_commands.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
-import { ifMatchOf } from '../../shared/wire/if_match.ts';
 import type { ReplySchema } from '../read_fields.ts';
 
 /** A raw reply. */
@@ -110,7 +109,7 @@ async function request(
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
   const json = options.body === undefined ? undefined : JSON.stringify(options.body);
-  const condition = options.ifMatch === undefined ? {} : { 'if-match': ifMatchOf(options.ifMatch) };
+  const condition = options.ifMatch === undefined ? {} : { 'if-match': `"${options.ifMatch}"` };
   const sendAs = async (token: string | null): Promise<StreamedReply> => {
     const headers = { ...init.headers, ...condition, ...(token !== null && { authorization: `Bearer ${token}` }) };
     try {

@@ -83,7 +83,7 @@ it('is refused by the engine, or has none', async () => {
 it('does not wait for an answer for ever', async () => {
   const calls: Socket[] = [];
   server.on('connection', (socket) => calls.push(socket));
-  server.on('upgrade', () => undefined);
+  server.on('upgrade', (_, socket) => socket.resume().on('end', () => socket.destroy()));
   expect(await attachStreams(endpoint(), 'a', 1)).toMatchObject({ ok: false, error: { reason: 'engine_timeout' } });
   await vi.waitFor(() => expect(calls.map(({ destroyed }) => destroyed)).toEqual([true]), { timeout: 60_000 });
 });

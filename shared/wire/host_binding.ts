@@ -32,7 +32,7 @@ import {
   usernameText,
 } from './host_binding_fields.ts';
 import { checkBinding, describeUnknownFields } from './host_binding_rules.ts';
-import { ifMatchHeaders } from './if_match.ts';
+import { ifMatchHeaders } from '../net/http/if_match.ts';
 import { id, time } from './primitives.ts';
 
 /** A non-secret placeholder for the agent, and the environment variable that contains it. */

@@ -30,7 +30,7 @@ import { withOwnId } from './mcp_references.ts';
 import { checkMcpServer } from './mcp_server_rules.ts';
 import { toShownLine } from '../../model/shown_text.ts';
 import { normaliseHostOnPort } from '../../net/host.ts';
-import { ifMatchHeaders } from '../if_match.ts';
+import { ifMatchHeaders } from '../../net/http/if_match.ts';
 import { id, owner, page, pageQuery, time } from '../primitives.ts';
 import { secretValue } from '../secrets.ts';
 

@@ -98,7 +98,7 @@ describe('a member who is removed', () => {
     await run(`INSERT INTO sign_in_links VALUES ('h', '${userId}', 9999999999)`);
     await run(`INSERT INTO approval_views VALUES ('apv_1', 'apr_1', '${userId}', '{}', NULL, '2026')`);
     await run(`INSERT INTO approval_grants VALUES ('apg_1', '${enterpriseId}', '${userId}', 'connector', 'con_1', 'x', 'x', '1',
-      'op', '', '', 0, NULL, NULL, NULL, NULL, 0, '2026', '2026', '2027', NULL, NULL, NULL, '', NULL)`);
+      'op', '', '', 0, NULL, NULL, NULL, NULL, 0, '2026', '2026', '2027', NULL, NULL, NULL, '', NULL, 0)`);
     expect(await remove(owner, member)).toBe(204);
     const { rows } = await run(`SELECT user_id FROM sign_in_links UNION ALL SELECT user_id FROM approval_views
       UNION ALL SELECT user_id FROM approval_grants`);

@@ -30,7 +30,7 @@ afterAll(() => control.stop());
 async function grantTo({ caller: { enterpriseId, userId } }: HostedUser): Promise<void> {
   await control.context.database.client.execute(
     `INSERT INTO approval_grants VALUES ('apg_${userId}', '${enterpriseId}', '${userId}', 'connector', 'con_1', 'x', 'x', '1',
-       'op', '', '', 0, NULL, NULL, NULL, NULL, 0, '2026', '2026', '2027', NULL, NULL, NULL, '', NULL)`,
+       'op', '', '', 0, NULL, NULL, NULL, NULL, 0, '2026', '2026', '2027', NULL, NULL, NULL, '', NULL, 0)`,
   );
 }
 

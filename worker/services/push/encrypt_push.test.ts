@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fromBase64Url, toBase64Url } from '../../kernel/encoding.ts';
 import { encryptPush } from './encrypt_push.ts';
-import { decryptPush } from './testing/decrypt_push.ts';
+import { decryptPush } from '../../../e2e/support/decrypt_push.ts';
 
 // RFC 8291, section 5 and appendix A.
 const MESSAGE = fromBase64Url('V2hlbiBJIGdyb3cgdXAsIEkgd2FudCB0byBiZSBhIHdhdGVybWVsb24');

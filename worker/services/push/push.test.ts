@@ -14,7 +14,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { toBase64Url } from '../../kernel/encoding.ts';
 import type { OutboundReply, OutboundRequest } from '../../kernel/outbound.ts';
 import { askApproval } from '../approvals/approvals.ts';
-import { type BrowserSide, decryptPush, makeBrowser } from './testing/decrypt_push.ts';
+import { type BrowserSide, decryptPush, makeBrowser } from '../../../e2e/support/decrypt_push.ts';
 
 const message = z.strictObject({ title: z.string(), path: z.string(), tag: z.string() });
 

@@ -192,8 +192,16 @@ async function lettersOf(id: string) {
 }
 const receivers = () => mails().flatMap(({ to }) => to);
 
+const toMember = () => receivers().filter((to) => to === 'member@acme.test');
+const toAnna = () => receivers().filter((to) => to === 'anna@acme.test');
+async function deliverAfter(ms: number): Promise<void> {
+  control.clock.ms += ms;
+  await deliverToSinks(control.context);
+}
+
 describe('a mail to several members', () => {
   let sinkId = '';
+  const replay = () => owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
   beforeEach(async () => {
     await giveAddress(anna, 'anna@acme.test');
     await giveAddress(member, 'member@acme.test');
@@ -245,13 +253,6 @@ describe('a mail to several members', () => {
     expect([posts, await lettersOf(sinkId)]).toEqual([[], []]);
   });
 
-  const toMember = () => receivers().filter((to) => to === 'member@acme.test');
-  const toAnna = () => receivers().filter((to) => to === 'anna@acme.test');
-  async function deliverAfter(ms: number): Promise<void> {
-    control.clock.ms += ms;
-    await deliverToSinks(control.context);
-  }
-
   test.each([{ status: 500 }, { status: 429, retryAfter: '86400' }])(
     'that one of them cannot get with %j holds up nobody else, and is tried four times',
     async (answer) => {
@@ -261,7 +262,7 @@ describe('a mail to several members', () => {
       expect([toMember(), toAnna()]).toEqual([Array(2).fill('member@acme.test'), Array(2).fill('anna@acme.test')]);
       expect(await sinks()).toMatchObject([{ problem: 'mail_failed', failures: 0, behind: false, dead_letters: 2 }]);
       for (const attempts of [2, 3, 4]) {
-        expect(await lettersOf(sinkId)).toMatchObject(Array(2).fill({ attempts: attempts - 1, waiting: true }));
+        expect(await lettersOf(sinkId)).toMatchObject([1, 2].map(() => ({ attempts: attempts - 1, waiting: true })));
         await deliverAfter(86_400_000);
       }
       const letter = { problem: 'mail_failed', recipients: [anna.caller.userId], attempts: 4, waiting: false };
@@ -322,7 +323,6 @@ describe('a mail to several members', () => {
       await decideAll();
     }
     answers = {};
-    const replay = () => owner.call('POST', `/v1/audit-sinks/${sinkId}/replay`);
     posts = [];
     await replay();
     await deliverToSinks(control.context);

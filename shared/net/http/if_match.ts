@@ -18,8 +18,3 @@ export function ifMatchHeaders<T>(revision: z.ZodType<T, string>, example: strin
     .optional();
   return z.object({ 'If-Match': tag });
 }
-
-/** The value of the header for a revision. */
-export function ifMatchOf(revision: string | number): string {
-  return `"${revision}"`;
-}
