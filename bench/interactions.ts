@@ -55,7 +55,7 @@ const click = (selector: string) => (page: Page) => page.locator(`${selector} >>
 const SEARCH = ['/', 'i', 't', 'e', 'm', 'ArrowDown', 'ArrowDown', 'Escape'].map(press);
 const PALETTE = ['Control+k', 's', 'e', 'c', 'ArrowDown', 'ArrowDown', 'Escape'].map(press);
 const TYPED = ['Tab', 'a', 'b', 'c'].map(press);
-const URL_KEYS = [...'https://item'].map(press);
+const URL_KEYS = 'https://item'.split('').map(press);
 
 const VISITS: readonly Visit[] = [
   { name: 'the palette, on the overview', path: '/', steps: PALETTE },

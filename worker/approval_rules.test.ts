@@ -567,8 +567,8 @@ test('a run by somebody whose approval does not count is told who approves it', 
   const credential = { kind: 'api_key', value: 'key-of-a-test' };
   expect((await owner.call('PUT', `/v1/connectors/${connectorId}/credential`, credential)).ok).toBe(true);
   await addRule();
-  const run = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
-  const { error } = errorBody.parse(await (await requester.call('POST', '/v1/connector-operations/run', run)).json());
+  const body = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
+  const { error } = errorBody.parse(await (await requester.call('POST', '/v1/connector-operations/run', body)).json());
   expect(error.code).toBe('approval_required');
   expect(error.message).toContain('needs 2 more persons of the group Payments, not the one who asks');
   expect(error.message).not.toContain('/decide');

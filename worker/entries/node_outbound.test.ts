@@ -322,14 +322,18 @@ describe('another port than 443', () => {
     const unresolved = 'pinned.invalid';
     const callPinned = (port: number | null, more: Partial<NodeOutboundOptions> = {}) => {
       const pinned = new Map([HOST, unresolved].map((host) => [host, { address: '127.0.0.1', port }]));
-      const at = (host: string) => ({
-        method: 'GET',
-        url: `https://${host}:${upstream.port}/a`,
-        headers: {},
-        body: null,
-      });
       const calls = outbound({ pinned, ...more });
-      return Promise.all([HOST, unresolved].map((host) => calls.call({ ...at(host), anyPort: true })));
+      return Promise.all(
+        [HOST, unresolved].map((host) =>
+          calls.call({
+            method: 'GET',
+            url: `https://${host}:${upstream.port}/a`,
+            headers: {},
+            body: null,
+            anyPort: true,
+          }),
+        ),
+      );
     };
     expect(await callPinned(null)).toMatchObject([{ ok: true }, { error: { reason: 'upstream_tls_failed' } }]);
     expect(upstream.last()).toMatchObject({ serverName: HOST, target: '/a' });
