@@ -70,7 +70,9 @@ describeContainers('an engine in a virtual machine', () => {
   it('serves an image without Node by the Node of another image', async () => {
     await bench.engine.docker('tag', bench.images.debianBase, 'node:24-slim');
     const flags = ['--egress=sealed', '--image', bench.images.busybox];
-    const connect = `printf 'CONNECT ${HOST}:443 HTTP/1.1\\r\\nHost: ${HOST}\\r\\n\\r\\n' | nc -w 20 127.0.0.1 7421`;
+    // The client keeps its half open, so that the request is not of somebody who has gone.
+    const head = `CONNECT ${HOST}:443 HTTP/1.1\\r\\nHost: ${HOST}\\r\\n\\r\\n`;
+    const connect = `cd /tmp && mkfifo kept && exec 3<>kept && printf '${head}' >&3 && nc -w 60 127.0.0.1 7421 <&3`;
     const done = await launch(flags, ['sh', '-c', connect]);
     expect({ ...done, stdout: done.stdout.split('\r\n')[0] }).toMatchObject({
       stdout: 'HTTP/1.1 407 Proxy Authentication Required',
