@@ -1,4 +1,5 @@
 import type { Call } from '../command_line.ts';
+import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { findLauncherAbove } from './launcher_processes.ts';
@@ -7,8 +8,17 @@ import type { SessionRecord } from './session_list.ts';
 /** What a person does about a command that may not run inside a session. */
 export const OUTSIDE = 'Run it in a terminal of your own.';
 
+/** What is found once holds for a call: its processes and its session's files are read each time otherwise. */
+const found = new WeakMap<CliContext, Promise<SessionRecord | null>>();
+
 /** The session in which svc itself runs, as its variables or the processes above it say; null if there is none. Throws if it has ended. */
-export async function findOuterSession(call: Call): Promise<SessionRecord | null> {
+export function findOuterSession(call: Call): Promise<SessionRecord | null> {
+  const known = found.get(call.context) ?? lookForOuterSession(call);
+  found.set(call.context, known);
+  return known;
+}
+
+async function lookForOuterSession(call: Call): Promise<SessionRecord | null> {
   const { context, options } = call;
   const id = context.env['SVC_SESSION_ID'];
   const launcher = findLauncherAbove(homeOf(context, options));
