@@ -1,3 +1,4 @@
+import { joinBytes } from '../../../shared/inject/join_bytes.ts';
 import { fromBase64Url } from '../../kernel/encoding.ts';
 
 /** A Web Crypto key pair; each runtime has its own type for it. */
@@ -40,14 +41,14 @@ export async function encryptPush(
     pair.privateKey,
     256,
   );
-  const info = concat(utf8('WebPush: info\0'), theirs, ours);
+  const info = joinBytes([utf8('WebPush: info\0'), theirs, ours]);
   const input = await hkdf(new Uint8Array(shared), { salt: fromBase64Url(keys.auth), info, bytes: 32 });
   const contentKey = await hkdf(input, { salt, info: utf8('Content-Encoding: aes128gcm\0'), bytes: 16 });
   const nonce = await hkdf(input, { salt, info: utf8('Content-Encoding: nonce\0'), bytes: 12 });
   const key = await crypto.subtle.importKey('raw', contentKey, 'AES-GCM', false, ['encrypt']);
-  const record = concat(message, Uint8Array.of(LAST), new Uint8Array(Math.max(0, padTo - message.length)));
+  const record = joinBytes([message, Uint8Array.of(LAST), new Uint8Array(Math.max(0, padTo - message.length))]);
   const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv: nonce }, key, record);
-  return concat(salt, header(ours), new Uint8Array(sealed));
+  return joinBytes([salt, header(ours), new Uint8Array(sealed)]);
 }
 
 /** The public key of a browser. Throws if it is no point of the curve. */
@@ -79,16 +80,6 @@ async function hkdf(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const key = await crypto.subtle.importKey('raw', input, 'HKDF', false, ['deriveBits']);
   return new Uint8Array(await crypto.subtle.deriveBits({ name: 'HKDF', hash: 'SHA-256', ...how }, key, bytes * 8));
-}
-
-function concat(...parts: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 function utf8(text: string): Uint8Array<ArrayBuffer> {

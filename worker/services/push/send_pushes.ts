@@ -10,9 +10,8 @@ import { type ApprovalRow, findApproval } from '../../store/approvals.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { commit } from '../../kernel/commit.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
-import type { OutboundReply } from '../../kernel/outbound.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
-import { readRetryAfter } from '../../kernel/retry_after.ts';
+import { pauseAfter, readRetryAfter } from '../../kernel/retry_after.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { countAttempt } from '../../store/throttles.ts';
 import { ownViewer } from '../approvals/approval_rows.ts';
@@ -27,10 +26,7 @@ const USERS_AT_A_TIME = 100;
 const MOST_AN_HOUR = 60;
 const HOUR_SECONDS = 3600;
 /** The pause after a message that was not taken: it doubles. */
-const FIRST_PAUSE_MS = 15_000;
-const LAST_PAUSE_MS = 3_600_000;
-/** The longest pause that a push service can ask for. */
-const LONGEST_PAUSE_MS = 24 * 3_600_000;
+const PAUSE = { firstMs: 15_000, mostMs: 3_600_000 };
 const TOPIC_CHARACTERS = 32;
 /** A push service has little to say. */
 const LIMITS = { maxReplyBytes: 16 * 1024, timeoutMs: 10_000 };
@@ -109,11 +105,7 @@ async function sendPush(context: ServiceContext, signer: PushSigner, { subscript
   if (status >= 200 && status < 300) return note(context, subscription, { quietUntil: 0, failures: 0, problem: null });
   // The browser has withdrawn the permission, or the subscription has ended (RFC 8030 section 7.3).
   if (status === 404 || status === 410) return remove(context, row, subscription);
-  return noteFailure(context, subscription, `status_${status}`, askedPause(retryAfter, clock.now()));
-}
-
-function askedPause(retryAfter: OutboundReply['retryAfter'], nowMs: number): number {
-  return Math.min(readRetryAfter(retryAfter, nowMs) ?? 0, LONGEST_PAUSE_MS);
+  return noteFailure(context, subscription, `status_${status}`, readRetryAfter(retryAfter, clock.now()) ?? 0);
 }
 
 /** The same for one browser and one request. Push services cannot tell by it which browsers are told of the same request. */
@@ -146,8 +138,7 @@ function noteFailure(
   askedMs: number,
 ): Promise<void> {
   const failures = subscription.failures + 1;
-  const pauseMs = Math.max(askedMs, Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 20), LAST_PAUSE_MS));
-  const quietUntil = Math.ceil((context.clock.now() + pauseMs) / 1000);
+  const quietUntil = Math.ceil((context.clock.now() + pauseAfter(failures, askedMs, PAUSE)) / 1000);
   return note(context, subscription, { quietUntil, failures, problem });
 }
 

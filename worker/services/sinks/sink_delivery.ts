@@ -17,6 +17,7 @@ import {
 import type { Statement } from '../../store/database.ts';
 import { commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
+import { pauseAfter } from '../../kernel/retry_after.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { toStoredEvent } from '../audit/audit_log.ts';
@@ -27,10 +28,7 @@ import { sendBatch } from './send_batch.ts';
 
 /** Longer than a call takes at most. Then the work of a worker that was killed is done again. */
 export const HOLD_MS = 2 * 60_000;
-const FIRST_RETRY_MS = 30_000;
-const LAST_RETRY_MS = 3_600_000;
-/** The longest pause that a receiver can ask for. */
-const LONGEST_PAUSE_MS = 24 * 3_600_000;
+const RETRY = { firstMs: 30_000, mostMs: 3_600_000 };
 /** After failures for so long, a sink is disabled. */
 const GIVE_UP_MS = 3 * 24 * 3_600_000;
 /** A mail is sent so often to a member who cannot be reached, if others can. */
@@ -204,15 +202,12 @@ function missedLetter(
 ): Statement {
   const tries = attempts + 1;
   const isTriedAgain = afterMs !== null && tries < MOST_MAIL_TRIES;
-  const again = isTriedAgain && { replay: 1, nextTryAt: timeText(context.clock.now() + pauseMs(tries, afterMs)) };
+  const again = isTriedAgain && {
+    replay: 1,
+    nextTryAt: timeText(context.clock.now() + pauseAfter(tries, afterMs, RETRY)),
+  };
   const letter = { sinkId, position, eventId, problem, failedAt: nowText(context), recipients: userIds.join(',') };
   return insertDeadLetter(context.database, { ...letter, ...again });
-}
-
-/** A pause that doubles, or as long as the receiver asked for. */
-function pauseMs(failures: number, askedMs: number): number {
-  const own = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), LAST_RETRY_MS);
-  return Math.max(own, Math.min(askedMs, LONGEST_PAUSE_MS));
 }
 
 function acceptedChange(
@@ -239,7 +234,7 @@ async function fail(context: ServiceContext, held: Held, delivery: Delivery): Pr
   const failures = held.row.failures + 1;
   const failingSince = held.row.failingSince ?? timeText(now);
   const asked = 'afterMs' in delivery ? (delivery.afterMs ?? 0) : 0;
-  const nextTryAt = timeText(now + pauseMs(failures, asked));
+  const nextTryAt = timeText(now + pauseAfter(failures, asked, RETRY));
   const problem = 'problem' in delivery ? (delivery.problem ?? null) : null;
   const change = { failures, failingSince, nextTryAt, problem, heldUntil: timeText(now) };
   if (now - Date.parse(failingSince) < GIVE_UP_MS) await note(context, held, change);
