@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { Provider } from 'oidc-provider';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { clientCredentialsProvider } from './support/client_credentials.ts';
 import { plantSecret, searchFiles } from './support/planted_secret.ts';
 import { connectThroughProxy } from './support/raw_client.ts';
 import { verifySigV4 } from './support/sigv4_verifier.ts';
@@ -26,20 +26,7 @@ beforeAll(async () => {
   sts = new StsStub({ callers: new Map([[CALLER, KEY]]), now: Date.now });
   server = createServer();
   origin = `http://127.0.0.1:${await listen(server)}`;
-  const provider = new Provider(origin, {
-    clients: [
-      {
-        client_id: 'build',
-        client_secret: KEY,
-        grant_types: ['client_credentials'],
-        redirect_uris: [],
-        response_types: [],
-        token_endpoint_auth_method: 'client_secret_basic',
-      },
-    ],
-    features: { clientCredentials: { enabled: true } },
-    scopes: ['repo:read', 'repo:write'],
-  });
+  const provider = clientCredentialsProvider(origin, KEY);
   minted = 0;
   const answer = provider.callback();
   server.on('request', (request, response) => {

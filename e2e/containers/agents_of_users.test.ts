@@ -7,12 +7,12 @@ import { type AgentServices, SERVICE_HOSTS, startServices } from '../agents/serv
 import { loginOf, plantCredentials, TRIED } from '../agents/tried_agents.ts';
 import { IS_FULL, sampleOf } from '../support/full_counts.ts';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
-import { type Finished, run, runOk, shellEnvironment, systemPath } from '../support/program.ts';
+import { type Finished, run, shellEnvironment, systemPath } from '../support/program.ts';
 import { OWN_REGISTRY, Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 import { makePerson } from './other_user.ts';
-import { podmanOfUser } from './podman_place.ts';
+import { giveImages, podmanOfUser } from './podman_place.ts';
 import { asUser, SVC_DIRECTLY } from './run_as.ts';
 
 // The real agents in sealed containers of people who are not root: in the group `docker`, and with podman of their own.
@@ -46,17 +46,7 @@ async function inDockerGroup(bench: Bench): Promise<Place> {
 /** Somebody with podman, which runs everything as that user. */
 async function withPodman(bench: Bench): Promise<Place> {
   const place = await podmanOfUser();
-  const archive = join(place.folder, 'image.tar');
-  await bench.engine.docker('save', '--output', archive, bench.images.debianBase);
-  await runOk('chmod', ['644', archive]);
-  for (const args of [
-    ['load', '--input', archive],
-    ['tag', bench.images.debianBase, 'base'],
-  ]) {
-    const done = await place.podman(...args);
-    if (done.code !== 0) throw new Error(`podman ${args.join(' ')}: ${done.stderr}`);
-  }
-  rmSync(archive);
+  await giveImages(bench.engine, place, { base: bench.images.debianBase });
   return { ...place, base: 'base' };
 }
 

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { z } from 'zod';
-import { Provider } from 'oidc-provider';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { clientCredentialsProvider } from '../support/client_credentials.ts';
 import { plantSecret, searchFiles } from '../support/planted_secret.ts';
 import { listen } from '../support/tls_upstream.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
@@ -30,20 +30,7 @@ describeContainers('a plan whose steps do less with a minted secret', () => {
     issued = new Map();
     server = createServer();
     const origin = `http://127.0.0.1:${await listen(server)}`;
-    const provider = new Provider(origin, {
-      clients: [
-        {
-          client_id: 'build',
-          client_secret: KEY,
-          grant_types: ['client_credentials'],
-          redirect_uris: [],
-          response_types: [],
-          token_endpoint_auth_method: 'client_secret_basic',
-        },
-      ],
-      features: { clientCredentials: { enabled: true } },
-      scopes: ['repo:read', 'repo:write'],
-    });
+    const provider = clientCredentialsProvider(origin, KEY);
     provider.on('client_credentials.saved', (token) => {
       const { jti, scope } = savedToken.parse(token);
       issued.set(jti, scope);

@@ -18,7 +18,7 @@ import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 import { expectNoWayOut, pythonBelow } from './container_escapes.ts';
 import { describeEngine, type EngineOnTrial } from './engine_contract.ts';
-import { type PodmanPlace, podmanOfRoot, podmanOfUser } from './podman_place.ts';
+import { giveImages, type PodmanPlace, podmanOfRoot, podmanOfUser } from './podman_place.ts';
 
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
@@ -71,18 +71,8 @@ describe.skipIf(!HERE).each([
   beforeAll(async () => {
     bench = await openBench();
     place = await makePlace();
-    const archive = join(place.folder, 'image.tar');
     const box = IS_FULL ? await variantOf(bench.engine, bench.images.busybox, ...BOX) : bench.images.busybox;
-    await bench.engine.docker('save', '--output', archive, ...new Set([bench.images.busybox, box]));
-    await runOk('chmod', ['644', archive]);
-    for (const args of [
-      ['load', '--input', archive],
-      ['tag', bench.images.busybox, 'agent'],
-      ['tag', box, 'box'],
-    ]) {
-      const done = await place.podman(...args);
-      if (done.code !== 0) throw new Error(`podman ${args.join(' ')}: ${done.stderr}`);
-    }
+    await giveImages(bench.engine, place, { agent: bench.images.busybox, box });
     const ca = await createTestCa();
     upstream = await startTlsUpstream(await ca.issue([HOST]));
     const roots = join(place.folder, 'ca.pem');

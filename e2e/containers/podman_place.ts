@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Finished, run, shellEnvironment, SVC } from '../support/program.ts';
+import type { DockerEngine } from '../support/docker_engine.ts';
+import { type Finished, run, runOk, shellEnvironment, SVC } from '../support/program.ts';
 import { makePerson, type Person, svcOf, withCheckout } from './other_user.ts';
 
 /** A podman with all its state in one folder, and svc beside it as the same user. */
@@ -33,6 +34,23 @@ driver = "${driver}"
 graphroot = "${folder}/store"
 runroot = "${folder}/run/containers"
 `;
+
+/** Gives podman images of a Docker Engine, under these names. */
+export async function giveImages(
+  engine: DockerEngine,
+  { folder, podman }: Pick<PodmanPlace, 'folder' | 'podman'>,
+  images: Readonly<Record<string, string>>,
+): Promise<void> {
+  const archive = join(folder, 'image.tar');
+  await engine.docker('save', '--output', archive, ...new Set(Object.values(images)));
+  await runOk('chmod', ['644', archive]);
+  const tags = Object.entries(images).map(([name, image]) => ['tag', image, name]);
+  for (const args of [['load', '--input', archive], ...tags]) {
+    const done = await podman(...args);
+    if (done.code !== 0) throw new Error(`podman ${args.join(' ')}: ${done.stderr}`);
+  }
+  rmSync(archive);
+}
 
 /** Podman of root. */
 export async function podmanOfRoot(): Promise<PodmanPlace> {

@@ -235,3 +235,16 @@ export async function addUser(
   await context.database.write([...(enterpriseId === null ? statements : statements.slice(1)), ...begun]);
   return { userId: id, enterpriseId: enterprise.id, role };
 }
+
+/** The user's connector `con_1` in version 1, for requests that nobody sends; it stays if it is there. */
+export async function storeConnector(
+  { context }: Pick<InProcess, 'context'>,
+  { userId, enterpriseId }: Pick<Caller, 'userId' | 'enterpriseId'>,
+): Promise<void> {
+  await context.database.client.execute({
+    sql: `INSERT OR IGNORE INTO connectors (id, enterprise_id, owner_id, fqn, version, title, hosts, operation_count,
+      credential_kind, content_hash, spec, installed_by, created_at, updated_at)
+      VALUES ('con_1', ?, ?, 'acme/x', '1', 'X', '[]', 1, 'api_key', '', '{}', ?, '', '')`,
+    args: [enterpriseId, userId, userId],
+  });
+}

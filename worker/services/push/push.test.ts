@@ -8,7 +8,7 @@ import {
   PUBLIC_URL,
   signInBrowser,
 } from '../../../e2e/runtimes/hosted_users.ts';
-import { addUser, type InProcess, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, startInProcess, storeConnector } from '../../../e2e/runtimes/in_process.ts';
 import { ok } from '../../../shared/model/result.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { toBase64Url } from '../../kernel/encoding.ts';
@@ -72,12 +72,7 @@ let requests = 0;
 async function ask({ caller }: HostedUser = member, name = 'acme/secret-plan'): Promise<void> {
   requests += 1;
   const { userId, enterpriseId } = caller;
-  await control.context.database.client.execute({
-    sql: `INSERT OR IGNORE INTO connectors (id, enterprise_id, owner_id, fqn, version, title, hosts, operation_count,
-      credential_kind, content_hash, spec, installed_by, created_at, updated_at)
-      VALUES ('con_1', ?, ?, 'acme/x', '1', 'X', '[]', 1, 'api_key', '', '{}', ?, '', '')`,
-    args: [enterpriseId, userId, userId],
-  });
+  await storeConnector(control, caller);
   const asked = await askApproval(
     control.context,
     { userId, enterpriseId, sidecarId: null },

@@ -2,7 +2,13 @@ import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hostedUser, PUBLIC_URL } from '../../../e2e/runtimes/hosted_users.ts';
-import { addUser, type InProcess, parseReply, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import {
+  addUser,
+  type InProcess,
+  parseReply,
+  startInProcess,
+  storeConnector,
+} from '../../../e2e/runtimes/in_process.ts';
 import { countOf } from '../../../e2e/support/full_counts.ts';
 import type { Failure } from '../../../shared/model/failure.ts';
 import { err, ok } from '../../../shared/model/result.ts';
@@ -375,12 +381,7 @@ describe('a Slack sink', () => {
     const asker = z.object({ userId: z.string(), enterpriseId: z.string() }).parse({ ...rows[0] });
     const request = { requestId: 'r', fingerprint: 'f', summary: PLANTED, sessionId: null };
     const asked = { ...request, subject: { ...subject, subjectOwnerId: asker.userId } };
-    await control.context.database.client.execute({
-      sql: `INSERT OR IGNORE INTO connectors (id, enterprise_id, owner_id, fqn, version, title, hosts, operation_count,
-        credential_kind, content_hash, spec, installed_by, created_at, updated_at)
-        VALUES ('con_1', ?, ?, 'acme/x', '1', 'X', '[]', 1, 'api_key', '', '{}', ?, '', '')`,
-      args: [asker.enterpriseId, asker.userId, asker.userId],
-    });
+    await storeConnector(control, asker);
     expect(await askApproval(context, { ...asker, sidecarId }, asked)).toMatchObject({ ok: true });
     await control.settle();
   };
