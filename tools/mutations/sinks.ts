@@ -1,8 +1,10 @@
 import type { Mutation } from '../mutation.ts';
 
 const SINKS = 'worker/services/sinks/sinks.test.ts';
+const PUSH = 'worker/services/push/push.test.ts';
+const SEND_PUSHES = 'worker/services/push/send_pushes.ts';
 
-/** Checks of the sinks of audit events. */
+/** Checks of the sinks of audit events, and of what tells browsers of approvals (decision 0189). */
 export const SINK_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit sinks',
@@ -139,5 +141,45 @@ export const SINK_MUTATIONS: readonly Mutation[] = [
     text: "'svc.connector.fqn': data['svc.connector.fqn'],",
     replacement: "'svc.connector.fqn': data['svc.proxy.upstream.host'],",
     tests: ['worker/services/sinks/otlp_sinks.test.ts'],
+  },
+  {
+    row: 'Push',
+    holds: 'nobody is told of a request that is not theirs to approve',
+    file: 'worker/services/approvals/approval_standings.ts',
+    text: 'if (rules.length === 0) return callers.filter(sees);',
+    replacement: 'if (rules.length === 0) return callers;',
+    tests: [PUSH],
+  },
+  {
+    row: 'Push',
+    holds: 'a browser’s address is a stranger’s, also to an operator’s private hosts',
+    file: SEND_PUSHES,
+    text: 'isStrangers: true,',
+    replacement: '',
+    tests: [PUSH],
+  },
+  {
+    row: 'Push',
+    holds: 'push services cannot tell by the topic which browsers are told of the same request',
+    file: SEND_PUSHES,
+    text: '(await sha256Base64Url(`${auth} ${id}`))',
+    replacement: '(await sha256Base64Url(`${auth.slice(0, 0)} ${id}`))',
+    tests: [PUSH],
+  },
+  {
+    row: 'Push',
+    holds: 'a browser rings sixty times in an hour at most',
+    file: SEND_PUSHES,
+    text: 'return counted.ok && counted.value.every((changed) => changed === 1);',
+    replacement: 'return counted.ok;',
+    tests: [PUSH],
+  },
+  {
+    row: 'Push',
+    holds: 'every message is as long',
+    file: 'worker/services/push/encrypt_push.ts',
+    text: 'new Uint8Array(Math.max(0, padTo - message.length))',
+    replacement: 'new Uint8Array(0)',
+    tests: ['worker/services/push/encrypt_push.test.ts'],
   },
 ];
