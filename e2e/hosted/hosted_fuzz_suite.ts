@@ -88,13 +88,15 @@ export function describeHostedFuzz(runtime: string, shift: number, workerOf: () 
       if (owner !== undefined) operations = await describeOperations(worker, owner.person);
     });
 
-    const send = async ({ person, sidecar }: FuzzedPerson, { operation, target, body, contentType }: WireCall) => {
+    const send = async ({ person, sidecar }: FuzzedPerson, call: WireCall) => {
+      const { operation, target, body, contentType } = call;
       const ofSidecar = async () => {
         const caller = operation.path === '/v1/sidecar/leave' ? await enrol(worker, person) : sidecar;
         return caller.token(await caller.claims(operation.method, target, body ?? ''));
       };
       const token = operation.access === 'sidecar' ? await ofSidecar() : await person.program.bearer();
-      const headers = { authorization: `Bearer ${token}`, ...(body !== null && { 'content-type': contentType }) };
+      const own = { ...call.headers, authorization: `Bearer ${token}` };
+      const headers = { ...own, ...(body !== null && { 'content-type': contentType }) };
       return worker.send(target, { method: operation.method, headers, ...(body !== null && { body }) });
     };
 

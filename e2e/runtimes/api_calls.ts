@@ -7,9 +7,26 @@ import type { DescribedOperation, Parameter } from './api_document.ts';
 export interface WireCall {
   readonly operation: DescribedOperation;
   readonly target: string;
+  /** Those that the description names. */
+  readonly headers: Readonly<Record<string, string>>;
   /** The text of the body; null for none. */
   readonly body: string | null;
   readonly contentType: string;
+}
+
+/** Where the parameters of a call are. */
+function placed(
+  operation: DescribedOperation,
+  parameters: readonly Parameter[],
+): Pick<WireCall, 'operation' | 'target' | 'headers'> {
+  const named = parameters.filter((each) => each.in === 'header');
+  const headers = Object.fromEntries(named.map(({ name, value }) => [name, fieldValueOf(value)]));
+  return { operation, target: targetOf(operation, parameters), headers };
+}
+
+/** A value as that of a header: what no client can send is left out. */
+function fieldValueOf(value: string): string {
+  return value.replace(/[^\x20-\x7e]/g, '').trim();
 }
 
 function targetOf(operation: DescribedOperation, parameters: readonly Parameter[]): string {
@@ -17,7 +34,7 @@ function targetOf(operation: DescribedOperation, parameters: readonly Parameter[
   const query = new URLSearchParams();
   for (const parameter of parameters) {
     if (parameter.in === 'path') path = path.replace(`{${parameter.name}}`, segmentOf(parameter.value));
-    else query.append(parameter.name, parameter.value);
+    if (parameter.in === 'query') query.append(parameter.name, parameter.value);
   }
   return query.size === 0 ? path : `${path}?${query.toString()}`;
 }
@@ -31,7 +48,7 @@ function segmentOf(value: string): string {
 export function validCalls(operation: DescribedOperation): fc.Arbitrary<WireCall> {
   const bodies = operation.body?.map((body) => JSON.stringify(body)) ?? fc.constant(null);
   return fc.tuple(operation.parameters, bodies).map(([parameters, body]) => {
-    return { operation, target: targetOf(operation, parameters), body, contentType: 'application/json' };
+    return { ...placed(operation, parameters), body, contentType: 'application/json' };
   });
 }
 
@@ -49,7 +66,7 @@ export function brokenCalls(operation: DescribedOperation): fc.Arbitrary<WireCal
   );
   const contentTypes = fc.constantFrom('application/json', 'application/json', 'text/plain', 'application/json; x=');
   return fc.tuple(parameters, brokenBodies(operation), contentTypes).map(([given, body, contentType]) => {
-    return { operation, target: targetOf(operation, given), body, contentType };
+    return { ...placed(operation, given), body, contentType };
   });
 }
 

@@ -25,7 +25,14 @@ const content = z.looseObject({ 'application/json': z.object({ schema: z.unknown
 const operationObject = z.object({
   security: z.array(z.record(z.string(), z.unknown())),
   parameters: z
-    .array(z.object({ name: z.string(), in: z.enum(['query', 'path']), required: z.boolean(), schema: z.unknown() }))
+    .array(
+      z.object({
+        name: z.string(),
+        in: z.enum(['query', 'path', 'header']),
+        required: z.boolean(),
+        schema: z.unknown(),
+      }),
+    )
     .default([]),
   requestBody: z.object({ content }).optional(),
   responses: z.record(z.string(), z.object({ content: content.optional() })),
@@ -42,7 +49,7 @@ export interface DescribedOperation {
   readonly access: 'anyone' | 'user' | 'sidecar';
   /** Serves a browser, and refuses with a page. */
   readonly isOfBrowser: boolean;
-  /** Valid query and path parameters. */
+  /** Valid parameters: of the query, of the path, and headers. */
   readonly parameters: fc.Arbitrary<readonly Parameter[]>;
   /** A valid body; null for an operation without one. */
   readonly body: fc.Arbitrary<unknown> | null;
@@ -51,7 +58,7 @@ export interface DescribedOperation {
 }
 export interface Parameter {
   readonly name: string;
-  readonly in: 'query' | 'path';
+  readonly in: 'query' | 'path' | 'header';
   readonly value: string;
 }
 

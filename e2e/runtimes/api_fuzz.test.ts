@@ -80,6 +80,7 @@ const asItsCaller: Authorization = async ({ operation, target, body }) => {
 async function send(call: WireCall, authorization: Authorization): Promise<Response> {
   const signed = await authorization(call);
   const headers = {
+    ...call.headers,
     ...(signed !== null && { authorization: signed }),
     ...(call.body !== null && { 'content-type': call.contentType }),
   };

@@ -101,7 +101,9 @@ const sources = fc.record({
 /** Values for the fields and schemas whose rules the description cannot express. */
 export const HINTS = {
   CreateAuditSink: sinks,
+  'If-Match': fc.constantFrom('*', '"1"', '"2026-01-31T12:00:00.000Z"'),
   HostBindingInput: binding,
+  HostBindingReplacement: binding,
   SecretSourceInput: sources,
   // Of no source: its test would call a provider.
   SecretSourceTest: fc.record({ path: fc.constantFrom('not/there', 'user/none') }),
@@ -121,6 +123,7 @@ export const HINTS = {
     owner: fc.constantFrom('personal', 'enterprise'),
   }),
   McpServerInput: mcpServer,
+  McpServerReplacement: mcpServer,
   McpRulesReplacement: fc.record(
     {
       sources: fc.constantFrom(null, ['npm:@acme/*', 'host:*.acme.test'], ['nonsense']),
