@@ -200,6 +200,7 @@ export const NO_PAGES: readonly string[] = [
   '/audit/export',
   '/marketplace-icons/{registryId+}',
   '/openapi.json',
+  '/push_worker.js',
   '/schemas/connector-spec-1.json',
   // Redirects to a provider; its error page is that of the callback.
   '/auth/connectors/{id}/authorize',

@@ -11,7 +11,8 @@ export const SIGN_IN_FORMS: readonly string[] = [
 /**
  * The forms that only a hosted control plane has a use for. The others are sent in mcp_client.test.ts, from the page of a
  * provider in saml_sign_in.test.ts, and in console_invitations.test.ts,
- * console_departure.test.ts, console_directory.test.ts, console_join_requests.test.ts and console_sharing.test.ts.
+ * console_departure.test.ts, console_directory.test.ts, console_join_requests.test.ts and console_sharing.test.ts. The two of push
+ * notifications need scripts: a browser's service worker gives what they send (push.test.ts).
  */
 export const HOSTED_FORMS: readonly string[] = [
   ...SIGN_IN_FORMS,
@@ -21,6 +22,8 @@ export const HOSTED_FORMS: readonly string[] = [
   '/enterprises/leave',
   '/enterprise/delete',
   '/account/delete',
+  '/account/push',
+  '/account/push/{id}/end',
   '/members/invite',
   '/members/invitations/{id}/revoke',
   '/invitations/{token}',

@@ -39,7 +39,7 @@ const MAX_BEATS = 8;
 const NOTHING = Buffer.alloc(0);
 
 function everyMs(ms, task) {
-  const timer = setInterval(task, ms).unref();
+  const timer = setInterval(() => task(), ms).unref();
   return () => clearInterval(timer);
 }
 
@@ -222,7 +222,10 @@ class Multiplex {
     socket.on('readable', () => this.#enqueue(one));
     // Everything that was read before it is sent by then.
     socket.on('end', () => {
-      if (!this.#isWhole(socket)) return void socket.destroy();
+      if (!this.#isWhole(socket)) {
+        socket.destroy();
+        return;
+      }
       one.endSent = true;
       this.#send(END, id, 0);
     });
@@ -391,12 +394,15 @@ function listenAt(port, onConnection) {
   });
 }
 
+function resetSocket(socket) {
+  socket.resetAndDestroy();
+}
+
 /** The companion: carries connections from loopback ports over its standard streams, and ends with them. */
 async function carryPorts(ports) {
   const input = new Socket({ fd: 0, writable: false });
   const output = new Socket({ fd: 1, readable: false });
-  const reset = (socket) => socket.resetAndDestroy();
-  const multiplex = new Multiplex({ input, output, reset, onOver: () => process.exit(0) });
+  const multiplex = new Multiplex({ input, output, reset: resetSocket, onOver: () => process.exit(0) });
   process.on('SIGTERM', () => multiplex.end('stopped'));
   for (const port of ports) await listenAt(port, (socket) => multiplex.carry(socket, port));
   multiplex.sayReady();

@@ -12,22 +12,24 @@
 /** @typedef {Extendable & { notification: Notification }} Clicked */
 /** @typedef {{ url: string, focus: () => Promise<unknown>, navigate: (url: string) => Promise<unknown> }} Tab */
 /** @typedef {{ matchAll: (which: object) => Promise<readonly Tab[]>, openWindow: (url: string) => Promise<unknown> }} Tabs */
+/**
+ * @typedef {object} Scope
+ * @property {ServiceWorkerRegistration} registration
+ * @property {Tabs} clients
+ * @property {((type: 'push', task: (event: Pushed) => void) => void) & ((type: 'notificationclick', task: (event: Clicked) => void) => void)} addEventListener
+ */
 
 const LIST = '/approvals';
 const PAGE = /^\/approvals\/\w{1,64}$/;
 
-/** @type {ServiceWorkerRegistration} */
-const registration = Reflect.get(globalThis, 'registration');
-/** @type {Tabs} */
-const tabs = Reflect.get(globalThis, 'clients');
+/** @type {Scope} */
+const scope = Object(globalThis);
 
-addEventListener('push', (event) => {
-  const push = /** @type {Pushed} */ (event);
+scope.addEventListener('push', (push) => {
   push.waitUntil(show(read(push)));
 });
 
-addEventListener('notificationclick', (event) => {
-  const click = /** @type {Clicked} */ (event);
+scope.addEventListener('notificationclick', (click) => {
   click.notification.close();
   click.waitUntil(open(pathOf(click.notification.data)));
 });
@@ -51,7 +53,7 @@ function show({ title, path, tag }) {
   const id = typeof tag === 'string' && tag !== '' ? tag.slice(0, 64) : 'svc';
   // What waits again rings again, in place of what is still shown about it.
   const options = { tag: id, renotify: true, data: pathOf(path) };
-  return registration.showNotification(text, options);
+  return scope.registration.showNotification(text, options);
 }
 
 /**
@@ -67,7 +69,7 @@ function pathOf(path) {
  * @param {string} path
  */
 async function open(path) {
-  const all = await tabs.matchAll({ type: 'window', includeUncontrolled: true });
+  const all = await scope.clients.matchAll({ type: 'window', includeUncontrolled: true });
   const shown = all.find(({ url }) => new URL(url).pathname === path);
-  return shown === undefined ? tabs.openWindow(path) : shown.focus();
+  return shown === undefined ? scope.clients.openWindow(path) : shown.focus();
 }

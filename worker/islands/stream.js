@@ -109,10 +109,12 @@ async function waitForTurn(isTaken = false) {
 }
 
 /** @param {AbortSignal} signal */
-function takeTurn(signal) {
+async function takeTurn(signal) {
   if (signal.aborted) return;
   lead();
-  return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  await new Promise((resolve) => {
+    signal.addEventListener('abort', resolve, { once: true });
+  });
 }
 
 function lead() {
