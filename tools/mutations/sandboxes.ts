@@ -434,7 +434,7 @@ export const SANDBOX_MUTATIONS: readonly Mutation[] = [
     row: 'Sandboxes: stream of a companion',
     holds: 'a connection that the proxy destroys does not end cleanly for the agent',
     file: MULTIPLEX,
-    text: 'if (!this.#isWhole(socket)) return void socket.destroy();',
+    text: 'if (!this.#isWhole(socket)) {\n        socket.destroy();\n        return;\n      }',
     replacement: '',
     tests: ['sidecar/reach/stream_listener.test.ts'],
   },
