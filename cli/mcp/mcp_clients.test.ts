@@ -13,6 +13,7 @@ const client: McpClientRecord = {
   name: 'Pho\u001b[31mne',
   client_id: 'https://app.example.com/client.json',
   redirect_origin: 'https://app.example.com',
+  connected_by: 'person',
   created_at: '2026-01-01T11:00:00.000Z',
   last_used_at: '2026-01-01T11:59:00.000Z',
   expires_at: '2026-04-01T11:00:00.000Z',

@@ -13,7 +13,8 @@ export async function listMcpClients(call: Call): Promise<undefined> {
   const columns: readonly Column<McpClientRecord>[] = [
     { title: 'ID', cell: ({ id }) => id },
     { title: 'NAME', cell: ({ name }) => name },
-    { title: 'ANSWERS TO', cell: ({ redirect_origin: origin }) => origin },
+    { title: 'ANSWERS TO', cell: ({ redirect_origin: origin, client_id: id }) => origin || id },
+    { title: 'BY', cell: ({ connected_by: by }) => by },
     { title: 'CONNECTED', cell: ({ created_at: at }) => agoText(at, now) },
     { title: 'RENEWED', cell: ({ last_used_at: at }) => agoText(at, now) },
   ];

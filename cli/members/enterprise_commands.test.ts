@@ -21,6 +21,7 @@ const SETTINGS = {
   allowed_providers: null,
   sso_required: true,
   domain_joining: 'request',
+  provider_mcp_clients: ['https://client.example.com/client.json'],
   oidc: { ...OWN, redirect_path: `/auth/${ID}/callback` },
   saml: null,
 };
@@ -60,6 +61,7 @@ async function written(args: readonly string[], settings: object = SETTINGS, std
 test('svc enterprise show prints the settings, and with --json as the API has them', async () => {
   const run = await runCli(home, ['enterprise', 'show'], { answer: answers(SETTINGS) });
   expect(run.stdout).toContain('OpenID provider:        https://id.acme.test\n');
+  expect(run.stdout).toContain('provider’s MCP clients: https://client.example.com/client.json\n');
   expect(run.stdout).toContain('allowed providers:      any\n');
   const json = await runCli(home, ['enterprise', 'show', '--json'], { answer: answers(SETTINGS) });
   expect(JSON.parse(json.stdout)).toEqual(SETTINGS);
@@ -84,6 +86,12 @@ describe('svc enterprise set', () => {
   test('keeps a SAML provider', async () => {
     const kept = { ...SAME, oidc: null, saml: { domains: ['beta.test'] } };
     expect(await written(['set', '--any-provider'], { ...SETTINGS, oidc: null, saml: SAML })).toEqual(kept);
+  });
+
+  test('sets the MCP clients that the provider connects, which stay if they are not named', async () => {
+    const client = 'https://other.example.com/client.json';
+    expect(await written(['set', '--provider-client', client])).toEqual({ ...SAME, provider_mcp_clients: [client] });
+    expect(await written(['set', '--without-provider-clients'])).toEqual({ ...SAME, provider_mcp_clients: [] });
   });
 
   test('refuses another word than on and off', async () => {

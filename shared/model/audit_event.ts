@@ -126,6 +126,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.mcp_client.connected',
   'control.mcp_client.denied',
   'control.mcp_client.ended',
+  'control.mcp_client.refused',
   'mcp.server.started',
   'mcp.server.stopped',
   'mcp.server.failed',
@@ -265,7 +266,7 @@ export interface AuditEventData {
   readonly 'svc.control.until'?: string;
   /** How a user signed in: a provider's name. */
   readonly 'svc.control.provider'?: string;
-  /** The issuer and the subject of the token with which a job joined, and why one was refused. */
+  /** The issuer and the subject of the token with which a job joined or an MCP client was connected, and why one was refused. */
   readonly 'svc.control.issuer'?: string;
   readonly 'svc.control.subject'?: string;
   readonly 'svc.control.reason'?: string;
@@ -287,7 +288,7 @@ export interface AuditEventData {
   readonly 'svc.mcp.reason'?: string;
   /** The rules of an enterprise about MCP servers, as JSON. */
   readonly 'svc.mcp.rules'?: string;
-  /** The id of an MCP client that a person connected, or denied. */
+  /** The id of an MCP client that a person, or the provider of the person's enterprise, connected, or that was denied or refused. */
   readonly 'svc.mcp.client'?: string;
 }
 

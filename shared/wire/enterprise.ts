@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { EMAIL_PATTERN } from '../model/email.ts';
+import { clientUrlProblem } from '../net/client_url.ts';
 import { enterpriseReply } from './account.ts';
 import { ROLES } from '../model/role.ts';
+import { REGISTERED_PREFIX } from './mcp/mcp_clients.ts';
 import { amount, departureReply } from './members.ts';
 import { id, line, time } from './primitives.ts';
 
@@ -49,6 +51,17 @@ const oidc = {
 export const DOMAIN_JOINING = ['automatic', 'request', 'closed'] as const;
 export type DomainJoining = (typeof DOMAIN_JOINING)[number];
 
+const REGISTERED = new RegExp(`^${REGISTERED_PREFIX}[\\w-]{1,100}$`);
+const mcpClientId = z.string().check((context) => {
+  if (REGISTERED.test(context.value)) return;
+  const problem = clientUrlProblem(context.value);
+  if (problem === null) return;
+  const message = `${problem}: give the URL of a client's metadata document, or the id that it has registered here`;
+  context.issues.push({ code: 'custom', message, input: context.value });
+});
+/** Clients that the enterprise's own OpenID provider may connect for members, who are not asked (decision 0158). */
+const providerMcpClients = z.array(mcpClientId).max(50);
+
 const MAX_METADATA_CHARACTERS = 200_000;
 
 /** `PUT /v1/enterprise`: replaces the settings. */
@@ -57,6 +70,8 @@ export const enterpriseInput = z
     ...settings,
     /** Absent: stays as it is. */
     domain_joining: z.enum(DOMAIN_JOINING).optional(),
+    /** Absent: stays as it is while `oidc` is set. */
+    provider_mcp_clients: providerMcpClients.optional(),
     oidc: z
       .strictObject({
         ...oidc,
@@ -91,6 +106,7 @@ export const enterpriseSettings = z
     ...enterpriseReply.shape,
     ...settings,
     domain_joining: z.enum(DOMAIN_JOINING).default('automatic'),
+    provider_mcp_clients: z.array(z.string()).default([]),
     oidc: z.object({ ...oidc, redirect_path: z.string() }).nullable(),
     saml: z
       .object({

@@ -25,12 +25,14 @@ import {
 } from '../store/enterprise_settings.ts';
 import { type EnterpriseSamlRow, findEnterpriseSaml } from '../store/enterprise_saml.ts';
 import type { IdentityRow } from '../store/identities.ts';
+import { endAssertedConnections } from '../store/mcp/mcp_connections.ts';
 import { listLiveOwners } from '../store/members.ts';
 import { admissionProblem, admissionRules } from './admission.ts';
 import { domainTaken, proveDomain } from './domain_proof.ts';
 import { findOwnIssuer, isSameIssuer } from './own_issuer.ts';
 import { describeSaml, isSameSaml, resolveSaml, samlStatements } from './saml/saml_settings.ts';
 import { samlIssuer } from './saml/saml_sign_in.ts';
+import { findUnregistered, keepAllowed, providerMcpClients } from './provider_mcp_clients.ts';
 import { oidcSealPlace } from './providers/enterprise_provider.ts';
 
 /** The caller's enterprise with its sign-in settings. */
@@ -50,6 +52,7 @@ export async function describeSettings(context: ServiceContext, caller: Caller):
     allowed_providers: rules.allowedProviders === null ? null : [...rules.allowedProviders],
     sso_required: enterprise.ssoRequired,
     domain_joining: enterprise.domainJoining,
+    provider_mcp_clients: providerMcpClients(enterprise),
     oidc: oidc && {
       issuer: oidc.issuer,
       client_id: oidc.clientId,
@@ -73,6 +76,8 @@ export async function replaceSettings(
   const problem = inputProblem(context, input);
   if (problem !== null) return err(problem);
   const before = await findEnterpriseSaml(context.database, caller.enterpriseId);
+  const unregistered = await findNewUnregistered(context, caller, input);
+  if (unregistered !== null) return err(unregistered);
   const saml = await resolveSaml(context, input.saml, before, caller.enterpriseId);
   if (!saml.ok) return err(fieldError(saml.error.field, saml.error.message));
   const proven = await proveNewDomains(context, caller, domainsOf(input));
@@ -92,8 +97,28 @@ function domainsOf({ oidc, saml }: EnterpriseInput): readonly string[] {
   return oidc?.domains ?? saml?.domains ?? [];
 }
 
+/** Clients that are already allowed may have expired: their id does no harm, and must not keep the other settings as they are. */
+async function findNewUnregistered(
+  context: ServiceContext,
+  caller: Caller,
+  { provider_mcp_clients: clients = [] }: EnterpriseInput,
+): Promise<ApiError | null> {
+  const before = providerMcpClients((await accountOf(context, caller)).enterprise);
+  const id = await findUnregistered(
+    context,
+    clients.filter((each) => !before.includes(each)),
+  );
+  return id === null ? null : fieldError('provider_mcp_clients', `has ${id}, which no client has registered here`);
+}
+
 function inputProblem({ local }: ServiceContext, input: EnterpriseInput): ApiError | null {
-  const { oidc, saml = null, sso_required: isRequired } = input;
+  const { oidc, saml = null, sso_required: isRequired, provider_mcp_clients: clients = [] } = input;
+  if (oidc === null && clients.length > 0) {
+    return fieldError(
+      'provider_mcp_clients',
+      'needs the enterprise’s own OpenID provider: set oidc too, or leave it empty',
+    );
+  }
   if (oidc !== null && saml !== null) {
     return fieldError('saml', 'cannot be set together with oidc: an enterprise has one provider');
   }
@@ -131,6 +156,7 @@ async function decide(
 ): Promise<Result<Change<null>, ApiError>> {
   const account = await accountOf(context, caller);
   if (!mayActAs(caller, 'owner') && (await changesProvider(context, caller, input, saml))) return err(ownersOnly());
+  const clients = clientsAfter(input, account);
   const change: EnterpriseChange = {
     name: input.name,
     billingEmail: input.billing_email,
@@ -138,6 +164,7 @@ async function decide(
     allowedProviders: input.allowed_providers === null ? null : JSON.stringify(input.allowed_providers),
     ssoRequired: input.sso_required,
     domainJoining: input.domain_joining ?? account.enterprise.domainJoining,
+    providerMcpClients: JSON.stringify(clients),
   };
   const oidc = await oidcStatements(context, caller, input);
   if (!oidc.ok) return oidc;
@@ -158,10 +185,20 @@ async function decide(
     ...samlStatements(context, enterpriseId, saml),
     ...setDomains(context.database, enterpriseId, domains),
     ...endOtherSignIns(context.database, admitted, nowText(context)),
+    ...keepAllowed(context, clients),
+    endAssertedConnections(context.database, enterpriseId, { except: clients, now: nowText(context) }),
   ];
   const data = { 'svc.control.resource': enterpriseId };
   const event = { type: 'control.enterprise.updated' as const, actor: caller.userId, data };
   return ok({ statements, events: [event], value: null });
+}
+
+/** Without an OpenID provider there are none: another one, set later, must not find clients allowed. */
+function clientsAfter(
+  { oidc, provider_mcp_clients: clients }: EnterpriseInput,
+  { enterprise }: Account,
+): readonly string[] {
+  return oidc === null ? [] : [...new Set(clients ?? providerMcpClients(enterprise))];
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { JWK } from 'jose';
 import type { AuthorizationServer, JWKSCacheInput } from 'oauth4webapi';
 import type { Clock } from '../kernel/clock.ts';
 
@@ -13,8 +14,16 @@ interface Held extends IssuerDocuments {
   readonly readAtMs: number;
 }
 
+/** The keys of an issuer, for what it signs outside a sign-in. */
+interface HeldKeys {
+  readonly keys: readonly JWK[];
+  readonly readAtMs: number;
+}
+
 /** How long a discovery document is cached. */
 export const HELD_MS = 10 * 60_000;
+/** How long keys are: a key that its issuer withdraws is used no longer. */
+const KEYS_HELD_MS = 5 * 60_000;
 /** The cache size. Enterprises choose their issuers, so there may be many. */
 const MOST_HELD = 200;
 /** A larger document is used and not cached. */
@@ -27,6 +36,7 @@ const MAX_CHARACTERS = 64 * 1024;
 export class HeldIssuers {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #held = new Map<string, Held>();
+  readonly #keys = new Map<string, HeldKeys>();
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock;
@@ -36,20 +46,33 @@ export class HeldIssuers {
     const held = this.#held.get(issuer);
     if (held !== undefined && this.#clock.now() - held.readAtMs < HELD_MS) return held;
     const found: Held = { server: await read(), keys: {}, readAtMs: this.#clock.now() };
-    this.#keep(issuer, found);
+    keep(this.#held, { issuer, document: found.server, entry: found });
     return found;
+  }
+
+  /** The keys of an issuer as they were read lately; null if they have to be read. */
+  findKeys(issuer: string): readonly JWK[] | null {
+    const held = this.#keys.get(issuer);
+    return held !== undefined && this.#clock.now() - held.readAtMs < KEYS_HELD_MS ? held.keys : null;
+  }
+
+  keepKeys(issuer: string, keys: readonly JWK[]): void {
+    keep(this.#keys, { issuer, document: keys, entry: { keys, readAtMs: this.#clock.now() } });
   }
 
   /** Drops an issuer's documents, for example after an answer that did not match them. */
   forget(issuer: string): void {
     this.#held.delete(issuer);
   }
+}
 
-  #keep(issuer: string, found: Held): void {
-    this.#held.delete(issuer);
-    if (JSON.stringify(found.server).length > MAX_CHARACTERS) return;
-    this.#held.set(issuer, found);
-    const [oldest] = this.#held.keys();
-    if (this.#held.size > MOST_HELD && oldest !== undefined) this.#held.delete(oldest);
-  }
+function keep<T>(
+  held: Map<string, T>,
+  { issuer, document, entry }: { readonly issuer: string; readonly document: object; readonly entry: T },
+): void {
+  held.delete(issuer);
+  if (JSON.stringify(document).length > MAX_CHARACTERS) return;
+  held.set(issuer, entry);
+  const [oldest] = held.keys();
+  if (held.size > MOST_HELD && oldest !== undefined) held.delete(oldest);
 }

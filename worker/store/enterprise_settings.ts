@@ -1,7 +1,7 @@
 import { and, eq, inArray, notInArray, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { enterpriseDomains, enterpriseOidc, enterprises, identities, people, users } from './tables.ts';
-import type { EnterpriseRow } from './accounts.ts';
+import type { Account, EnterpriseRow } from './accounts.ts';
 import { type IdentityRow, reaches } from './identities.ts';
 
 export type EnterpriseOidcRow = typeof enterpriseOidc.$inferSelect;
@@ -14,6 +14,53 @@ export async function findEnterprise(database: Database, id: string): Promise<En
 export async function findEnterpriseOidc(database: Database, enterpriseId: string): Promise<EnterpriseOidcRow | null> {
   const rows = await database.read.select().from(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, enterpriseId));
   return rows[0] ?? null;
+}
+
+/** The own OpenID providers with this issuer, of any enterprise. A host may be written with a slash behind it, or without. */
+export async function listOidcOfIssuer(database: Database, issuer: string): Promise<EnterpriseOidcRow[]> {
+  const bare = issuer.replace(/\/$/, '');
+  return database.read
+    .select()
+    .from(enterpriseOidc)
+    .where(inArray(enterpriseOidc.issuer, [bare, `${bare}/`]));
+}
+
+/** A user whom the own OpenID provider of its enterprise has signed in, with the issuer that is set there now. */
+export interface ProviderMember {
+  readonly account: Account;
+  readonly identity: IdentityRow;
+  readonly issuer: string;
+}
+
+/** The users, in all enterprises, whom their enterprise's own provider has signed in as this subject of this issuer. */
+export async function listProviderMembers(
+  database: Database,
+  { issuer, subject }: Pick<IdentityRow, 'issuer' | 'subject'>,
+): Promise<ProviderMember[]> {
+  const isOwn = and(
+    eq(identities.personId, users.personId),
+    eq(identities.provider, users.enterpriseId),
+    eq(identities.vouchedBy, users.enterpriseId),
+  );
+  const rows = await database.read
+    .select({
+      user: users,
+      person: people,
+      enterprise: enterprises,
+      identity: identities,
+      issuer: enterpriseOidc.issuer,
+    })
+    .from(users)
+    .innerJoin(people, eq(people.id, users.personId))
+    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
+    .innerJoin(identities, isOwn)
+    .innerJoin(enterpriseOidc, eq(enterpriseOidc.enterpriseId, users.enterpriseId))
+    .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject)));
+  return rows.map(({ user, person, enterprise, identity, issuer: set }) => ({
+    account: { user, person, enterprise },
+    identity,
+    issuer: set,
+  }));
 }
 
 /** The domains of an enterprise, by name. */
@@ -48,7 +95,13 @@ export async function listIdentities(database: Database, userId: string): Promis
 
 export type EnterpriseChange = Pick<
   EnterpriseRow,
-  'name' | 'billingEmail' | 'allowedDomains' | 'allowedProviders' | 'ssoRequired' | 'domainJoining'
+  | 'name'
+  | 'billingEmail'
+  | 'allowedDomains'
+  | 'allowedProviders'
+  | 'ssoRequired'
+  | 'domainJoining'
+  | 'providerMcpClients'
 >;
 
 export function updateEnterprise(database: Database, id: string, change: EnterpriseChange): Statement {

@@ -995,4 +995,18 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX push_subscriptions_by_user ON push_subscriptions (user_id)`,
     ],
   },
+  {
+    number: 57,
+    name: 'MCP clients that an enterprise’s provider connects',
+    statements: [
+      `ALTER TABLE enterprises ADD COLUMN provider_mcp_clients TEXT NOT NULL DEFAULT '[]'`,
+      `ALTER TABLE mcp_connections ADD COLUMN connected_by TEXT NOT NULL DEFAULT 'person'`,
+      // Used ones are kept as long as they could be used again.
+      `CREATE TABLE mcp_assertions (assertion_hash TEXT PRIMARY KEY, expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX mcp_assertions_by_expiry ON mcp_assertions (expires_at)`,
+      // The provider connects none of these again.
+      `CREATE TABLE mcp_disconnected (
+        user_id TEXT NOT NULL REFERENCES users (id), client_id TEXT NOT NULL, PRIMARY KEY (user_id, client_id)) STRICT`,
+    ],
+  },
 ];

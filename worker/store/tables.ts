@@ -8,6 +8,7 @@ import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
 import { SINK_KINDS, SINK_STOPS } from '../../shared/wire/audit_sinks.ts';
 import { DOMAIN_JOINING } from '../../shared/wire/enterprise.ts';
+import { CONNECTED_BY } from '../../shared/wire/mcp/mcp_clients.ts';
 import { SERVICE_ACCOUNT_REACHES } from '../../shared/wire/service_accounts.ts';
 import { SHARE_KINDS } from '../../shared/wire/sharing/shares.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
@@ -38,6 +39,8 @@ export const enterprises = sqliteTable('enterprises', {
     .default('automatic'),
   /** Its row stays, because the audit log of the enterprise does. */
   deletedAt: text('deleted_at'),
+  /** The ids of the MCP clients that its own OpenID provider connects, as JSON. */
+  providerMcpClients: text('provider_mcp_clients').notNull().default('[]'),
 });
 
 /** Who a user is: identities and the verified address belong to a person, everything else to a user. */
@@ -909,7 +912,22 @@ export const mcpConnections = sqliteTable('mcp_connections', {
   revokedAt: text('revoked_at'),
   /** Whether the person agreed to the operations of connectors too. */
   hasOperations: integer('has_operations', { mode: 'boolean' }).notNull(),
+  connectedBy: text('connected_by', { enum: [...CONNECTED_BY] }).notNull(),
 });
+
+/** Assertions of providers that were used. A row stays while the assertion could be sent again. */
+export const mcpAssertions = sqliteTable('mcp_assertions', {
+  /** SHA-256 over the issuer and the assertion's id. */
+  assertionHash: text('assertion_hash').primaryKey(),
+  expiresAt: integer('expires_at').notNull(),
+});
+
+/** Clients that a provider had connected and their person has disconnected. */
+export const mcpDisconnected = sqliteTable(
+  'mcp_disconnected',
+  { userId: text('user_id').notNull(), clientId: text('client_id').notNull() },
+  (table) => [primaryKey({ columns: [table.userId, table.clientId] })],
+);
 
 export const mcpCodes = sqliteTable('mcp_codes', {
   codeHash: text('code_hash').primaryKey(),

@@ -24,7 +24,7 @@ const REVISIONS = ['2025-11-25', '2026-07-28'] as const;
 const EXTENSIONS: Readonly<Record<string, string>> = {
   'auth/client-credentials-jwt': 'a person signs in, never a program',
   'auth/client-credentials-basic': 'a person signs in, never a program',
-  'auth/enterprise-managed-authorization': 'ID-JAG is not built',
+  'auth/enterprise-managed-authorization': 'no server gets an ID-JAG of svc',
   'auth/dpop': 'DPoP is not built',
   'auth/dpop-nonce': 'DPoP is not built',
   'auth/wif-jwt-bearer': 'a person signs in, never a program',

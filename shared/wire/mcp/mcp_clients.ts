@@ -5,6 +5,8 @@ import { id, line, page, pageQuery, time } from '../primitives.ts';
 
 /** The only scope: to use the person's remote MCP servers. */
 export const MCP_SCOPE = 'mcp';
+/** The beginning of a registered client's id; ids of the other kind are URLs. */
+export const REGISTERED_PREFIX = 'svc_client_';
 /** The path of the MCP server. Its URL is the audience of its tokens (RFC 8707). */
 export const MCP_PATH = '/mcp';
 
@@ -52,16 +54,24 @@ export const mcpClientDocument = z.object({
   token_endpoint_auth_method: z.literal('none').default('none'),
 });
 
-/** 200 of `POST /oauth/token` (RFC 6749 section 5.1). */
+const accessToken = {
+  access_token: z.string(),
+  token_type: z.literal('Bearer'),
+  /** The lifetime of the access token in seconds. */
+  expires_in: z.number().int(),
+  scope: z.literal(MCP_SCOPE),
+};
+
+/** 200 of `POST /oauth/token` (RFC 6749 section 5.1) for an assertion: whoever wants another token shows another one. */
+export const mcpAccessToken = z.object(accessToken).meta({ id: 'McpAccessToken' });
+export type McpAccessToken = z.infer<typeof mcpAccessToken>;
+
+/** 200 of `POST /oauth/token` for a code or a refresh token. */
 export const mcpTokens = z
   .object({
-    access_token: z.string(),
-    token_type: z.literal('Bearer'),
-    /** The lifetime of the access token in seconds. */
-    expires_in: z.number().int(),
+    ...accessToken,
     /** Single use; the reply to it contains the next one. */
     refresh_token: z.string(),
-    scope: z.literal(MCP_SCOPE),
   })
   .meta({ id: 'McpTokens' });
 export type McpTokens = z.infer<typeof mcpTokens>;
@@ -71,6 +81,8 @@ const OAUTH_ERRORS = [
   'invalid_request',
   'invalid_client',
   'invalid_grant',
+  'invalid_scope',
+  'unauthorized_client',
   'unsupported_grant_type',
   'invalid_target',
   'invalid_redirect_uri',
@@ -85,7 +97,10 @@ export const oauthErrorBody = z
   .meta({ id: 'OAuthError' });
 export type OAuthErrorBody = z.infer<typeof oauthErrorBody>;
 
-/** An MCP client that the caller connected. */
+/** Who connected a client: the person, or the OpenID provider of the person's enterprise, which the enterprise allowed to. */
+export const CONNECTED_BY = ['person', 'provider'] as const;
+
+/** An MCP client of the caller. */
 const mcpClientRecord = z
   .object({
     id: id('mcc'),
@@ -93,8 +108,9 @@ const mcpClientRecord = z
     name: z.string(),
     /** A URL whose host published the client's document, or an id that the client registered. */
     client_id: z.string(),
-    /** Where the browser was sent back to. */
+    /** Where the browser was sent back to; empty if the provider connected it. */
     redirect_origin: z.string(),
+    connected_by: z.enum(CONNECTED_BY).default('person'),
     created_at: time,
     last_used_at: time,
     expires_at: time,

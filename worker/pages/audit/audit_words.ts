@@ -147,6 +147,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.mcp_client.connected': { kind: 'plain', word: 'MCP client connected' },
   'control.mcp_client.denied': { kind: 'plain', word: 'MCP client denied' },
   'control.mcp_client.ended': { kind: 'plain', word: 'MCP client disconnected' },
+  'control.mcp_client.refused': { kind: 'bad', word: 'MCP client refused' },
   'mcp.server.started': { kind: 'plain', word: 'MCP server started' },
   'mcp.server.stopped': { kind: 'plain', word: 'MCP server stopped' },
   'mcp.server.failed': { kind: 'bad', word: 'MCP server failed' },

@@ -128,8 +128,8 @@ function mcpClientTable(clients: readonly McpClientRecord[], nowMs: number): Htm
     columns: [
       {
         title: 'Client',
-        cell: ({ name, redirect_origin: origin }) =>
-          html`<strong>${name === '' ? 'no name' : foreignText(name)}</strong> <span class="sub mono">${origin}</span>`,
+        cell: (client) =>
+          html`<strong>${client.name === '' ? 'no name' : foreignText(client.name)}</strong> ${whereFrom(client)}`,
       },
       { title: 'Tokens renewed', cell: ({ last_used_at: used }) => timeAgo(used, nowMs) },
       { title: 'Connected', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
@@ -146,13 +146,24 @@ function mcpClientTable(clients: readonly McpClientRecord[], nowMs: number): Htm
   });
 }
 
+/** Where its answer went; for a client of the provider, its id, and who connected it. */
+function whereFrom({ connected_by: by, client_id: id, redirect_origin: origin }: McpClientRecord): Html {
+  if (by === 'person') return html`<span class="sub mono">${origin}</span>`;
+  return html`<span class="sub mono">${id}</span> <span class="sub">connected by your enterprise’s provider</span>`;
+}
+
 /** Asks for confirmation before an MCP client is disconnected. */
-export function disconnectPage({ id, name, redirect_origin: origin }: McpClientRecord): Page {
+export function disconnectPage(client: McpClientRecord): Page {
+  const { id, name } = client;
+  const again =
+    client.connected_by === 'person'
+      ? 'To use it again, connect it again.'
+      : 'The provider of your enterprise cannot connect it again until you have connected it yourself.';
   const title = 'Disconnect this MCP client?';
   const content = html`${pageHeader({ title, above: ACCOUNT_PAGE })}
     <div class="panel">
-      <p>${name === '' ? 'It gave no name.' : foreignText(name)} <span class="sub mono">${origin}</span></p>
-      <p>Its next call is refused. To use it again, connect it again.</p>
+      <p>${name === '' ? 'It gave no name.' : foreignText(name)} ${whereFrom(client)}</p>
+      <p>Its next call is refused. ${again}</p>
       <form class="actions" method="post" action="/account/mcp-clients/${id}/end">
         <button class="danger">Disconnect it</button>
         <a class="button" href="/account">Keep it</a>

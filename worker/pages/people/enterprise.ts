@@ -35,6 +35,7 @@ const SHOWN = [
   'allowed_providers',
   'sso_required',
   'domain_joining',
+  'provider_mcp_clients',
   'oidc_issuer',
   'oidc_client_id',
   'oidc_client_secret',
@@ -72,6 +73,7 @@ export function settingsFields(settings: EnterpriseSettings): Readonly<Record<st
     ...Object.fromEntries(ticked),
     ...(settings.sso_required && { sso_required: TICKED }),
     domain_joining: settings.domain_joining,
+    provider_mcp_clients: settings.provider_mcp_clients.join('\n'),
     oidc_issuer: oidc?.issuer ?? '',
     oidc_client_id: oidc?.client_id ?? '',
     oidc_domains: oidc?.domains.join('\n') ?? '',
@@ -138,6 +140,7 @@ function currentSettings(settings: EnterpriseSettings): Html {
       ['Single sign-on', settings.sso_required ? 'required' : 'not required'],
       ['Joining by domain', JOINING[settings.domain_joining]],
       ...ownProvider(settings, 'Own provider'),
+      ['MCP clients of the provider', settings.provider_mcp_clients.join(', ') || 'none'],
       ['Id', html`<code>${settings.id}</code>`],
     ])}
   </div>`;
@@ -183,9 +186,28 @@ function settingsForm(view: EnterpriseView): Html {
           choices: DOMAIN_JOINING.map((value) => ({ value, title: JOINING[value] })),
         })}
       </section>
+      ${view.isLocal ? '' : mcpClientsSection(form)}
       ${view.isOwner ? html`${providerSection(view)} ${samlSection(view)}` : providerAsItIs(view.settings)}
       <div class="actions"><button class="primary">Save the settings</button></div>
     </form>`;
+}
+
+/** An admin's too: the clients get no more than the members of the enterprise have. */
+function mcpClientsSection(form: FormState): Html {
+  return html`<section class="panel stack" aria-labelledby="mcp-clients-title">
+    <h2 id="mcp-clients-title">MCP clients that your OpenID provider connects</h2>
+    <p class="quiet">
+      The provider vouches for a member to these clients (ID-JAG), and they get the member’s tools at
+      <code>/mcp</code> without asking the member. Members see and disconnect them under Sign-ins and tokens.
+    </p>
+    ${textArea(form, {
+      name: 'provider_mcp_clients',
+      label: 'MCP clients of the provider',
+      hint: 'One per line: the URL of a client’s metadata document, or the client_id that it registered here. Empty: none.',
+      rows: 3,
+      isMono: true,
+    })}
+  </section>`;
 }
 
 /** For admins, who cannot change it: their form has no fields for it. */

@@ -4,8 +4,9 @@ import { forUser } from '../http/operation.ts';
 import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getMcpClients = forUser({
-  summary: 'List the MCP clients that you have connected',
-  description: 'They use your remote MCP servers at /mcp of a hosted control plane.',
+  summary: 'List your MCP clients',
+  description:
+    'They use your remote MCP servers at /mcp of a hosted control plane. You have connected them, or the OpenID provider of your enterprise has.',
   query: mcpClientsQuery,
   replies: { 200: mcpClientsPage },
   async handle({ context, who, query }) {
@@ -15,7 +16,8 @@ export const getMcpClients = forUser({
 
 export const deleteMcpClient = forUser({
   summary: 'Disconnect one of your MCP clients',
-  description: 'Its next call is refused.',
+  description:
+    'Its next call is refused. A client that the provider of your enterprise has connected is not connected by it again, until you connect it yourself.',
   params: mcpClientParams,
   replies: { 204: 'Disconnected' },
   async handle({ context, who, params }) {

@@ -70,6 +70,7 @@ function inputOf(fields: Fields, stored: EnterpriseSettings) {
     allowed_providers: fields['providers'] === 'these' ? ticked.map((name) => name.slice(PROVIDER_FIELD.length)) : null,
     sso_required: fields['sso_required'] === TICKED,
     domain_joining: fields['domain_joining'],
+    provider_mcp_clients: 'provider_mcp_clients' in fields ? lines(fields['provider_mcp_clients']) : undefined,
     oidc: PROVIDER_FIELDS.some((name) => name in fields) ? providerOf(fields) : toStoredProvider(stored),
     saml: SAML_FIELDS.some((name) => name in fields)
       ? samlOf(fields, stored)
@@ -114,6 +115,7 @@ function placeProblems(form: FormState): FormState {
 }
 
 function formField(field: string): string {
+  if (field.startsWith('provider_mcp_clients')) return 'provider_mcp_clients';
   return field === 'saml' ? 'saml_metadata' : field.replace(/^(oidc|saml)\./, '$1_');
 }
 

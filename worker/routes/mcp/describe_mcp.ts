@@ -1,9 +1,11 @@
 import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
+import { z } from 'zod';
 import { errorBody } from '../../../shared/wire/errors.ts';
 import {
   MCP_CLIENT_DOCUMENT_PATH,
   MCP_PATH,
   mcpClientRegistered,
+  mcpAccessToken,
   mcpClientRegistration,
   mcpTokens,
   oauthErrorBody,
@@ -13,7 +15,8 @@ import { AUTHORIZE_PATH } from './oauth_endpoints.ts';
 
 type Described = Pick<RouteConfig, 'method' | 'path' | 'summary' | 'description' | 'request' | 'responses'>;
 
-const json = (schema: typeof mcpTokens | typeof mcpClientRegistered | typeof oauthErrorBody) => ({
+const tokenReply = z.union([mcpTokens, mcpAccessToken]);
+const json = (schema: typeof tokenReply | typeof mcpClientRegistered | typeof oauthErrorBody) => ({
   content: { 'application/json': { schema } },
 });
 const OAUTH_ERROR = { description: 'An error of OAuth', ...json(oauthErrorBody) };
@@ -59,8 +62,8 @@ const OPERATIONS: readonly Described[] = [
     path: '/oauth/token',
     summary: 'Get or renew the tokens of an MCP client',
     description:
-      'A form with grant_type, client_id and the fields of the grant. Using a code or a refresh token a second time ends the connection.',
-    responses: { 200: { description: 'Success', ...json(mcpTokens) }, 400: OAUTH_ERROR, 429: OAUTH_ERROR },
+      'A form with grant_type, client_id and the fields of the grant. Using a code or a refresh token a second time ends the connection. With urn:ietf:params:oauth:grant-type:jwt-bearer, assertion is an identity assertion (ID-JAG) of the OpenID provider of the person’s enterprise, which works once and gives no refresh token; the enterprise has to allow its provider to connect the client.',
+    responses: { 200: { description: 'Success', ...json(tokenReply) }, 400: OAUTH_ERROR, 429: OAUTH_ERROR },
   },
   {
     method: 'post',

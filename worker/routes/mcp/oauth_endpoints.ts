@@ -5,12 +5,16 @@ import { clientDocument } from '../../services/mcp/mcp_oauth_registration.ts';
 import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import { mcpResource } from '../../tokens/mcp/authorisation_request.ts';
 import { registerMcpClient } from '../../tokens/mcp/mcp_client.ts';
+import { grantByAssertion } from '../../tokens/mcp/grant_by_assertion.ts';
 import { redeemCode, refreshMcpTokens, revokeMcpToken } from '../../tokens/mcp/mcp_connections.ts';
 import { oauthError, type OAuthRefusal } from '../../tokens/mcp/oauth_refusal.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { whereServed } from './public_server.ts';
 
 export const AUTHORIZE_PATH = '/oauth/authorize';
+/** The grant of an assertion (RFC 7523), and the only kind of assertion that is taken: an ID-JAG. */
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+const ID_JAG_PROFILE = 'urn:ietf:params:oauth:grant-profile:id-jag';
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
 
 /** The URL of the metadata of the MCP server, for the 401 of a call (RFC 9728 section 5.1). */
@@ -41,7 +45,8 @@ export const getServerMetadata = whereServed((c, publicUrl) => {
     scopes_supported: [MCP_SCOPE],
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: ['authorization_code', 'refresh_token'],
+    grant_types_supported: ['authorization_code', 'refresh_token', JWT_BEARER],
+    authorization_grant_profiles_supported: [ID_JAG_PROFILE],
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
     revocation_endpoint_auth_methods_supported: ['none'],
@@ -74,7 +79,10 @@ export const postToken = whereServed(async (c) => {
   return tokens.ok ? c.json(tokens.value) : refuse(c, tokens.error);
 });
 
-function exchange(c: AppContext, form: URLSearchParams): ReturnType<typeof redeemCode> {
+function exchange(
+  c: AppContext,
+  form: URLSearchParams,
+): ReturnType<typeof redeemCode> | ReturnType<typeof grantByAssertion> {
   const context = c.get('context');
   const field = (name: string) => form.get(name) ?? '';
   const resource = form.getAll('resource');
@@ -86,6 +94,16 @@ function exchange(c: AppContext, form: URLSearchParams): ReturnType<typeof redee
     }
     case 'refresh_token':
       return refreshMcpTokens(context, { token: field('refresh_token'), clientId, resource });
+    case JWT_BEARER: {
+      const clientAddress = c.get('clientAddress');
+      return grantByAssertion(context, {
+        assertion: field('assertion'),
+        scope: form.get('scope'),
+        clientId,
+        resource,
+        clientAddress,
+      });
+    }
     default:
       return Promise.resolve({ ok: false, error: oauthError('unsupported_grant_type', 'not a grant of this server') });
   }
@@ -100,7 +118,17 @@ export const postRevocation = whereServed(async (c) => {
 });
 
 /** Fields that may not be repeated (RFC 6749 section 3.2). */
-const SINGLE = ['grant_type', 'code', 'redirect_uri', 'code_verifier', 'client_id', 'refresh_token', 'token'];
+const SINGLE = [
+  'grant_type',
+  'code',
+  'redirect_uri',
+  'code_verifier',
+  'client_id',
+  'refresh_token',
+  'assertion',
+  'scope',
+  'token',
+];
 
 /** Null if it is not a form, or repeats a field. */
 async function readForm(c: AppContext): Promise<URLSearchParams | null> {

@@ -1,7 +1,7 @@
-import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, notInArray, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { insertExpiring } from '../expiring_rows.ts';
-import { mcpCodes, mcpConnections, mcpRefreshTokens } from '../tables.ts';
+import { mcpAssertions, mcpCodes, mcpConnections, mcpDisconnected, mcpRefreshTokens, users } from '../tables.ts';
 
 export type McpConnectionRow = typeof mcpConnections.$inferSelect;
 type McpCodeRow = typeof mcpCodes.$inferSelect;
@@ -141,4 +141,96 @@ export function endMcpConnectionsOf(database: Database, userIds: SQL, revokedAt:
     .update(mcpConnections)
     .set({ revokedAt })
     .where(and(inArray(mcpConnections.userId, userIds), isNull(mcpConnections.revokedAt)));
+}
+
+/** What a provider's assertion connects. */
+interface AssertedUse {
+  readonly assertion: typeof mcpAssertions.$inferSelect;
+  readonly now: string;
+  readonly nowSeconds: number;
+}
+
+/** Stores a connection that an assertion makes, and uses the assertion up; a conflict if it was used. */
+export function insertAssertedConnection(
+  database: Database,
+  connection: McpConnectionRow,
+  { assertion, nowSeconds }: AssertedUse,
+): Statement[] {
+  return [
+    ...insertExpiring(database, mcpAssertions, assertion, nowSeconds),
+    ...insertExpiring(database, mcpConnections, connection, nowSeconds),
+  ];
+}
+
+/** Renews a connection by a further assertion, and uses that up; a conflict if it was used, or the connection was ended. */
+export function renewAssertedConnection(
+  database: Database,
+  { id, expiresAt }: Pick<McpConnectionRow, 'id' | 'expiresAt'>,
+  { assertion, now, nowSeconds }: AssertedUse,
+): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM mcp_connections WHERE id = ${id} AND revoked_at IS NULL)`),
+    ...insertExpiring(database, mcpAssertions, assertion, nowSeconds),
+    database.read.update(mcpConnections).set({ lastUsedAt: now, expiresAt }).where(eq(mcpConnections.id, id)),
+  ];
+}
+
+export async function isAssertionUsed({ read }: Database, assertionHash: string): Promise<boolean> {
+  const rows = await read.select().from(mcpAssertions).where(eq(mcpAssertions.assertionHash, assertionHash));
+  return rows.length > 0;
+}
+
+/** A user and a client. */
+type UserAndClient = Pick<McpConnectionRow, 'userId' | 'clientId'>;
+
+/** The live connection of a client that the user's provider has made. */
+export async function findAssertedConnection(
+  database: Database,
+  { userId, clientId }: UserAndClient,
+  nowSeconds: number,
+): Promise<McpConnectionRow | null> {
+  const isOfClient = and(eq(mcpConnections.userId, userId), eq(mcpConnections.clientId, clientId), isByProvider());
+  const rows = await database.read
+    .select()
+    .from(mcpConnections)
+    .where(and(isOfClient, isLive(nowSeconds)))
+    .orderBy(desc(mcpConnections.id));
+  return rows[0] ?? null;
+}
+
+function isByProvider() {
+  return eq(mcpConnections.connectedBy, 'provider');
+}
+
+/** Ends what an enterprise's provider has connected, but for these clients. */
+export function endAssertedConnections(
+  database: Database,
+  enterpriseId: string,
+  { except, now }: { readonly except: readonly string[]; readonly now: string },
+): Statement {
+  const members = database.read.select({ id: users.id }).from(users).where(eq(users.enterpriseId, enterpriseId));
+  const others = except.length === 0 ? undefined : notInArray(mcpConnections.clientId, [...except]);
+  return database.read
+    .update(mcpConnections)
+    .set({ revokedAt: now })
+    .where(and(isByProvider(), isNull(mcpConnections.revokedAt), inArray(mcpConnections.userId, members), others));
+}
+
+/** Whether the user has disconnected a client that the provider had connected, and has not connected it since. */
+export async function hasDisconnected({ read }: Database, { userId, clientId }: UserAndClient): Promise<boolean> {
+  return (await read.select().from(mcpDisconnected).where(isDisconnected({ userId, clientId }))).length > 0;
+}
+
+/** Keeps the provider from connecting a client of the user again. */
+export function keepDisconnected({ read }: Database, { userId, clientId }: UserAndClient): Statement {
+  return read.insert(mcpDisconnected).values({ userId, clientId }).onConflictDoNothing();
+}
+
+/** The user has connected the client. */
+export function forgetDisconnected({ read }: Database, of: UserAndClient): Statement {
+  return read.delete(mcpDisconnected).where(isDisconnected(of));
+}
+
+function isDisconnected({ userId, clientId }: UserAndClient) {
+  return and(eq(mcpDisconnected.userId, userId), eq(mcpDisconnected.clientId, clientId));
 }

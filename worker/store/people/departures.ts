@@ -13,6 +13,7 @@ import {
   groupMembers,
   hostBindings,
   mcpConnections,
+  mcpDisconnected,
   mcpHealth,
   mcpReferences,
   mcpServerRevisions,
@@ -146,6 +147,7 @@ function deleteOwned({ read }: Database, { users: userIds, owners }: Leaving): S
     read.delete(oauthFlows).where(inArray(oauthFlows.userId, userIds)),
     read.delete(pendingLogins).where(inArray(pendingLogins.userId, userIds)),
     read.delete(savedViews).where(inArray(savedViews.userId, userIds)),
+    read.delete(mcpDisconnected).where(inArray(mcpDisconnected.userId, userIds)),
     read.delete(secrets).where(inArray(secrets.ownerId, owners)),
   ];
 }

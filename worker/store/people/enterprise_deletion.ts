@@ -51,7 +51,13 @@ export function deleteEnterprise(database: Database, id: string, now: string): S
   const asked = sql`(SELECT id FROM approvals WHERE enterprise_id = ${id})`;
   const ended = { leftAt: sql`coalesce(left_at, ${now})`, suspendedAt: sql`coalesce(suspended_at, ${now})` };
   const nobody = { role: 'member' as const, email: null, displayName: DELETED_USER };
-  const settings = { billingEmail: null, allowedDomains: '[]', allowedProviders: null, ssoRequired: sql<boolean>`0` };
+  const settings = {
+    billingEmail: null,
+    allowedDomains: '[]',
+    allowedProviders: null,
+    ssoRequired: sql<boolean>`0`,
+    providerMcpClients: '[]',
+  };
   return [
     ...takeAlong(database, leaving, now),
     read.delete(approvalVotes).where(inArray(approvalVotes.approvalId, asked)),

@@ -1,13 +1,4 @@
-import {
-  createLocalJWKSet,
-  decodeJwt,
-  decodeProtectedHeader,
-  errors,
-  type JWK,
-  type JWTPayload,
-  jwtVerify,
-  type JWTVerifyOptions,
-} from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, type JWK, type JWTPayload } from 'jose';
 import { z } from 'zod';
 import { matchClaims } from '../../../shared/join/claims_policy.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
@@ -17,22 +8,9 @@ import type { JoinRefusal } from '../../../shared/wire/service_accounts.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { ServiceAccountRow } from '../../store/service_accounts.ts';
+import { PUBLIC_KEY_ALGORITHMS, verifyByKeys } from '../verify_by_keys.ts';
 import { readIssuerKeys } from './issuer_keys.ts';
 
-/** Signatures that only the issuer can make. A shared secret would be the public key, which everybody has. */
-const ALGORITHMS = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519',
-];
 /** A token that lives longer is not one of a job. */
 export const MAX_TOKEN_SECONDS = 24 * 3600;
 /** Clocks differ. */
@@ -94,7 +72,7 @@ function refuse(refusal: TokenRefusal): Result<never, TokenProblem> {
 function unverifiedProblem(token: string, issuer: string): JoinRefusal | null {
   try {
     const { alg } = decodeProtectedHeader(token);
-    if (alg === undefined || !ALGORITHMS.includes(alg)) return 'algorithm';
+    if (alg === undefined || !PUBLIC_KEY_ALGORITHMS.includes(alg)) return 'algorithm';
     return decodeJwt(token).iss === issuer ? null : 'issuer';
   } catch {
     // Any error means that it is not a JWT.
@@ -117,8 +95,7 @@ async function verify(
   token: string,
   { issuer, keys }: { readonly issuer: string; readonly keys: readonly JWK[] },
 ): Promise<Result<JWTPayload, TokenRefusal>> {
-  const options: JWTVerifyOptions = {
-    algorithms: ALGORITHMS,
+  const options = {
     issuer,
     requiredClaims: ['exp', 'iat'],
     maxTokenAge: MAX_TOKEN_SECONDS,
@@ -126,31 +103,10 @@ async function verify(
     currentDate: new Date(clock.now()),
   };
   try {
-    return ok(await verifyByAny(token, keys.filter(isPublic), options));
+    return ok(await verifyByKeys(token, keys, options));
   } catch (error) {
     return err(refusalOf(error));
   }
-}
-
-/** A token without a key's id may be signed by each key of its kind. */
-async function verifyByAny(token: string, keys: JWK[], options: JWTVerifyOptions): Promise<JWTPayload> {
-  try {
-    return (await jwtVerify(token, createLocalJWKSet({ keys }), options)).payload;
-  } catch (several) {
-    if (!(several instanceof errors.JWKSMultipleMatchingKeys)) throw several;
-    for await (const key of several) {
-      try {
-        return (await jwtVerify(token, key, options)).payload;
-      } catch (error) {
-        if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
-      }
-    }
-    throw new errors.JWSSignatureVerificationFailed();
-  }
-}
-
-function isPublic({ kty }: JWK): boolean {
-  return kty === 'RSA' || kty === 'EC' || kty === 'OKP';
 }
 
 /** The signature is verified before the claims are read, so an error about a claim is about a token of the issuer. */

@@ -1,5 +1,6 @@
 import { parseJsonBytes } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { clientUrlProblem } from '../../../shared/net/client_url.ts';
 import { mcpClientDocument } from '../../../shared/wire/mcp/mcp_clients.ts';
 import { nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { takeAttempt, type Throttle } from '../../sign_in/throttle.ts';
@@ -10,7 +11,6 @@ const FETCHES: Throttle = { kind: 'mcp client documents', most: 30, windowSecond
 const LIMITS = { maxReplyBytes: 64 * 1024, timeoutMs: 5_000 };
 /** How long a copy is used. Who publishes a document decides who gets codes, so a change has to arrive soon. */
 const KEPT_SECONDS = 3600;
-const MAX_URL = 500;
 
 /**
  * Fetches the document at the URL that is a client's id (OAuth client ID metadata document). It goes through the outbound
@@ -46,16 +46,6 @@ export async function fetchClientDocument(
   const expiresAt = nowSeconds(context) + KEPT_SECONDS;
   const redirectUris = JSON.stringify(uris);
   return ok({ id, kind: 'document', name, redirectUris, createdAt: nowText(context), expiresAt });
-}
-
-/** What is wrong with a URL as a client's id, as a predicate; null if nothing is. */
-function clientUrlProblem(text: string): string | null {
-  if (text.length > MAX_URL || !URL.canParse(text)) return 'is not a URL, or too long';
-  const url = new URL(text);
-  if (url.protocol !== 'https:' || url.port !== '') return 'is not an https URL on port 443';
-  if (url.username !== '' || url.password !== '' || text.includes('#')) return 'has a user, a password or a fragment';
-  if (url.pathname === '/') return 'has no path';
-  return url.href === text ? null : 'is not written in its normal form';
 }
 
 function fieldOf(issues: readonly { readonly path: readonly PropertyKey[] }[]): string {

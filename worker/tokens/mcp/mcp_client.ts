@@ -2,6 +2,7 @@ import {
   type McpClientRegistered,
   type McpClientRegistration,
   MCP_SCOPE,
+  REGISTERED_PREFIX,
 } from '../../../shared/wire/mcp/mcp_clients.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { redirectUriProblem } from '../../../shared/net/redirect_uri.ts';
@@ -21,9 +22,6 @@ export interface McpClient {
   /** The host that published its document; null for a registered client, which may be anybody's. */
   readonly publisher: string | null;
 }
-
-/** The beginning of a registered client's id; ids of the other kind are URLs. */
-const REGISTERED_PREFIX = 'svc_client_';
 
 /** Limits registrations from one network, which may be that of a company, or of a web client that registers for many people. */
 const REGISTRATIONS: Throttle = { kind: 'mcp client registrations', most: 100, windowSeconds: 10 * 60 };

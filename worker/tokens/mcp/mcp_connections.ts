@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { id } from '../../../shared/wire/primitives.ts';
-import { MCP_SCOPE, type McpClientRecord, type McpTokens } from '../../../shared/wire/mcp/mcp_clients.ts';
+import {
+  MCP_SCOPE,
+  type McpAccessToken,
+  type McpClientRecord,
+  type McpTokens,
+} from '../../../shared/wire/mcp/mcp_clients.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Page } from '../../../shared/wire/primitives.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -19,7 +24,9 @@ import {
   findLiveMcpConnection,
   findMcpCode,
   findMcpRefreshToken,
+  forgetDisconnected,
   insertMcpConnection,
+  keepDisconnected,
   listMcpConnections,
   type McpConnectionRow,
   type McpRefreshTokenRow,
@@ -37,7 +44,7 @@ const CODE_SECONDS = 60;
 const USED_CODE_SECONDS = 24 * 3600;
 const DAY_SECONDS = 24 * 3600;
 /** A client must be connected again after this time, even if it is in use. */
-const CONNECTION_SECONDS = 90 * DAY_SECONDS;
+export const CONNECTION_SECONDS = 90 * DAY_SECONDS;
 /** The same after this time without a refresh. */
 const REFRESH_TOKEN_SECONDS = 30 * DAY_SECONDS;
 const REFRESH_TOKEN_PREFIX = 'svc_mcp_rt_';
@@ -77,11 +84,15 @@ export async function connectMcpClient(
       expiresAt: now + CODE_SECONDS,
       revokedAt: null,
       hasOperations: true,
+      connectedBy: 'person',
     };
     const validUntil = now + CODE_SECONDS;
     const row = { codeHash, connectionId: connection.id, redirectUri, challenge, usedAt: null };
     return ok({
-      statements: insertMcpConnection(context.database, connection, { ...row, validUntil, expiresAt: validUntil }, now),
+      statements: [
+        ...insertMcpConnection(context.database, connection, { ...row, validUntil, expiresAt: validUntil }, now),
+        forgetDisconnected(context.database, connection),
+      ],
       events: [eventOf('control.mcp_client.connected', caller.userId, connection)],
       adds: [{ kind: 'mcp_connections', holder: caller.userId }],
       value: code,
@@ -242,7 +253,10 @@ export function listMcpClientPage(
   });
 }
 
-/** Disconnects a client of the caller: its next call is refused. Refuses with `not_found`. */
+/**
+ * Disconnects a client of the caller: its next call is refused. If the provider of the enterprise had connected it, that does not
+ * connect it again. Refuses with `not_found`.
+ */
 export async function disconnectMcpClient(
   context: ServiceContext,
   caller: Caller,
@@ -253,8 +267,12 @@ export async function disconnectMcpClient(
     if (found === null || found.userId !== caller.userId) {
       return err(apiError('not_found', `there is no client ${connectionId}: list them with GET /v1/mcp-clients`));
     }
+    const isByProvider = found.connectedBy === 'provider';
     return ok({
-      statements: [endMcpConnection(context.database, found.id, nowText(context))],
+      statements: [
+        endMcpConnection(context.database, found.id, nowText(context)),
+        ...(isByProvider ? [keepDisconnected(context.database, found)] : []),
+      ],
       events: [eventOf('control.mcp_client.ended', caller.userId, found)],
       value: null,
     });
@@ -267,6 +285,7 @@ function toRecord(row: McpConnectionRow): McpClientRecord {
     name: row.clientName,
     client_id: row.clientId,
     redirect_origin: row.redirectOrigin,
+    connected_by: row.connectedBy,
     created_at: row.createdAt,
     last_used_at: row.lastUsedAt ?? row.createdAt,
     expires_at: new Date(row.expiresAt * 1000).toISOString(),
@@ -306,7 +325,7 @@ async function endConnection(
 }
 
 /** `actor` is null if the client ended it, or showed a token that was used. */
-function eventOf(
+export function eventOf(
   type: 'control.mcp_client.connected' | 'control.mcp_client.ended',
   actor: string | null,
   { id: connectionId, clientId }: McpConnectionRow,
@@ -329,25 +348,24 @@ async function newRefreshToken(
   return { token, row: { tokenHash: await sha256Base64Url(token), connectionId, expiresAt, usedAt: null } };
 }
 
-async function tokensOf(
+async function tokensOf(context: TokenContext, connection: McpConnectionRow, refreshToken: string): Promise<McpTokens> {
+  return { ...(await accessTokenOf(context, connection)), refresh_token: refreshToken };
+}
+
+/** A new access token of a connection. */
+export async function accessTokenOf(
   context: TokenContext,
-  { id: connection, userId: subject, clientId }: McpConnectionRow,
-  refreshToken: string,
-): Promise<McpTokens> {
+  { id: connection, userId: subject, clientId }: Pick<McpConnectionRow, 'id' | 'userId' | 'clientId'>,
+): Promise<McpAccessToken> {
   const issuer = context.publicUrl;
   if (issuer === null) throw new Error('tokens of MCP clients need SVC_PUBLIC_URL');
   const claims = { client_id: clientId, scope: MCP_SCOPE, connection };
   const accessToken = await signAccessToken(context, { issuer, audience: mcpResource(issuer), subject, claims });
-  return {
-    access_token: accessToken,
-    token_type: 'Bearer',
-    expires_in: ACCESS_TOKEN_SECONDS,
-    refresh_token: refreshToken,
-    scope: MCP_SCOPE,
-  };
+  return { access_token: accessToken, token_type: 'Bearer', expires_in: ACCESS_TOKEN_SECONDS, scope: MCP_SCOPE };
 }
 
-function targetProblem(context: TokenContext, resource: readonly string[]): OAuthRefusal | null {
+/** What is wrong with the resources that a request names; null if nothing is. */
+export function targetProblem(context: TokenContext, resource: readonly string[]): OAuthRefusal | null {
   const ours = mcpResource(context.publicUrl ?? '');
   return resource.every((each) => isResource(each, ours)) ? null : oauthError('invalid_target', `use ${ours}`);
 }
