@@ -19,6 +19,7 @@ declare module 'oidc-provider' {
     readonly path: string;
     readonly method: string;
     readonly oidc?: {
+      readonly params?: Readonly<Record<string, unknown>>;
       readonly client?: { readonly clientId: string };
       readonly session?: { readonly accountId?: string };
     };
@@ -33,6 +34,7 @@ declare module 'oidc-provider' {
     readonly Grant: (new (fields: object) => Grant) & { find(id: string): Promise<Grant | undefined> };
     readonly DeviceCode: { findByUserCode(code: string, options?: object): Promise<DeviceCode | undefined> };
     callback(): RequestListener;
+    registerGrantType(name: string, handler: (context: Context) => Promise<void>, parameters: readonly string[]): void;
     use(middleware: (context: Context, next: () => Promise<void>) => Promise<void>): void;
     on(event: string, listener: (...details: unknown[]) => void): void;
     interactionFinished(request: IncomingMessage, response: ServerResponse, result: object): Promise<void>;

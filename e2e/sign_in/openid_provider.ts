@@ -3,6 +3,7 @@ import { Provider } from 'oidc-provider';
 import { listen } from '../support/tls_upstream.ts';
 import { forwardedHeaders } from './named_outbound.ts';
 import { followRedirects } from './test_browser.ts';
+import { addTokenExchange, type TokenExchange, withExchange } from './token_exchange.ts';
 
 export const OPENID_CLIENT_ID = 'svc-sign-in';
 export const OPENID_CLIENT_SECRET = 'openid-client-secret-of-a-test';
@@ -29,7 +30,11 @@ export interface OpenIdProvider {
   stop(): Promise<void>;
 }
 
-export async function startOpenIdProvider(host: string, redirectUris: readonly string[]): Promise<OpenIdProvider> {
+export async function startOpenIdProvider(
+  host: string,
+  redirectUris: readonly string[],
+  exchange: TokenExchange | null = null,
+): Promise<OpenIdProvider> {
   const server = createServer();
   const origin = `https://${host}`;
   const loopback = `http://127.0.0.1:${await listen(server)}`;
@@ -41,10 +46,9 @@ export async function startOpenIdProvider(host: string, redirectUris: readonly s
     authorise: (url) => browse(url, { origin, loopback }),
     stop: () => close(server),
   };
-  const provider = new Provider(
-    origin,
-    configuration(redirectUris, () => openId.person),
-  );
+  const plain = configuration(redirectUris, () => openId.person);
+  const provider = new Provider(origin, exchange === null ? plain : withExchange(plain, exchange));
+  if (exchange !== null) addTokenExchange(provider, origin, exchange);
   Object.assign(provider, { proxy: true });
   const answer = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {

@@ -68,7 +68,7 @@ function requestProblem(query: URLSearchParams, resource: string): OAuthRefusal 
   return isOther ? oauthError('invalid_target', `the only resource here is ${resource}`) : null;
 }
 
-/** A client may name the resource with or without a slash at its end, and may leave it out: there is only one. */
+/** Whether a URL is this one, with or without a slash at its end: clients and providers write both. */
 export function isResource(named: string, resource: string): boolean {
   return named === resource || named === `${resource}/`;
 }

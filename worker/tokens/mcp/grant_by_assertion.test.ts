@@ -236,6 +236,10 @@ describe('an assertion of the enterprise’s provider', () => {
     expect(await refusal(show(await signed({ aud_tenant: slug })))).toBe(200);
   });
 
+  it('may have a slash behind its audience and resource', async () => {
+    expect(await refusal(show(await signed({ aud: [`${PUBLIC_URL}/`], resource: [`${RESOURCE}/`] })))).toBe(200);
+  });
+
   it('lets no web page use the token', async () => {
     const token = await newToken();
     expect((await call(token, { origin: 'https://client.example.com' })).status).toBe(403);
@@ -534,6 +538,14 @@ describe('the provider of an enterprise', () => {
     expect(await clientsOf(pat)).toEqual([]);
     expect(await clientsOf(stranger)).toHaveLength(1);
     expect(await reasons()).toEqual([]);
+  });
+
+  it('that another enterprise still has connects nothing for people of one that has replaced it', async () => {
+    serveProvider('https://id.next.test', () => keys);
+    await configure(owner, { oidc: { ...OIDC, issuer: 'https://id.next.test' } });
+    await configure(await newOwner());
+    expect(await refusal(show(await signed()))).toBe('invalid_grant');
+    expect(await clientsOf(pat)).toEqual([]);
   });
 
   it('whose discovery document names another issuer is not believed', async () => {

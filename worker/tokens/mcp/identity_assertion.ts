@@ -145,7 +145,7 @@ function wrongClaim(
   const { sub, jti, exp = 0, iat = 0 } = payload;
   const tenant = payload['aud_tenant'];
   const wrong: Readonly<Record<string, boolean>> = {
-    aud: only(payload.aud) !== publicUrl,
+    aud: !isResource(only(payload.aud) ?? '', publicUrl),
     client_id: payload['client_id'] !== clientId,
     resource: !isResource(only(payload['resource']) ?? '', mcpResource(publicUrl)),
     exp: exp - iat > MAX_SECONDS,
