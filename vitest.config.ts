@@ -45,6 +45,7 @@ const LONG = [
   'e2e/runtimes/deploy.test.ts',
   'e2e/runtimes/vault_rotation.test.ts',
   'e2e/start.test.ts',
+  'e2e/team/saml_simplesamlphp.test.ts',
   'e2e/team/team_story.test.ts',
   'sidecar/data_plane/malformed_replies.test.ts',
   'sidecar/data_plane/malformed_requests.test.ts',

@@ -126,6 +126,12 @@ const SYSTEM_PARTS = [
     packages: ['ruby-actionpack', 'ruby-webrick'],
   },
   { name: 'nginx', probe: 'nginx -v', packages: ['nginx-light'] },
+  {
+    name: 'SimpleSAMLphp',
+    probe: 'php --version && test -d /usr/share/simplesamlphp/www',
+    // Without the first and nginx, which the packages of PHP and of SimpleSAMLphp also take, apt would install Apache.
+    packages: ['php-cgi', 'php-cli', 'php-xml', 'nginx-light', 'simplesamlphp'],
+  },
   { name: 'squid', probe: `${found('squid')} && test -x /usr/lib/squid/basic_ncsa_auth`, packages: ['squid'] },
   { name: 'tinyproxy', probe: found('tinyproxy'), packages: ['tinyproxy'] },
   { name: 'ip', probe: found('ip'), packages: ['iproute2'] },

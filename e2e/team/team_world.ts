@@ -45,14 +45,18 @@ export interface TeamWorld {
   stop(): Promise<void>;
 }
 
-export async function startTeamWorld(start: StartHosted): Promise<TeamWorld> {
+/** `more`: further sites of the team, with their addresses on loopback. */
+export async function startTeamWorld(
+  start: StartHosted,
+  more: Readonly<Record<string, string>> = {},
+): Promise<TeamWorld> {
   const replies: Buffer[] = [];
   const received: string[] = [];
   const ca = await createTestCa();
-  const certificate = await ca.issue(['localhost', OPENID_HOST, DOMAIN, SIEM_HOST]);
+  const certificate = await ca.issue(['localhost', OPENID_HOST, DOMAIN, SIEM_HOST, ...Object.keys(more)]);
   const front = await startTlsFront(certificate, (bytes) => replies.push(bytes));
   const origin = `https://localhost:${front.port}`;
-  const names = [OPENID_HOST, DOMAIN, SIEM_HOST];
+  const names = [OPENID_HOST, DOMAIN, SIEM_HOST, ...Object.keys(more)];
   const proxy = await startCompanyProxy({
     leadTo: (target) => (names.some((name) => target === `${name}:443`) ? front.port : null),
   });
@@ -60,6 +64,7 @@ export async function startTeamWorld(start: StartHosted): Promise<TeamWorld> {
   const domain = await startProvenDomain();
   front.route(OPENID_HOST, openId.loopback);
   front.route(DOMAIN, domain.loopback);
+  for (const [name, loopback] of Object.entries(more)) front.route(name, loopback);
   front.route(SIEM_HOST, (request, response) => {
     void text(request).then((body) => received.push(body));
     request.on('end', () => response.end());
@@ -77,7 +82,8 @@ export async function startTeamWorld(start: StartHosted): Promise<TeamWorld> {
   const sites = { names, port: front.port, ca: ca.pem, caFile: ca.file, proxyUrl: proxy.url };
   const control = await start(settings, sites);
   front.route('localhost', control.url);
-  const chromium = await startChromium({ certificate: certificate.cert, names: { [OPENID_HOST]: front.port } });
+  const sitesOfPeople = [OPENID_HOST, ...Object.keys(more)].map((name) => [name, front.port] as const);
+  const chromium = await startChromium({ certificate: certificate.cert, names: Object.fromEntries(sitesOfPeople) });
   const stop = async () => {
     await chromium.close();
     await control.stop();

@@ -86,7 +86,8 @@ const MESSAGES: Readonly<Record<SamlProblem, string>> = {
     'is not base64 of a plain XML document without a document type, comments and CDATA, of at most 2500 elements',
   not_a_response: 'is not a SAML 2.0 response',
   not_success: 'says that the provider did not sign you in',
-  encrypted: 'is encrypted, which svc does not support: turn off assertion encryption at the provider',
+  encrypted:
+    'is encrypted, which svc does not support: turn off the encryption of assertions, NameIDs and attributes at the provider',
   not_one_assertion: 'does not contain exactly one assertion',
   duplicate_id: 'contains an id twice',
   not_signed: 'has no signature on the assertion itself: turn on signed assertions at the provider',
