@@ -101,11 +101,20 @@ export async function connectClient(options: ConnectOptions): Promise<Client> {
     },
   );
   listenTo(client, events);
-  await client.connect(transport, {
-    timeout: limits.startMs,
-    signal,
-    ...(options.isLegacy ? { prior: { kind: 'legacy' } as const } : {}),
-  });
+  // The SDK does not heed the signal while it waits for the revision. It ends the wait when the transport closes.
+  const close = (): void => void transport.close().catch(() => undefined);
+  signal.throwIfAborted();
+  signal.addEventListener('abort', close);
+  try {
+    await client.connect(transport, {
+      timeout: limits.startMs,
+      signal,
+      ...(options.isLegacy ? { prior: { kind: 'legacy' } as const } : {}),
+    });
+  } finally {
+    signal.removeEventListener('abort', close);
+  }
+  signal.throwIfAborted();
   if (client.getProtocolEra() === 'modern') receiveTasks(transport);
   return client;
 }

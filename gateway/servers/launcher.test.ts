@@ -1,17 +1,19 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { mcpReference } from '../../shared/mcp/references.ts';
-import { remoteServer } from '../../shared/mcp/testing/servers.ts';
-import { mcpVaultPath } from '../../shared/model/mcp_server.ts';
-import { ok } from '../../shared/model/result.ts';
+import { localServer, remoteServer } from '../../shared/mcp/testing/servers.ts';
+import { type McpServer, mcpVaultPath } from '../../shared/model/mcp_server.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { DownstreamEvents } from '../fronts/downstream.ts';
 import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
 import { Launcher } from './launcher.ts';
 import type { LocalLaunch } from './local_launch.ts';
+import { ServerProcess } from './server_process.ts';
 import { StderrRing } from './stderr_ring.ts';
 
 const TOKENS = ['the-first-access-token', 'the-second-access-token'];
@@ -162,3 +164,75 @@ test.each([true, false])(
     await launched.value.close();
   },
 );
+
+describe('a start that is ended while the server leaves the question for its revision without an answer', () => {
+  const NEVER_MS = 3_600_000;
+  const limits = {
+    ...DEFAULT_GATEWAY_LIMITS,
+    probeMs: NEVER_MS,
+    remoteProbeMs: NEVER_MS,
+    startMs: NEVER_MS,
+    stopMs: 10,
+  };
+  const launcherOf = (local: Partial<LocalLaunch>) =>
+    new Launcher({
+      ports: {
+        clock: { now: () => now },
+        release: () => Promise.resolve(ok({ values: new Map(), endsAt: null, bearer: null })),
+      },
+      local: z.custom<LocalLaunch>().parse(local),
+      limits,
+      version: '0',
+      isLocal: true,
+      extraRoots: [],
+    });
+  const launch = (launcher: Launcher, server: McpServer, signal: AbortSignal) =>
+    launcher.launch({
+      server,
+      events: z.custom<DownstreamEvents>().parse({}),
+      stderr: new StderrRing(),
+      isLegacy: false,
+      signal,
+    });
+
+  test('ends at once, with the connection to a remote server', async () => {
+    isSilent = true;
+    const life = new AbortController();
+    const asked = once(remote, 'request');
+    const starting = launch(launcherOf({}), remoteServer({ url }), life.signal);
+    const [request] = z
+      .tuple([z.custom<IncomingMessage>()])
+      .rest(z.unknown())
+      .parse(await asked);
+    const gone = once(request.socket, 'close');
+    life.abort();
+    expect(await starting).toMatchObject({ ok: false });
+    await gone;
+  });
+
+  test('ends at once, with the process of a local server', async () => {
+    const life = new AbortController();
+    const running = new Set<number>();
+    const wrote = Promise.withResolvers<void>();
+    const start = async (): ReturnType<LocalLaunch['start']> => {
+      // It does not end with its input.
+      const args = ['-e', 'process.stdin.once("data", () => console.error("asked")); setInterval(() => {}, 1e6)'];
+      const stderr = new StderrRing();
+      const watch = { add: (pid: number) => running.add(pid), remove: (pid: number) => running.delete(pid) };
+      const directory = tmpdir();
+      const started = await ServerProcess.start(
+        { program: process.execPath, args, env: {}, directory, runId: 'run-of-a-test', watch },
+        stderr,
+      );
+      if (started.ok) started.value.child.stderr.once('data', () => wrote.resolve());
+      return started.ok ? started : err({ reason: 'spawn_failed', message: started.error });
+    };
+    const local = { start, findTrial: () => null, explainFailure: () => null };
+    const starting = launch(launcherOf(local), localServer({}), life.signal);
+    await wrote.promise;
+    expect(running.size).toBe(1);
+    life.abort();
+    expect(await starting).toMatchObject({ ok: false });
+    expect(running.size).toBe(0);
+  });
+});
