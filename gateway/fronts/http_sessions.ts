@@ -171,6 +171,11 @@ function noSessionReply(): Response {
 }
 
 /** An error answer to a request that did not reach the SDK. */
-export function refuseRequest(status: number, code: number, message: string): Response {
-  return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
+export function refuseRequest(
+  status: number,
+  code: number,
+  message: string,
+  id: string | number | null = null,
+): Response {
+  return Response.json({ jsonrpc: '2.0', error: { code, message }, id }, { status });
 }

@@ -239,6 +239,18 @@ export class ToolRouter {
     return failure(message ?? DENIALS[reason]);
   }
 
+  /** What the tool's server says of its arguments. Null if it cannot be called: the call itself says why. */
+  async findInputSchema(name: string, caller: Caller, signal: AbortSignal): Promise<Tool['inputSchema'] | null> {
+    if (this.#options.sources.some(({ prefix }) => name.startsWith(prefix))) return null;
+    try {
+      return (await this.#find(name, caller, signal)).tool.inputSchema;
+    } catch (error) {
+      const told = error instanceof ServerUnavailable || error instanceof DownstreamError || error instanceof CallEnded;
+      if (!told && !(error instanceof ProtocolError)) throw error;
+      return null;
+    }
+  }
+
   /** Only a listed tool can be called. */
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
     const { fleet, catalog, limits } = this.#options;

@@ -56,6 +56,12 @@ tools.push({
     additionalProperties: false,
   },
 });
+// A client repeats its argument in a header.
+tools.push({
+  name: 'test_custom_headers',
+  description: 'h',
+  inputSchema: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
+});
 answers.set('tools/list', () => ({ tools }));
 const text = (value) => ({ content: [{ type: 'text', text: value }] });
 const wait = (ms) => new Promise((r) => setTimeout(r, ms));
@@ -103,6 +109,8 @@ answers.set('tools/call', async ({ params }, extra) => {
         await wait(50);
       }
       return text(String(progressToken));
+    case 'test_custom_headers':
+      return text('done');
     case 'test_error_handling':
       return { isError: true, ...text('This tool intentionally returns an error for testing') };
     case 'test_reconnection':

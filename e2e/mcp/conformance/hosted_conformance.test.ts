@@ -58,6 +58,7 @@ const PLAYS = [
       ...TOOLS,
       'dns-rebinding-protection',
       'http-header-validation',
+      'http-custom-header-server-validation',
       'server-sse-multiple-streams',
     ],
   },
@@ -125,6 +126,7 @@ const SAMPLE: ReadonlySet<string> = new Set([
   'tools-call-mixed-content',
   'server-stateless',
   'http-header-validation',
+  'http-custom-header-server-validation',
 ]);
 
 /** Checks about what `/mcp` does not serve: subscriptions, and whatever is sent to a client while its call runs. */

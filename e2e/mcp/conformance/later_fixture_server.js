@@ -104,13 +104,6 @@ const asking = {
   },
 };
 
-/** A tool whose argument a client repeats in a header. */
-const HEADERS = {
-  name: 'test_custom_headers',
-  description: 'h',
-  inputSchema: { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } },
-};
-
 /** A tool and a prompt that come with the call of another tool. */
 const added = { tools: [], prompts: [] };
 
@@ -147,7 +140,7 @@ function newServer() {
       'test_trigger_prompt_change',
     ];
     const more = [...names, ...added.tools].map((name) => ({ name, description: name, inputSchema: none }));
-    return { tools: [...tools, ...taskTools, HEADERS, ...more] };
+    return { tools: [...tools, ...taskTools, ...more] };
   });
   server.setRequestHandler('prompts/list', async () => {
     const { prompts } = await answers.get('prompts/list')();
@@ -169,7 +162,7 @@ function newServer() {
     if (Object.hasOwn(asking, name)) return asking[name](...roundOf(context), can);
     const ofTasks = callTaskTool(request, context);
     if (ofTasks !== undefined) return ofTasks;
-    if (name === HEADERS.name || added.tools.includes(name)) return text('done');
+    if (added.tools.includes(name)) return text('done');
     const notify = (notification) => context.mcpReq.notify(notification);
     if (name === 'test_logging_tool') {
       await notify({ method: 'notifications/message', params: { level: 'info', data: 'called' } });

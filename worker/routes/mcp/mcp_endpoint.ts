@@ -1,10 +1,12 @@
-import type { Server } from '@modelcontextprotocol/server';
+import type { McpRequestContext, Server } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import { parseJson } from '../../../shared/model/json.ts';
+import { HEADER_MISMATCH } from '../../../shared/mcp/tools/param_headers.ts';
 import { MCP_SCOPE } from '../../../shared/wire/mcp/mcp_clients.ts';
 import { jsonCostProblem } from '../../../shared/wire/json_scan.ts';
 import { endOfWait } from '../../kernel/lifetime.ts';
 import { VERSION } from '../../services/people/account.ts';
-import type { ServedRequest } from '../../services/mcp/served/served_request.ts';
+import { HeaderMismatch, type ServedRequest } from '../../services/mcp/served/served_request.ts';
 import { callServedTool, listServedTools } from '../../services/mcp/served/served_tools.ts';
 import { authenticateMcpClient, type McpClientCall } from '../../tokens/mcp/mcp_connections.ts';
 import type { AppContext } from '../http/app_env.ts';
@@ -56,21 +58,28 @@ function isExpectedOrigin(c: AppContext, publicUrl: string, { redirectOrigin }: 
   return origin === undefined || origin === publicUrl || origin === redirectOrigin;
 }
 
-function refuse(c: AppContext, status: 400 | 401 | 403 | 413 | 429, message: string, code = -32_600): Response {
-  return c.json({ jsonrpc: '2.0', error: { code, message }, id: null }, status);
+function refuse(
+  c: AppContext,
+  status: 400 | 401 | 403 | 413 | 429,
+  message: string,
+  code = -32_600,
+  id: string | number | null = null,
+): Response {
+  return c.json({ jsonrpc: '2.0', error: { code, message }, id }, status);
 }
 
 /** Answered by the SDK, in either generation of the protocol. The reply is complete when this returns. */
 async function answerMessage(c: AppContext, body: unknown, request: ServedRequest): Promise<Response> {
   const sdk = await import('@modelcontextprotocol/server');
   const failures: unknown[] = [];
-  const serve = (): Server => {
+  const serve = ({ era }: Pick<McpRequestContext, 'era'>): Server => {
     const server = new sdk.Server(
       { name: 'svc', title: 'svc', version: VERSION },
       { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
     );
     Object.assign(server, { onerror: () => undefined });
-    serveTools(server, request, {
+    const headers = era === 'modern' ? c.req.raw.headers : null;
+    serveTools(server, request, headers, {
       unknown: (name) => {
         const shown = JSON.stringify(name.slice(0, 128));
         return new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}`);
@@ -82,10 +91,18 @@ async function answerMessage(c: AppContext, body: unknown, request: ServedReques
   const handler = sdk.createMcpHandler(serve, { maxSubscriptions: 0, keepAliveMs: 0 });
   const reply = await handler.fetch(c.req.raw, { parsedBody: body });
   const content = await reply.arrayBuffer();
-  if (failures.length > 0) throw failures[0];
+  const [failure] = failures;
+  if (failure instanceof HeaderMismatch) return refuse(c, 400, failure.message, HEADER_MISMATCH, idOf(body));
+  if (failures.length > 0) throw failure;
   const type = reply.headers.get('content-type');
   const headers = { ...(type !== null && { 'content-type': type }) };
   return new Response(content.byteLength === 0 ? null : content, { status: reply.status, headers });
+}
+
+const withId = z.looseObject({ id: z.union([z.string(), z.number()]) });
+
+function idOf(body: unknown): string | number | null {
+  return withId.safeParse(body).data?.id ?? null;
 }
 
 const INSTRUCTIONS =
@@ -98,7 +115,12 @@ interface Problems {
   readonly failed: (error: unknown) => void;
 }
 
-function serveTools(server: Server, request: ServedRequest, { unknown, failed }: Problems): void {
+function serveTools(
+  server: Server,
+  request: ServedRequest,
+  headers: Headers | null,
+  { unknown, failed }: Problems,
+): void {
   const orFailed = async <T>(answer: Promise<T>): Promise<T> => {
     try {
       return await answer;
@@ -113,7 +135,8 @@ function serveTools(server: Server, request: ServedRequest, { unknown, failed }:
     return { tools: [...tools], ...(!hasAll && { _meta: { 'svc/unavailable': unavailable } }) };
   });
   server.setRequestHandler('tools/call', async ({ params }) => {
-    const called = await orFailed(callServedTool(request, { name: params.name, args: params.arguments ?? {} }));
+    const call = { name: params.name, args: params.arguments ?? {}, headers };
+    const called = await orFailed(callServedTool(request, call));
     if (called === null) throw unknown(params.name);
     return server.projectCallToolResult(called.result, called.outputSchema);
   });

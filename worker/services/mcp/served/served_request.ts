@@ -18,7 +18,12 @@ export interface ServedRequest {
 export interface ServedCall {
   readonly name: string;
   readonly args: Readonly<Record<string, unknown>>;
+  /** Those of the request, which repeat some arguments; null in the earlier generation, whose clients repeat none. */
+  readonly headers: Headers | null;
 }
+
+/** The headers of a call differ from its body, so it is not made. */
+export class HeaderMismatch extends Error {}
 
 /** The result with the output schema that the tool declares; null if there is no such tool. A refusal is a result. */
 export interface ServedResult {

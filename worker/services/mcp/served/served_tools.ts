@@ -5,6 +5,7 @@ import { callSummary, callText } from '../../../../shared/mcp/call_summary.ts';
 import { readPages } from '../../../../shared/mcp/read_pages.ts';
 import { toShownDefinition } from '../../../../shared/mcp/show_definition.ts';
 import { formatToolName, splitToolName } from '../../../../shared/mcp/tool_names.ts';
+import { paramHeaderProblem } from '../../../../shared/mcp/tools/param_headers.ts';
 import { toolDecision } from '../../../../shared/mcp/tool_policy.ts';
 import type { AuditEventData, McpOutcome } from '../../../../shared/model/audit_event.ts';
 import { MAX_TOOLS_OF_SERVER } from '../../../../shared/model/mcp_tool.ts';
@@ -20,7 +21,7 @@ import { toolSubject } from '../../approvals/approval_subject.ts';
 import { askApproval, fingerprintFor } from '../../approvals/approvals.ts';
 import { keepReviewed } from '../mcp_tools.ts';
 import { CONNECTOR_TOOL_PREFIX } from '../../../../shared/operation_tools/connector_tool.ts';
-import type { ServedCall, ServedRequest, ServedResult } from './served_request.ts';
+import { HeaderMismatch, type ServedCall, type ServedRequest, type ServedResult } from './served_request.ts';
 import { callServedOperation, listServedOperations } from './served_operations.ts';
 import { describeServerError, openServer, type OpenServer } from './open_server.ts';
 import { listServedServers, type ServedServer } from './served_servers.ts';
@@ -126,7 +127,7 @@ async function namesOf(
 
 /**
  * Calls a tool of one of the caller's servers or connectors. Only a listed tool can be called. Each call is in the audit log before its
- * result is returned.
+ * result is returned. Throws `HeaderMismatch`.
  */
 export async function callServedTool(request: ServedRequest, call: ServedCall): Promise<ServedResult | null> {
   if (call.name.startsWith(CONNECTOR_TOOL_PREFIX)) return callServedOperation(request, call);
@@ -144,6 +145,7 @@ export async function callServedTool(request: ServedRequest, call: ServedCall): 
     const named = await namesOf(served, tools.value);
     const tool = named.find(({ name }) => name === call.name)?.tool;
     if (tool === undefined) return null;
+    requireSameHeaders(tool, call);
     const reviewed = await keepReviewed(request.context, request.caller, served.row.id, tools.value);
     const isWaiting = !reviewed.includes(tool);
     const called = callTool(request, { served, tool, isWaiting, open: open.value, args: call.args });
@@ -153,6 +155,11 @@ export async function callServedTool(request: ServedRequest, call: ServedCall): 
   } finally {
     open.value.close();
   }
+}
+
+function requireSameHeaders({ inputSchema }: Tool, { args, headers }: ServedCall): void {
+  const problem = headers === null ? null : paramHeaderProblem(inputSchema, args, headers);
+  if (problem !== null) throw new HeaderMismatch(problem);
 }
 
 function unusable({ name }: ServedServer, why: string): ServedResult {
