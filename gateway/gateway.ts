@@ -98,7 +98,7 @@ export class Gateway {
     this.#catalog = catalog;
     const learn: LinkedResources['learn'] = (caller, serverId, result) =>
       this.resources.links.learn(caller, serverId, result);
-    this.tasks = new TaskRouter({ clock: ports.clock, limits, links: { learn }, pause });
+    this.tasks = new TaskRouter({ ports, limits, links: { learn }, pause });
     const { tasks } = this;
     const forwarder = new Forwarder({ limits, registry, held: this.#held, tasks });
     this.resources = new ResourceRouter({ catalog, forwarder, limits });

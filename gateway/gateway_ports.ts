@@ -33,6 +33,8 @@ export interface GatewayPorts {
   reportHealth(states: readonly ServerHealth[]): void;
   /** Reports tools or prompts that nobody has reviewed yet. Resolves once the list of servers that {@link watchServers} reports has the outcome. */
   reportTools(server: McpServer, kind: ReviewedKind, tools: readonly ToolDefinition[]): Promise<Result<null, string>>;
+  /** Whether a session of an agent has ended. False while nobody can say. */
+  hasEnded(sessionId: string, signal: AbortSignal): Promise<boolean>;
   readonly clock: Clock;
 }
 

@@ -30,6 +30,7 @@ beforeEach(() => {
       reportTools: () => Promise.reject(new Error('nothing is listed in this test')),
       record: () => undefined,
       isAccepting: () => true,
+      hasEnded: () => Promise.resolve(false),
       reportHealth: () => undefined,
       clock: { now: () => now },
     },

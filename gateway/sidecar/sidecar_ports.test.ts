@@ -246,6 +246,16 @@ test("events are in the sidecar's log, with control characters escaped", async (
   expect(bench.sink.events[0]?.data).not.toHaveProperty(['svc.mcp.unchecked']);
 });
 
+test('a session has ended once the sidecar says so, and not while the sidecar is away', async () => {
+  const { id } = await bench.createSession();
+  const hasEnded = () => ports.hasEnded(id, new AbortController().signal);
+  expect(await hasEnded()).toBe(false);
+  await bench.sessions.end(id);
+  expect(await hasEnded()).toBe(true);
+  stopSidecar();
+  expect(await hasEnded()).toBe(false);
+});
+
 test('events say if a server runs unchecked code', async () => {
   ports.record({ type: 'mcp.server.started', server: { ...server, command: ['erl', '-eval', 'x'] } });
   await ports.close(1_000);

@@ -66,6 +66,7 @@ const MAX_TOOL_CHARACTERS = 1_000;
 /** Maximum size of one report; the sidecar accepts twice this. */
 const MAX_LOG_BYTES = 512 * 1024;
 const nothing = z.null();
+const sessionState = z.object({ state: z.enum(['live', 'ended']) });
 const approved = z.object({ approval_id: z.string() });
 
 /** The gateway's ports, implemented by calls to the sidecar. After a restart of the sidecar, everything is reported again. */
@@ -148,6 +149,12 @@ export class SidecarPorts implements GatewayPorts {
     if (!reply.ok) return err(reply.error.message);
     await this.#watch.refresh();
     return ok(null);
+  }
+
+  async hasEnded(sessionId: string, signal: AbortSignal): Promise<boolean> {
+    const target = `/v1/sandbox-proxy/sessions/${encodeURIComponent(sessionId)}`;
+    const reply = await this.#options.localApi.call('GET', target, sessionState, { signal });
+    return reply.ok ? reply.value.state === 'ended' : reply.error.code === 'not_found';
   }
 
   record(event: GatewayEvent): void {

@@ -61,6 +61,7 @@ class Bench {
   answer: (sent: Sent) => unknown = () => WORKING;
   server: McpServer = localServer();
   isRenewed = false;
+  readonly endedSessions = new Set<string>();
   readonly router: TaskRouter;
   readonly learned: unknown[] = [];
   readonly #ended = Promise.withResolvers<never>();
@@ -70,7 +71,10 @@ class Bench {
 
   constructor(limits: Partial<GatewayLimits> = {}) {
     this.router = new TaskRouter({
-      clock: { now: () => this.now },
+      ports: {
+        clock: { now: () => this.now },
+        hasEnded: (sessionId) => Promise.resolve(this.endedSessions.has(sessionId)),
+      },
       limits: { ...DEFAULT_GATEWAY_LIMITS, ...limits },
       links: { learn: (_caller, _id, result) => void this.learned.push(result) },
       pause: (_ms, signal) =>
@@ -354,6 +358,15 @@ describe('the end of a task is recorded once', () => {
     expect(bench.ends).toEqual(['cancelled']);
     expect(bench.methods()).toEqual(['tasks/cancel']);
     expect(await bench.get(taskId)).not.toHaveProperty('result');
+  });
+
+  test('when its session has ended: it is cancelled at its server, also if the server says that it works', async () => {
+    const bench = new Bench();
+    for (const sessionId of ['ses_ended', 'ses_live', null]) bench.start(clientOf(callerOf(sessionId)));
+    bench.endedSessions.add('ses_ended');
+    await bench.advance(30_000);
+    expect(bench.ends).toEqual(['cancelled']);
+    expect(bench.methods().toSorted()).toEqual(['tasks/cancel', 'tasks/get', 'tasks/get']);
   });
 
   test('when its client disconnects, and when the gateway stops', async () => {

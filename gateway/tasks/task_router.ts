@@ -9,12 +9,12 @@ import {
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { McpOutcome } from '../../shared/model/audit_event.ts';
-import type { Clock } from '../../shared/model/clock.ts';
 import { toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { mayUse } from '../../machine/mcp_caller.ts';
 import type { Downstream } from '../fronts/downstream.ts';
 import type { ClientRequest } from '../fronts/gateway_client.ts';
 import type { GatewayLimits } from '../gateway_limits.ts';
+import type { GatewayPorts } from '../gateway_ports.ts';
 import { findMissingCapability } from '../routing/active_call.ts';
 import { CallSlots, type SlotUse } from '../routing/call_slots.ts';
 import { isLargerThan } from '../routing/json_size.ts';
@@ -25,7 +25,7 @@ import { type CreatedTask, type DetailedTask, detailedTask, type TaskResult } fr
 import { type KeptTask, type StartedTask, TaskTable } from './task_table.ts';
 
 interface TaskRouterOptions {
-  readonly clock: Clock;
+  readonly ports: Pick<GatewayPorts, 'clock' | 'hasEnded'>;
   readonly limits: GatewayLimits;
   readonly links: Pick<LinkedResources, 'learn'>;
   /** Waits; resolves immediately if the signal is aborted. */
@@ -54,7 +54,7 @@ export class TaskRouter {
 
   constructor(options: TaskRouterOptions) {
     this.#options = options;
-    this.#table = new TaskTable(options.limits, () => options.clock.now());
+    this.#table = new TaskTable(options.limits, () => options.ports.clock.now());
   }
 
   /** The tasks of a server that run. */
@@ -162,24 +162,32 @@ export class TaskRouter {
     for (const task of this.#table.listRunning()) if (task.downstream === downstream) this.#end(task, 'error');
   }
 
-  /** Asks for the state now and then, in case that the client does not, and ends the task when it expires. */
+  /**
+   * Asks for the state now and then, in case that the client does not. Ends the task when it expires, or when its session has ended:
+   * nobody can fetch it then.
+   */
   async #follow(task: KeptTask): Promise<void> {
-    const { clock, limits, pause } = this.#options;
+    const { ports, limits, pause } = this.#options;
     const { signal } = task.running;
     // Before a task of a short life has expired, its end is known.
     const everyMs = Math.max(limits.minPollMs, Math.min(limits.followTaskMs, (task.expiresAt - task.createdAt) / 4));
     while (!signal.aborted) {
-      const now = clock.now();
+      const now = ports.clock.now();
       if (now >= task.expiresAt) return void this.#giveUp(task, 'timeout');
       const due = Math.min(task.askedAt + everyMs, task.expiresAt);
       if (due > now) await pause(due - now, signal);
+      else if (await this.#isOfEndedSession(task)) return void this.#giveUp(task, 'cancelled');
       else await this.#ask(task, signal).catch(() => undefined);
     }
   }
 
+  async #isOfEndedSession({ client: { caller }, running }: KeptTask): Promise<boolean> {
+    return caller.sessionId !== null && this.#options.ports.hasEnded(caller.sessionId, running.signal);
+  }
+
   /** Asks the server for the task's state, masked. */
   async #ask(task: KeptTask, signal: AbortSignal): Promise<DetailedTask> {
-    task.askedAt = this.#options.clock.now();
+    task.askedAt = this.#options.ports.clock.now();
     const answer = await this.#request(task, 'tasks/get', {}, signal);
     const read = detailedTask.safeParse(task.downstream.mask.maskValue(answer));
     if (!read.success) throw new ProtocolError(INTERNAL, "the server's description of the task cannot be read");
@@ -241,7 +249,7 @@ export class TaskRouter {
   /** A server's time in ISO 8601; the current time if it is none. */
   #readTime(text: string): string {
     const ms = Date.parse(text);
-    return new Date(Number.isNaN(ms) ? this.#options.clock.now() : ms).toISOString();
+    return new Date(Number.isNaN(ms) ? this.#options.ports.clock.now() : ms).toISOString();
   }
 
   #lose(task: KeptTask, why: string): TaskLost {

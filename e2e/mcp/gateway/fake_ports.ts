@@ -70,6 +70,10 @@ export class FakePorts implements GatewayPorts {
     this.events.push(event);
   }
 
+  hasEnded(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
   isAccepting(): boolean {
     return this.accepts;
   }
