@@ -9,6 +9,7 @@ import { type Finished, run, runOk, shellEnvironment } from '../../support/progr
 import { expectMcpTable } from '../mcp_table.ts';
 import { DRIVEN, type DrivenClient } from './driven_clients.ts';
 import { MCPORTER, PLAIN, versionOf } from './more_clients.ts';
+import { removeByHand } from './remove_by_hand.ts';
 import { addNotes, BEFORE, converse, FAREWELL, SERVER } from './notes.ts';
 import { ScriptedModel } from './scripted_model.ts';
 
@@ -78,8 +79,11 @@ describe.each(IS_FULL ? DRIVEN : DRIVEN.filter(({ agent }) => SAMPLE.includes(ag
     const done = await client;
     expect({ code: done.code, said: done.stdout }).toEqual({ code: 0, said: expect.stringContaining(FAREWELL) });
 
-    if (driven.remove !== null) await runOk(join(programs, driven.agent), driven.remove, { env, cwd: folder });
-    expect(readFileSync(file, 'utf8').includes('gateway')).toBe(driven.remove === null);
+    if (driven.remove === null) removeByHand(file);
+    else await runOk(join(programs, driven.agent), driven.remove, { env, cwd: folder });
+    expect(readFileSync(file, 'utf8')).not.toContain('gateway');
+    const left = await run(join(programs, driven.agent), driven.list, { env, cwd: folder });
+    expect(left.stdout + left.stderr).not.toMatch(driven.listed);
   });
 });
 

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { run, runOk, shellEnvironment } from '../../support/program.ts';
 import { Svc } from '../../support/svc.ts';
 import { installMoreClients, MCPORTER, ONLY_HERE, PLAIN, startChatModel, writtenServer } from './more_clients.ts';
+import { removeByHand } from './remove_by_hand.ts';
 import { addNotes, AFTER, approveSend, BEFORE, converse, FAREWELL, SERVER, WORD } from './notes.ts';
 import { ScriptedModel } from './scripted_model.ts';
 
@@ -63,6 +64,15 @@ describe('clients without a profile', () => {
         await converse({ svc, model, client }, plain);
         const done = await client;
         expect({ code: done.code, said: done.stdout }).toEqual({ code: 0, said: expect.stringContaining(FAREWELL) });
+
+        removeByHand(added);
+        expect(hasGateway(added)).toBe(false);
+        const next = run(join(programs, plain.program), plain.args, { env, cwd: folder });
+        const offersGateway = await model.next(next).then(
+          () => true,
+          () => false,
+        );
+        expect({ offersGateway, code: (await next).code }).toEqual({ offersGateway: false, code: 0 });
       } finally {
         await chat.close();
       }

@@ -102,6 +102,7 @@ function noServers(): GatewayPorts {
     reportTools: () => Promise.reject(new Error('nothing is listed')),
     record: () => undefined,
     isAccepting: () => true,
+    hasEnded: () => Promise.resolve(false),
     reportHealth: () => undefined,
     clock: { now: () => Date.now() },
   };
