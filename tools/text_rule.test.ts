@@ -25,6 +25,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'shared/mcp/install/input_values.ts': [2, 'what an argument or one line of a value can hold'],
   'shared/mcp/references.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/mcp/registry/loose_fields.ts': [1, 'a text is cut between characters'],
+  'shared/mcp/tools/param_headers.ts': [1, 'what a header can carry'],
   'shared/mcp/tools/text_marks.ts': [
     2,
     'codes for a terminal, written as a program would; how text is folded for the search',

@@ -93,7 +93,7 @@ async function answerMessage(c: AppContext, body: unknown, request: ServedReques
   const content = await reply.arrayBuffer();
   const [failure] = failures;
   if (failure instanceof HeaderMismatch) return refuse(c, 400, failure.message, HEADER_MISMATCH, idOf(body));
-  if (failures.length > 0) throw failure;
+  if (failures.length > 0) throw failures[0];
   const type = reply.headers.get('content-type');
   const headers = { ...(type !== null && { 'content-type': type }) };
   return new Response(content.byteLength === 0 ? null : content, { status: reply.status, headers });
