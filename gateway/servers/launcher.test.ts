@@ -165,6 +165,15 @@ test.each([true, false])(
   },
 );
 
+const launch = (launcher: Launcher, server: McpServer, signal: AbortSignal) =>
+  launcher.launch({
+    server,
+    events: z.custom<DownstreamEvents>().parse({}),
+    stderr: new StderrRing(),
+    isLegacy: false,
+    signal,
+  });
+
 describe('a start that is ended while the server leaves the question for its revision without an answer', () => {
   const NEVER_MS = 3_600_000;
   const limits = {
@@ -185,14 +194,6 @@ describe('a start that is ended while the server leaves the question for its rev
       version: '0',
       isLocal: true,
       extraRoots: [],
-    });
-  const launch = (launcher: Launcher, server: McpServer, signal: AbortSignal) =>
-    launcher.launch({
-      server,
-      events: z.custom<DownstreamEvents>().parse({}),
-      stderr: new StderrRing(),
-      isLegacy: false,
-      signal,
     });
 
   test('ends at once, with the connection to a remote server', async () => {

@@ -15,7 +15,7 @@ const SCHEMA = {
 const problem = (args: unknown, headers: Record<string, string>, schema: unknown = SCHEMA) =>
   paramHeaderProblem(schema, args, new Headers(headers));
 
-const inBase64 = (text: string) => `=?base64?${Buffer.from(text).toString('base64')}?=`;
+const inBase64 = (text: string) => `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}?=`;
 
 describe('the headers that repeat arguments', () => {
   test.each([
