@@ -332,7 +332,12 @@ test('the OpenAPI document lists If-Match where a revision is taken', async () =
       .map(({ name, required }) => [path, name, required === true]),
   );
   expect(taking).toEqual([
+    ['/v1/enterprise', 'If-Match', false],
+    ['/v1/members/{id}', 'If-Match', false],
+    ['/v1/groups/{id}', 'If-Match', false],
+    ['/v1/service-accounts/{id}', 'If-Match', false],
     ['/v1/host-bindings/{id}', 'If-Match', false],
+    ['/v1/mcp-rules', 'If-Match', false],
     ['/v1/mcp-servers/{id}', 'If-Match', false],
   ]);
 });

@@ -167,7 +167,7 @@ test('with the revision that was read, rules replace only those rules', async ()
   await put({ pinned_only: true });
   const late = await control.asUser('PUT', '/v1/mcp-rules', { sources: ['npm:@acme/*'], revision });
   expect(late.status).toBe(409);
-  expect(errorBody.parse(await late.json()).error.message).toContain('read them again');
+  expect(errorBody.parse(await late.json()).error.message).toContain('read again');
   const now = await read();
   expect(now).toMatchObject({ pinned_only: true, sources: null });
   expect((await put({ sources: [], revision: now.revision })).sources).toEqual([]);

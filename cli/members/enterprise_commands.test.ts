@@ -58,6 +58,14 @@ async function written(args: readonly string[], settings: object = SETTINGS, std
   return run.code === 0 ? run.calls.find(({ method }) => method === 'PUT')?.body : [run.code, run.stderr];
 }
 
+test.each([[['set', '--name', 'Other']], [['oidc', 'set', OWN.issuer, OWN.client_id]], [['oidc', 'remove', '--yes']]])(
+  'svc enterprise %j changes the settings that were read, and no later ones',
+  async (args) => {
+    const run = await runCli(home, ['enterprise', ...args], { answer: answers({ ...SETTINGS, revision: 'r1' }) });
+    expect(run.calls.at(-1)).toMatchObject({ method: 'PUT', ifMatch: '"r1"' });
+  },
+);
+
 test('svc enterprise show prints the settings, and with --json as the API has them', async () => {
   const run = await runCli(home, ['enterprise', 'show'], { answer: answers(SETTINGS) });
   expect(run.stdout).toContain('OpenID provider:        https://id.acme.test\n');

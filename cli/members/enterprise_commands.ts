@@ -245,9 +245,6 @@ async function replace(call: Call, before: EnterpriseSettings, changed: object):
     oidc: oidc === null ? null : { issuer: oidc.issuer, client_id: oidc.client_id, domains: oidc.domains },
     saml: saml === null ? null : { domains: saml.domains },
   };
-  const body = { ...same, ...provider, ...changed };
-  show(
-    call,
-    await controlClient(call.context, call.options).call('PUT', '/v1/enterprise', enterpriseSettings, { body }),
-  );
+  const sent = { body: { ...same, ...provider, ...changed }, ifMatch: before.revision };
+  show(call, await controlClient(call.context, call.options).call('PUT', '/v1/enterprise', enterpriseSettings, sent));
 }

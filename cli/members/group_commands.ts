@@ -56,8 +56,9 @@ async function createGroup({ context, options, print, args }: Call): Promise<und
 
 async function renameGroup({ context, options, print, args }: Call): Promise<undefined> {
   const client = controlClient(context, options);
-  const { id } = await findGroup(client, args[0] ?? '');
-  const renamed = await client.call('PUT', `/v1/groups/${id}`, groupRecord, { body: { name: args[1] ?? '' } });
+  const { id, revision: ifMatch } = await findGroup(client, args[0] ?? '');
+  const body = { name: args[1] ?? '' };
+  const renamed = await client.call('PUT', `/v1/groups/${id}`, groupRecord, { body, ifMatch });
   print.line(renamed, `${renamed.id} is now ${renamed.name}`);
 }
 

@@ -148,6 +148,24 @@ describe('svc members suspend and resume', () => {
     expect(calls.at(-1)).toMatchObject({ method: 'PUT', body: { role: 'member', suspended: true } });
   });
 
+  test.each([
+    ['suspend', '--yes', null],
+    ['resume', '--json', ENDS],
+    ['role', 'owner', ENDS],
+  ])('svc members %s changes what was read, and nothing later', async (verb, last, suspendedAt) => {
+    const args = ['members', verb, `usr_${ID}`, last];
+    const before = { ...member, suspended_at: suspendedAt };
+    const run = await runCli(home, args, { answer: withMember({ ...before, revision: 'r1' }) });
+    expect(run.calls.at(-1)).toMatchObject({ method: 'PUT', ifMatch: '"r1"' });
+    const older = await runCli(home, args, { answer: withMember(before) });
+    expect(older.calls.at(-1)).toMatchObject({ method: 'PUT', ifMatch: null });
+    const conflict = { code: 'conflict', message: 'the member changed meanwhile: read again', request_id: 'r' };
+    const late = await runCli(home, args, {
+      answer: (call) => (call.method === 'PUT' ? { status: 409, body: { error: conflict } } : withMember(before)(call)),
+    });
+    expect([late.code, late.stderr]).toEqual([1, expect.stringContaining('the member changed meanwhile: read again')]);
+  });
+
   test('keep the role, and ask before a suspension', async () => {
     const args = ['members', 'suspend', `usr_${ID}`];
     const answer = withMember({ ...member, suspended_at: null });

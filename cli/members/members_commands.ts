@@ -175,7 +175,7 @@ async function changeRole(call: Call): Promise<undefined> {
   const [id = '', role = ''] = call.args;
   const client = controlClient(call.context, call.options);
   const member = await findMember(client, id);
-  const changed = await putMember(client, { id, role, isSuspended: member.suspended_at !== null });
+  const changed = await putMember(client, member, { role });
   call.print.line(changed, `${changed.display_name} is ${changed.role}`);
 }
 

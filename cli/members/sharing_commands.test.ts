@@ -9,7 +9,7 @@ afterEach(() => home.remove());
 
 const ID = '01m7yjbz4dz98vffmftfxp52e5';
 const TIME = '2026-01-01T12:00:00.000Z';
-const group = { id: `grp_${ID}`, name: 'Data team', members: 2, created_at: TIME };
+const group = { id: `grp_${ID}`, name: 'Data team', members: 2, created_at: TIME, revision: 'r1' };
 const share = {
   id: `shr_${ID}`,
   binding: {
@@ -105,6 +105,11 @@ describe('svc group', () => {
   test('lists groups and their people', async () => {
     expect((await run('group', 'list')).stdout).toBe(`grp_${ID}\tData team\t2\tadmins\n`);
     expect((await run('group', 'members', 'data team')).stdout).toBe(`usr_${ID}\tPat\n`);
+  });
+
+  test('renames the group that was read, and not one that has another name by now', async () => {
+    const { calls } = await run('group', 'rename', 'Data team', 'Data');
+    expect(calls.at(-1)).toMatchObject({ method: 'PUT', body: { name: 'Data' }, ifMatch: '"r1"' });
   });
 
   test('finds a group by its name and a person by the address', async () => {

@@ -22,8 +22,8 @@ export async function suspendMember(call: Call<SuspendOptions>): Promise<undefin
     if (typed.trim() !== member.id) throw new CliError(EXIT.failed, `that is not ${member.id}: nothing was changed`);
   }
   // The role is as it is after the question, which may have waited long.
-  const { id, role } = await findMember(client, member.id);
-  const changed = await putMember(client, { id, role, isSuspended: true });
+  const now = await findMember(client, member.id);
+  const changed = await putMember(client, now, { suspended: true });
   print.line(changed, `${changed.display_name} is suspended`);
 }
 
@@ -31,7 +31,7 @@ export async function suspendMember(call: Call<SuspendOptions>): Promise<undefin
 export async function resumeMember({ context, options, print, args }: Call): Promise<undefined> {
   const client = controlClient(context, options);
   const member = await findMember(client, args[0] ?? '');
-  const changed = await putMember(client, { ...member, isSuspended: false });
+  const changed = await putMember(client, member, { suspended: false });
   print.line(changed, `${changed.display_name} can sign in again, enrol sidecars and create tokens`);
 }
 
@@ -43,11 +43,12 @@ export async function findMember(client: HttpClient, id: string): Promise<Member
   throw new CliError(EXIT.failed, `there is no member ${JSON.stringify(id)}`, ['`svc members list` shows them.']);
 }
 
-/** Sets the role of a member, and whether it is suspended. */
+/** Sets the role of a member or whether it is suspended, if nobody has changed it since it was read. */
 export function putMember(
   client: HttpClient,
-  { id, role, isSuspended }: { readonly id: string; readonly role: string; readonly isSuspended: boolean },
+  { id, role, suspended_at: suspendedAt, revision: ifMatch }: MemberRecord,
+  change: { readonly role?: string; readonly suspended?: boolean },
 ): Promise<MemberRecord> {
-  const body = { role, suspended: isSuspended };
-  return client.call('PUT', `/v1/members/${encodeURIComponent(id)}`, memberRecord, { body });
+  const body = { role, suspended: suspendedAt !== null, ...change };
+  return client.call('PUT', `/v1/members/${encodeURIComponent(id)}`, memberRecord, { body, ifMatch });
 }

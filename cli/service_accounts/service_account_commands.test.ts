@@ -17,6 +17,7 @@ const account = {
   created_at: TIME,
   last_joined_at: null,
   suspended_at: null,
+  revision: 'r1',
 };
 
 let home: TestHome;
@@ -110,7 +111,9 @@ test('suspend and resume keep the policy', async () => {
     ['resume', false],
   ] as const) {
     const body = { name, issuer, audience, claims, reach, minutes, suspended };
-    expect(written(await svc(command, 'deploy'))).toEqual([['PUT', `/v1/service-accounts/${ID}`, body]]);
+    const done = await svc(command, 'deploy');
+    expect(written(done)).toEqual([['PUT', `/v1/service-accounts/${ID}`, body]]);
+    expect(done.calls.at(-1)?.ifMatch).toBe('"r1"');
   }
 });
 

@@ -202,9 +202,10 @@ async function showAccount({ context, options, print, args }: Call): Promise<und
 
 async function setSuspended({ context, options, print, args }: Call, suspended: boolean): Promise<undefined> {
   const client = controlClient(context, options);
-  const { id, name, issuer, audience, claims, reach, minutes, keys } = await findAccount(client, args[0] ?? '');
+  const account = await findAccount(client, args[0] ?? '');
+  const { id, name, issuer, audience, claims, reach, minutes, keys, revision: ifMatch } = account;
   const body = { name, issuer, audience, claims, reach, minutes, ...(keys !== null && { keys }), suspended };
-  const changed = await client.call('PUT', `${PATH}/${id}`, serviceAccountRecord, { body });
+  const changed = await client.call('PUT', `${PATH}/${id}`, serviceAccountRecord, { body, ifMatch });
   print.line(changed, suspended ? `${id} is suspended; its sidecars have ended` : `jobs of ${id} can join again`);
 }
 

@@ -34,7 +34,7 @@ export interface CallOptions {
   readonly body?: unknown;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   /** The revision that was read: the call is refused if the thing has changed since. Older control planes ignore it. */
-  readonly ifMatch?: string | number;
+  readonly ifMatch?: string | number | undefined;
   readonly timeoutMs?: number;
   /** Ends the call early. */
   readonly signal?: AbortSignal | undefined;

@@ -202,7 +202,9 @@ describe('an admin', () => {
 
   test('is refused the provider if the form is forged', async () => {
     const page = await openAs('bob');
-    const forged = { name: 'X', providers: 'every', oidc_issuer: 'https://id.evil.test', oidc_client_id: 'evil' };
+    const { revision = '' } = await settingsOf(page);
+    const provider = { oidc_issuer: 'https://id.evil.test', oidc_client_id: 'evil' };
+    const forged = { name: 'X', providers: 'every', revision, ...provider };
     expect(await forge(page, '/enterprise', { ...forged, oidc_client_secret: 'x', oidc_domains: DOMAIN })).toBe(403);
     expect(await forge(page, '/enterprise', { ...forged, oidc_issuer: '', oidc_client_id: '', oidc_domains: '' })).toBe(
       403,

@@ -17,7 +17,7 @@ import { TestSidecar } from './sidecar_client.ts';
 /** The same calls in each run; a failure names the shrunk call. */
 const RUNS = { seed: 20_260_102, numRuns: countOf(25, 10) };
 /** Calls that are refused: fewer of them show it. */
-const REFUSED_RUNS = { ...RUNS, numRuns: countOf(25, 3) };
+const REFUSED_RUNS = { ...RUNS, numRuns: countOf(25, 4) };
 
 let control: ControlPlaneUnderTest;
 let consoleHost: string;

@@ -101,7 +101,7 @@ const sources = fc.record({
 /** Values for the fields and schemas whose rules the description cannot express. */
 export const HINTS = {
   CreateAuditSink: sinks,
-  'If-Match': fc.constantFrom('*', '"1"', '"2026-01-31T12:00:00.000Z"'),
+  'If-Match': fc.constantFrom('*', '*', '*', '"1"', '"2026-01-31T12:00:00.000Z"', `"${'0'.repeat(64)}"`),
   HostBindingInput: binding,
   HostBindingReplacement: binding,
   SecretSourceInput: sources,
@@ -129,7 +129,6 @@ export const HINTS = {
       sources: fc.constantFrom(null, ['npm:@acme/*', 'host:*.acme.test'], ['nonsense']),
       isolation: fc.constantFrom('process', 'container'),
       pinned_only: fc.boolean(),
-      revision: fc.constant('of other rules'),
     },
     { requiredKeys: [] },
   ),

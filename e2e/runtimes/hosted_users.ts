@@ -37,7 +37,12 @@ export async function signInBrowser(control: InProcess, caller: Caller): Promise
 export interface HostedUser {
   readonly caller: Caller;
   readonly tokens: TokenPair;
-  readonly call: (method: string, path: string, body?: unknown) => Promise<Response>;
+  readonly call: (
+    method: string,
+    path: string,
+    body?: unknown,
+    more?: Readonly<Record<string, string>>,
+  ) => Promise<Response>;
 }
 
 /** Adds a user, as the first of a new enterprise or a member of one, and signs a program in. */
@@ -64,8 +69,9 @@ export function callAs(
   method: string,
   path: string,
   body?: unknown,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...more };
   return control.send(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
 }
 

@@ -6,6 +6,7 @@ import { ROLES } from '../model/role.ts';
 import { REGISTERED_PREFIX } from './mcp/mcp_clients.ts';
 import { amount, departureReply } from './members.ts';
 import { id, line, time } from './primitives.ts';
+import { revision } from './revision.ts';
 
 const MAX_DOMAINS = 100;
 const domain = z
@@ -64,7 +65,7 @@ const providerMcpClients = z.array(mcpClientId).max(50);
 
 const MAX_METADATA_CHARACTERS = 200_000;
 
-/** `PUT /v1/enterprise`: replaces the settings. */
+/** `PUT /v1/enterprise`: replaces the settings; with the `revision` that was read, only if nobody has changed them since. */
 export const enterpriseInput = z
   .strictObject({
     ...settings,
@@ -96,9 +97,10 @@ export const enterpriseInput = z
       })
       .nullable()
       .optional(),
+    revision,
   })
   .meta({ id: 'EnterpriseInput' });
-export type EnterpriseInput = z.infer<typeof enterpriseInput>;
+export type EnterpriseInput = Omit<z.infer<typeof enterpriseInput>, 'revision'>;
 
 /** `GET /v1/enterprise`. No reply contains the client's secret. */
 export const enterpriseSettings = z
@@ -122,6 +124,7 @@ export const enterpriseSettings = z
         acs_path: z.string(),
       })
       .nullable(),
+    revision,
   })
   .meta({ id: 'EnterpriseSettings' });
 export type EnterpriseSettings = z.infer<typeof enterpriseSettings>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ROLES } from '../model/role.ts';
 import { id, page, pageQuery, time } from './primitives.ts';
+import { revision } from './revision.ts';
 
 /** A user of the caller's enterprise. */
 export const memberRecord = z
@@ -11,13 +12,16 @@ export const memberRecord = z
     role: z.enum(ROLES),
     created_at: time,
     suspended_at: time.nullable(),
+    revision,
   })
   .meta({ id: 'Member' });
 export type MemberRecord = z.infer<typeof memberRecord>;
 
-/** `PUT /v1/members/{id}`. */
-export const memberInput = z.strictObject({ role: z.enum(ROLES), suspended: z.boolean() }).meta({ id: 'ChangeMember' });
-export type MemberInput = z.infer<typeof memberInput>;
+/** `PUT /v1/members/{id}`: with the `revision` that was read, only if nobody has changed the member since. */
+export const memberInput = z
+  .strictObject({ role: z.enum(ROLES), suspended: z.boolean(), revision })
+  .meta({ id: 'ChangeMember' });
+export type MemberInput = Omit<z.infer<typeof memberInput>, 'revision'>;
 
 export const membersQuery = z.strictObject({ ...pageQuery });
 export const membersPage = page(memberRecord).meta({ id: 'MembersPage' });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { enrolFields, enrolReply } from './sidecars.ts';
 import { id, line, page, pageQuery, time } from './primitives.ts';
+import { revision } from './revision.ts';
 import { secretParams } from './secrets.ts';
 
 /**
@@ -50,11 +51,11 @@ const policyFields = {
 export const serviceAccountInput = z.strictObject(policyFields).meta({ id: 'ServiceAccountInput' });
 export type ServiceAccountInput = z.infer<typeof serviceAccountInput>;
 
-/** `PUT /v1/service-accounts/{id}`: replaces every field. */
+/** `PUT /v1/service-accounts/{id}`: replaces every field; with the `revision` that was read, only if nobody has changed it since. */
 export const serviceAccountChange = z
-  .strictObject({ ...policyFields, suspended: z.boolean().default(false) })
+  .strictObject({ ...policyFields, suspended: z.boolean().default(false), revision })
   .meta({ id: 'ServiceAccountChange' });
-export type ServiceAccountChange = z.infer<typeof serviceAccountChange>;
+export type ServiceAccountChange = Omit<z.infer<typeof serviceAccountChange>, 'revision'>;
 
 export const serviceAccountRecord = z
   .object({
@@ -72,6 +73,7 @@ export const serviceAccountRecord = z
     /** When a sidecar last joined; null before the first. */
     last_joined_at: time.nullable(),
     suspended_at: time.nullable(),
+    revision,
   })
   .meta({ id: 'ServiceAccount' });
 export type ServiceAccountRecord = z.infer<typeof serviceAccountRecord>;

@@ -6,7 +6,8 @@ import { type Caller, mayActAs } from '../kernel/caller.ts';
 import { type Change, commit } from '../kernel/commit.ts';
 import { targetProblem } from '../kernel/outbound.ts';
 import { controlChain } from '../kernel/policy_change.ts';
-import { nowText, type ServiceContext } from '../kernel/service_context.ts';
+import { changedSince, revisionOf } from '../kernel/revision.ts';
+import { nowText, type ServiceContext, timeAfter } from '../kernel/service_context.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import { type AdmittedSignIns, endOtherSignIns } from '../store/admitted_sign_ins.ts';
 import type { Statement } from '../store/database.ts';
@@ -42,7 +43,7 @@ export async function describeSettings(context: ServiceContext, caller: Caller):
   const domains = await listDomains(context.database, enterprise.id);
   const saml = await findEnterpriseSaml(context.database, enterprise.id);
   const rules = admissionRules(enterprise);
-  return {
+  const shown = {
     id: enterprise.id,
     slug: enterprise.slug,
     name: enterprise.name,
@@ -61,19 +62,24 @@ export async function describeSettings(context: ServiceContext, caller: Caller):
     },
     saml: saml && describeSaml(saml, domains),
   };
+  // The client's secret is not shown, and a new one is a change too.
+  return { ...shown, revision: revisionOf([shown, oidc?.updatedAt ?? null]) };
 }
 
 /**
- * Replaces the settings of the caller's enterprise. Each new domain must be proven first. Refuses with
- * `admin_required`, `invalid_input`, `domain_not_proven`, `domain_taken`, `would_lock_out`.
+ * Replaces the settings of the caller's enterprise: only if they do not change during the call, and with `revision`, only if they have
+ * not changed since they were read. Each new domain must be proven first. Refuses with `admin_required`, `invalid_input`, `conflict`,
+ * `domain_not_proven`, `domain_taken`, `would_lock_out`.
  */
 export async function replaceSettings(
   context: ServiceContext,
   caller: Caller,
   input: EnterpriseInput,
+  revision: string | null = null,
 ): Promise<Result<EnterpriseSettings, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
-  const problem = inputProblem(context, input);
+  const { revision: seen } = await describeSettings(context, caller);
+  const problem = changedSince('the settings', revision, seen) ?? inputProblem(context, input);
   if (problem !== null) return err(problem);
   const before = await findEnterpriseSaml(context.database, caller.enterpriseId);
   const unregistered = await findNewUnregistered(context, caller, input);
@@ -82,7 +88,7 @@ export async function replaceSettings(
   if (!saml.ok) return err(fieldError(saml.error.field, saml.error.message));
   const proven = await proveNewDomains(context, caller, domainsOf(input));
   if (!proven.ok) return proven;
-  const found = { proven: proven.value, saml: saml.value };
+  const found = { proven: proven.value, saml: saml.value, seen };
   const written = await commit(context, controlChain(caller), () => decide(context, caller, input, found));
   return written.ok ? ok(await describeSettings(context, caller)) : written;
 }
@@ -91,6 +97,8 @@ export async function replaceSettings(
 interface Found {
   readonly proven: readonly ProvenDomain[];
   readonly saml: EnterpriseSamlRow | null;
+  /** The revision of the settings that it was read for. */
+  readonly seen: string | undefined;
 }
 
 function domainsOf({ oidc, saml }: EnterpriseInput): readonly string[] {
@@ -152,8 +160,10 @@ async function decide(
   context: ServiceContext,
   caller: Caller,
   input: EnterpriseInput,
-  { proven, saml }: Found,
+  { proven, saml, seen }: Found,
 ): Promise<Result<Change<null>, ApiError>> {
+  const stale = changedSince('the settings', seen, (await describeSettings(context, caller)).revision);
+  if (stale !== null) return err(stale);
   const account = await accountOf(context, caller);
   if (!mayActAs(caller, 'owner') && (await changesProvider(context, caller, input, saml))) return err(ownersOnly());
   const clients = clientsAfter(input, account);
@@ -252,7 +262,9 @@ async function oidcStatements(
     return err(fieldError('oidc.client_secret', 'is missing: a new issuer or client needs its secret'));
   }
   const { issuer, client_id: clientId } = oidc;
-  const row = { enterpriseId, issuer, clientId, sealedSecret, updatedAt: nowText(context) };
+  const now = nowText(context);
+  const updatedAt = before === null ? now : timeAfter(now, before.updatedAt);
+  const row = { enterpriseId, issuer, clientId, sealedSecret, updatedAt };
   return ok(putEnterpriseOidc(context.database, row));
 }
 

@@ -5,6 +5,7 @@ import { MCP_ISOLATIONS } from '../../model/mcp_server.ts';
 import { parseSourcePattern } from '../../net/mcp_source.ts';
 import { oneOfValues } from '../host_binding_fields.ts';
 import { id } from '../primitives.ts';
+import { revision } from '../revision.ts';
 import { mcpTools } from './mcp_server_fields.ts';
 
 /** A pattern of sources in canonical form. */
@@ -39,9 +40,7 @@ export const mcpRulesInput = z.strictObject(fields).meta({ id: 'McpRulesInput' }
 export type McpRulesInput = z.output<typeof mcpRulesInput>;
 
 /** `PUT /v1/mcp-rules` replaces the rules: with the `revision` that was read, only if they are still the same. */
-export const mcpRulesReplacement = z
-  .strictObject({ ...fields, revision: z.string().max(64).optional() })
-  .meta({ id: 'McpRulesReplacement' });
+export const mcpRulesReplacement = z.strictObject({ ...fields, revision }).meta({ id: 'McpRulesReplacement' });
 
 /** `GET /v1/mcp-rules` */
 export const mcpRulesRecord = z
@@ -49,8 +48,7 @@ export const mcpRulesRecord = z
     ...fields,
     sources: z.array(z.string()).nullable(),
     isolation: oneOfValues(MCP_ISOLATIONS),
-    /** Differs after each change. A control plane of an earlier version sends none. */
-    revision: z.string().optional(),
+    revision,
   })
   .meta({ id: 'McpRules' });
 export type McpRulesRecord = z.output<typeof mcpRulesRecord>;

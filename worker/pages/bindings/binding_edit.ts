@@ -13,7 +13,7 @@ import {
 } from './binding_form.ts';
 import { alert } from '../components/alert.ts';
 import { dataTable } from '../components/data_table.ts';
-import { type FormState, formRefusal } from '../components/form_field.ts';
+import { type FormState, formRefusal, revisionField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
@@ -72,8 +72,7 @@ export function editBindingPage(view: BindingEditView): Page {
     ${details.sharing === null ? '' : alert('warn', sharingWords(details.sharing))}
     ${conflict === null ? formRefusal(form, bindingFormFields(scheme)) : conflictAlert(view, conflict)} ${tabs}
     <form class="panel stack" method="post" action="${path}" ${liveReference(owner)}>
-      <input type="hidden" name="revision" value="${revision}" />
-      ${bindingControls(form, scheme, { references, reference })}
+      ${revisionField(revision)} ${bindingControls(form, scheme, { references, reference })}
       <div class="actions">
         <button class="primary">${conflict === null ? 'Save' : 'Save mine in its place'}</button>
         <a class="button" href="/bindings/${id}">Cancel</a>

@@ -27,6 +27,11 @@ export interface FieldInput {
   readonly list?: string;
 }
 
+/** The revision of what a form changes: it is refused if somebody changes that first. */
+export function revisionField(revision = ''): Html {
+  return html`<input type="hidden" name="revision" value="${revision}" />`;
+}
+
 /** A text field of one line. */
 export function textField(form: FormState, field: FieldInput): Html {
   const { name, isSecret } = field;

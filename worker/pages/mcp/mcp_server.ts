@@ -10,7 +10,7 @@ import { dataTable } from '../components/data_table.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignCommand } from '../components/foreign_command.ts';
 import { foreignText } from '../components/foreign_text.ts';
-import { type FormState, formRefusal } from '../components/form_field.ts';
+import { type FormState, formRefusal, revisionField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
 import { textArea } from '../components/text_area.ts';
@@ -258,8 +258,8 @@ function tools({ server, tools: form, mayChange }: McpServerView): Html {
     </p>
     ${formRefusal(form, TOOL_FIELDS)}
     <form class="stack" method="post" action="/mcp-servers/${server.id}/tools">
-      <input type="hidden" name="revision" value="${String(server.revision)}" />
-      ${toolFields(form)} ${mayChange ? html`<div class="actions"><button>Save the tools</button></div>` : ''}
+      ${revisionField(String(server.revision))} ${toolFields(form)}
+      ${mayChange ? html`<div class="actions"><button>Save the tools</button></div>` : ''}
     </form>
   </section>`;
 }

@@ -7,7 +7,7 @@ import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
-import { type FormState, formRefusal } from '../components/form_field.ts';
+import { type FormState, formRefusal, revisionField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { inputField, inputFields } from './install_fields.ts';
@@ -209,7 +209,7 @@ export function rollbackPage(view: {
 
 function rollbackForm({ id }: McpServerRecord, revision: number): Html {
   return html`<form class="actions" method="post" action="/mcp-servers/${id}/rollback">
-    <input type="hidden" name="revision" value="${String(revision)}" />
+    ${revisionField(String(revision))}
     <button class="primary">Return to it</button>
     <a class="button" href="/mcp-servers/${id}">Keep it as it is</a>
   </form>`;

@@ -13,6 +13,7 @@ import {
   formRefusal,
   problemOf,
   radioField,
+  revisionField,
   textField,
 } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
@@ -56,6 +57,8 @@ interface EnterpriseView {
   /** The origin for redirect URLs; null if it is not known. */
   readonly origin: string | null;
   readonly form: FormState;
+  /** Of the settings that the form was filled with. */
+  readonly revision: string;
   readonly done: string | undefined;
   /** What the enterprise and its people keep; empty for members. */
   readonly usage: readonly UsageRecord[];
@@ -159,6 +162,7 @@ function settingsForm(view: EnterpriseView): Html {
   const { form, methods, settings } = view;
   return html`${formRefusal(form, SHOWN)}
     <form class="stack" method="post" action="/enterprise">
+      ${revisionField(view.revision)}
       <section class="panel stack" aria-labelledby="general-title">
         <h2 id="general-title">General</h2>
         ${textField(form, { name: 'name', label: 'Name', isRequired: true, maxLength: 200 })}

@@ -6,7 +6,14 @@ import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
-import { type Choice, type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
+import {
+  type Choice,
+  type FormState,
+  formRefusal,
+  revisionField,
+  selectField,
+  textField,
+} from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { PAGE_WORDS, pager } from '../components/pager.ts';
 import { timeAgo } from '../components/time.ts';
@@ -116,10 +123,10 @@ function additionForm(id: string, others: readonly Choice[], form: FormState): H
   </form>`;
 }
 
-function renamingForm({ id, name }: GroupRecord, form: FormState): Html {
+function renamingForm({ id, name, revision }: GroupRecord, form: FormState): Html {
   const values = { name, ...form.values };
   return html`<form class="panel stack" method="post" action="/groups/${id}/rename" aria-label="Rename">
-    ${formRefusal(form, ['name', 'user'])}
+    ${revisionField(revision)} ${formRefusal(form, ['name', 'user'])}
     ${textField({ ...form, values }, { name: 'name', label: 'Name', isRequired: true, maxLength: MAX_GROUP_NAME })}
     <div class="actions"><button>Rename</button></div>
   </form>`;

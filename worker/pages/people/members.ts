@@ -9,7 +9,7 @@ import { confirmPage } from '../components/confirm_page.ts';
 import { dataTable } from '../components/data_table.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
-import { type FormState, formRefusal, radioField } from '../components/form_field.ts';
+import { type FormState, formRefusal, radioField, revisionField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { PAGE_WORDS, pager } from '../components/pager.ts';
 import { writtenTime, timeAgo } from '../components/time.ts';
@@ -98,15 +98,16 @@ export function memberPage(member: MemberRecord, may: MemberChanges, form: FormS
       ])}
     </div>
     ${may.role ? roleForm(member, form) : ''}
-    ${may.suspension ? (member.suspended_at === null ? suspension(id) : resumption(id)) : ''}
+    ${may.suspension ? (member.suspended_at === null ? suspension(id) : resumption(member)) : ''}
     ${may.suspension ? removalLink(id) : ''}
     ${may.role || may.suspension ? '' : html`<p class="quiet">Only an owner can change this member.</p>`}`;
   return layout(name, content, 'narrow');
 }
 
-function roleForm({ id, role }: MemberRecord, form: FormState): Html {
+function roleForm({ id, role, revision }: MemberRecord, form: FormState): Html {
   const values = { role, ...form.values };
   return html`<form class="panel stack" method="post" action="/members/${id}/role">
+    ${revisionField(revision)}
     ${radioField(
       { ...form, values },
       {
@@ -139,11 +140,13 @@ function removalLink(id: string): Html {
   </section>`;
 }
 
-function resumption(id: string): Html {
+function resumption({ id, revision }: MemberRecord): Html {
   return html`<section class="panel" aria-labelledby="suspension-title">
     <h2 id="suspension-title">Suspended</h2>
     <p>After resuming, the member must sign in, enrol its sidecars and create its tokens again.</p>
-    <form class="actions" method="post" action="/members/${id}/resume"><button>Resume</button></form>
+    <form class="actions" method="post" action="/members/${id}/resume">
+      ${revisionField(revision)}<button>Resume</button>
+    </form>
   </section>`;
 }
 

@@ -7,11 +7,13 @@ import {
   membershipParams,
   membershipsReply,
 } from '../../../shared/wire/enterprise.ts';
+import { revisionHeaders } from '../../../shared/wire/revision.ts';
 import { describeDeletion, removeEnterprise } from '../../services/people/enterprise_deletion.ts';
 import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
 import { listMemberships } from '../../sign_in/switch_enterprise.ts';
 import { tokenPair } from '../../../shared/wire/device.ts';
 import { switchProgram } from '../../tokens/switch_program.ts';
+import { expectedRevision } from '../http/expected_revision.ts';
 import { forUser } from '../http/operation.ts';
 import { emptyReply, jsonReply } from '../http/replies.ts';
 
@@ -26,11 +28,14 @@ export const getEnterprise = forUser({
 export const putEnterprise = forUser({
   summary: 'Change your enterprise and its sign-in settings',
   description:
-    'For admins. Each new domain in oidc.domains must have the enterprise’s id as a line of /.well-known/svc-enterprise.txt. Browsers and programs that could not sign in with the new settings are signed out.',
+    'For admins. Each new domain in oidc.domains must have the enterprise’s id as a line of /.well-known/svc-enterprise.txt. Browsers and programs that could not sign in with the new settings are signed out. With the revision that you read, or in quotes as If-Match, the settings are replaced only if nobody has changed them since (409 conflict).',
+  headers: revisionHeaders,
   body: enterpriseInput,
   replies: { 200: enterpriseSettings },
-  async handle({ context, who, body }) {
-    return jsonReply(await replaceSettings(context, who, body));
+  async handle({ context, who, headers, body: { revision, ...input } }) {
+    const expected = expectedRevision(headers['If-Match'], revision);
+    if (!expected.ok) return expected;
+    return jsonReply(await replaceSettings(context, who, input, expected.value));
   },
 });
 

@@ -1,9 +1,11 @@
+import { revisionHeaders } from '../../../shared/wire/revision.ts';
 import {
   groupInput,
   groupMemberParams,
   groupMembersPage,
   groupParams,
   groupRecord,
+  groupReplacement,
   groupsPage,
   groupsQuery,
 } from '../../../shared/wire/sharing/groups.ts';
@@ -17,6 +19,7 @@ import {
   removeGroup,
   removeGroupMember,
 } from '../../services/sharing/groups.ts';
+import { expectedRevision } from '../http/expected_revision.ts';
 import { forUser } from '../http/operation.ts';
 import { createdReply, emptyReply, jsonReply } from '../http/replies.ts';
 
@@ -50,12 +53,16 @@ export const getGroup = forUser({
 
 export const putGroup = forUser({
   summary: 'Rename a group',
-  description: 'For admins.',
+  description:
+    'For admins. With the revision that you read, or in quotes as If-Match, it is renamed only if nobody has renamed it since (409 conflict).',
   params: groupParams,
-  body: groupInput,
+  headers: revisionHeaders,
+  body: groupReplacement,
   replies: { 200: groupRecord },
-  async handle({ context, who, params, body }) {
-    return jsonReply(await renameGroup(context, who, params.id, body));
+  async handle({ context, who, params, headers, body: { revision, ...input } }) {
+    const expected = expectedRevision(headers['If-Match'], revision);
+    if (!expected.ok) return expected;
+    return jsonReply(await renameGroup(context, who, params.id, input, expected.value));
   },
 });
 

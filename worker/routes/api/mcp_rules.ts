@@ -5,7 +5,9 @@ import {
   mcpRulesRecord,
   mcpRulesReplacement,
 } from '../../../shared/wire/mcp/mcp_rules.ts';
+import { revisionHeaders } from '../../../shared/wire/revision.ts';
 import { checkMcpRules, describeMcpRules, replaceMcpRules } from '../../services/mcp/mcp_rules.ts';
+import { expectedRevision } from '../http/expected_revision.ts';
 import { forUser } from '../http/operation.ts';
 import { changeReply, jsonReply } from '../http/replies.ts';
 
@@ -20,14 +22,15 @@ export const getMcpRules = forUser({
 export const putMcpRules = forUser({
   summary: 'Replace the rules of your enterprise about MCP servers and their tools',
   description:
-    'For admins. They hold for every server of the enterprise and of its members; what breaks one ends at the gateways that run it. POST /v1/mcp-rules/check says first which servers that are. With the revision that you read, the rules are replaced only if nobody has changed them since.',
+    'For admins. They hold for every server of the enterprise and of its members; what breaks one ends at the gateways that run it. POST /v1/mcp-rules/check says first which servers that are. With the revision that you read, or in quotes as If-Match, the rules are replaced only if nobody has changed them since (409 conflict).',
+  headers: revisionHeaders,
   body: mcpRulesReplacement,
   replies: { 200: mcpRulesRecord },
-  async handle({ context, who, body: { revision = null, ...wanted } }) {
-    return changeReply(await replaceMcpRules(context, who, wanted, revision), (rules) => ({
-      status: 200,
-      json: rules,
-    }));
+  async handle({ context, who, headers, body: { revision, ...wanted } }) {
+    const expected = expectedRevision(headers['If-Match'], revision);
+    if (!expected.ok) return expected;
+    const replaced = await replaceMcpRules(context, who, wanted, expected.value);
+    return changeReply(replaced, (rules) => ({ status: 200, json: rules }));
   },
 });
 

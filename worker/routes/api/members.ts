@@ -6,8 +6,10 @@ import {
   membersPage,
   membersQuery,
 } from '../../../shared/wire/members.ts';
+import { revisionHeaders } from '../../../shared/wire/revision.ts';
 import { listMemberPage, putMember as changeMember } from '../../services/people/members.ts';
 import { describeDeparture, removeMember } from '../../services/people/departure.ts';
+import { expectedRevision } from '../http/expected_revision.ts';
 import { forUser } from '../http/operation.ts';
 import { emptyReply, jsonReply } from '../http/replies.ts';
 
@@ -24,12 +26,15 @@ export const getMembers = forUser({
 export const putMember = forUser({
   summary: 'Set the role of a user, and whether it is suspended',
   description:
-    'Suspending a user signs it out everywhere, and ends its sidecars, personal tokens, MCP clients and approval grants for good. Only owners change owners and admins; an enterprise keeps at least one owner who can sign in.',
+    'Suspending a user signs it out everywhere, and ends its sidecars, personal tokens, MCP clients and approval grants for good. Only owners change owners and admins; an enterprise keeps at least one owner who can sign in. With the revision that you read, or in quotes as If-Match, the user is changed only if nobody has changed it since (409 conflict).',
   params: memberParams,
+  headers: revisionHeaders,
   body: memberInput,
   replies: { 200: memberRecord },
-  async handle({ context, who, params, body }) {
-    return jsonReply(await changeMember(context, who, params.id, body));
+  async handle({ context, who, params, headers, body: { revision, ...change } }) {
+    const expected = expectedRevision(headers['If-Match'], revision);
+    if (!expected.ok) return expected;
+    return jsonReply(await changeMember(context, who, params.id, change, expected.value));
   },
 });
 

@@ -5,6 +5,7 @@ import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { hostBindingInput, hostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { secretInput, secretRecord, secretsPage } from '../../../shared/wire/secrets.ts';
+import { revisionHeaders } from '../../../shared/wire/revision.ts';
 import {
   joinInput,
   joinReply,
@@ -34,6 +35,7 @@ import {
   removeServiceAccount,
 } from '../../services/service_accounts/service_accounts.ts';
 import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
+import { expectedRevision } from '../http/expected_revision.ts';
 import { forAnyone, forUser } from '../http/operation.ts';
 import { changeReply, createdReply, emptyReply, jsonReply } from '../http/replies.ts';
 
@@ -80,12 +82,16 @@ export const getServiceAccount = forUser({
 
 export const putServiceAccount = forUser({
   summary: 'Replace the policy of a service account, or suspend it',
-  description: 'Replaces every field; omitted ones get their defaults. Its sidecars end.',
+  description:
+    'Replaces every field; omitted ones get their defaults. Its sidecars end. With the revision that you read, or in quotes as If-Match, the account is replaced only if nobody has changed it since (409 conflict).',
   params: serviceAccountParams,
+  headers: revisionHeaders,
   body: serviceAccountChange,
   replies: { 200: serviceAccountRecord },
-  async handle({ context, who, params, body }) {
-    return jsonReply(await replaceServiceAccount(context, who, params.id, body));
+  async handle({ context, who, params, headers, body: { revision, ...input } }) {
+    const expected = expectedRevision(headers['If-Match'], revision);
+    if (!expected.ok) return expected;
+    return jsonReply(await replaceServiceAccount(context, who, params.id, input, expected.value));
   },
 });
 

@@ -74,6 +74,11 @@ function problemsOf({ details }: ApiError): { field: string; message: string }[]
     .map(({ field, message }) => ({ field, message: withoutCalls(message) }));
 }
 
+/** What a form says that was read before somebody else's change: it shows that change, not the input. */
+export function changedMeanwhile(what: string): string {
+  return `Somebody changed ${what} meanwhile: this page shows what is stored now. Make your change again.`;
+}
+
 /** The same for input that a schema refuses. */
 export function invalidForm(fields: Fields, error: z.core.$ZodError, secrets: readonly string[] = []): FormState {
   const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));

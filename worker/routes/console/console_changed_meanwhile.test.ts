@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
 import {
   type HostedUser,
   ownerWithMember,
@@ -58,21 +59,53 @@ test('an MCP server is not disabled over a change of its tools', async () => {
   expect(after).toMatchObject({ enabled: true, tools, revision: 2 });
 });
 
+const revised = z.looseObject({ revision: z.string() });
+
+async function memberNow() {
+  const { items } = await parseReply(membersPage, owner.call('GET', '/v1/members'));
+  return items.find(({ id }) => id === member.caller.userId)!;
+}
+
 test.each([
-  ['a new role does not lift a suspension', 'role', { suspended: true }, ['admin', true]],
-  ['a suspension does not give a role back', 'suspend', { role: 'member' }, ['member', true]],
-  ['an end of a suspension does not give a role back', 'resume', { role: 'member' }, ['member', false]],
-] as const)('%s', async (_name, form, theirs, expected) => {
+  ['a new role does not lift a suspension', 'role', { suspended: true }, 409, ['member', true]],
+  ['a suspension does not give a role back', 'suspend', { role: 'member' }, 303, ['member', true]],
+  ['an end of a suspension does not give a role back', 'resume', { role: 'member' }, 409, ['member', true]],
+] as const)('%s', async (_name, form, theirs, status, expected) => {
   const { userId } = member.caller;
   const path = `/v1/members/${userId}`;
   const before = { role: form === 'role' ? 'member' : 'admin', suspended: form === 'resume' };
   expect((await owner.call('PUT', path, before)).status).toBe(200);
-  const fields = { role: 'admin', confirm: userId };
+  const { revision = '' } = await memberNow();
+  const fields = { role: 'admin', confirm: userId, revision };
   const reply = await submit(`/members/${userId}/${form}`, fields, () =>
     owner.call('PUT', path, { ...before, ...theirs }),
   );
-  expect(reply.status).toBe(303);
-  const { items } = await parseReply(membersPage, owner.call('GET', '/v1/members'));
-  const after = items.find(({ id }) => id === userId);
-  expect([after?.role, after?.suspended_at !== null]).toEqual(expected);
+  expect(reply.status).toBe(status);
+  if (status === 409) expect(await reply.text()).toContain('Somebody changed this member meanwhile');
+  const after = await memberNow();
+  expect([after.role, after.suspended_at !== null]).toEqual(expected);
 });
+
+test('the settings of an enterprise are not saved over a change of another admin', async () => {
+  const { revision } = await parseReply(revised, owner.call('GET', '/v1/enterprise'));
+  const theirs = { name: 'Theirs', billing_email: null, allowed_domains: [], allowed_providers: null };
+  const put = () => owner.call('PUT', '/v1/enterprise', { ...theirs, sso_required: false, oidc: null });
+  const fields = { name: 'Mine', providers: 'every', domain_joining: 'automatic', revision };
+  const reply = await submit('/enterprise', fields, put);
+  expect([reply.status, await reply.text()]).toEqual([
+    409,
+    expect.stringMatching(/Somebody changed the settings meanwhile[^]*value="Theirs"/),
+  ]);
+  expect(await parseReply(revised, owner.call('GET', '/v1/enterprise'))).toMatchObject({ name: 'Theirs' });
+});
+
+test.each(['/enterprise', '/members/{id}/role', '/members/{id}/resume'])(
+  'a form of %s without a revision changes nothing',
+  async (path) => {
+    const headers = { cookie: await signInBrowser(control, owner.caller), origin: PUBLIC_URL };
+    const body = new URLSearchParams({ name: 'Mine', providers: 'every', domain_joining: 'closed', role: 'admin' });
+    const url = `${control.consoleOrigin}${path.replace('{id}', member.caller.userId)}`;
+    expect((await control.send(url, { method: 'POST', headers, body })).status).toBe(409);
+    expect((await memberNow()).role).toBe('member');
+  },
+);

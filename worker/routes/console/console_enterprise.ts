@@ -10,31 +10,50 @@ import { describeSettings, replaceSettings } from '../../sign_in/enterprise_sett
 import { listMethods } from '../../sign_in/methods.ts';
 import { PASSWORD } from '../../sign_in/password_identity.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { redirectDone, type Fields, forChange, formAgain, forReader, invalidForm, toRefusedForm } from './console.ts';
+import {
+  changedMeanwhile,
+  redirectDone,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  toRefusedForm,
+} from './console.ts';
 import { consolePage } from './pages.ts';
 import { publicOrigin } from '../auth/public_origin.ts';
 
 /** `GET /enterprise` */
 export const getEnterprisePage = forReader(async (c, caller) => consolePage(c, caller, await settingsPage(c, caller)));
 
-/** `POST /enterprise`: replaces the settings. */
+/** `POST /enterprise`: replaces the settings, if nobody has changed them since the form was read. */
 export const submitSettings = forChange(async (c, caller, fields) => {
+  const { revision = '' } = fields;
   const stored = await describeSettings(c.get('context'), caller);
   const parsed = enterpriseInput.safeParse(inputOf(fields, stored));
   if (!parsed.success) {
     const form = placeProblems(invalidForm(fields, parsed.error, ENTERPRISE_SECRETS));
-    return formAgain(c, caller, await settingsPage(c, caller, form));
+    return formAgain(c, caller, await settingsPage(c, caller, { form, revision }));
   }
-  const replaced = await replaceSettings(c.get('context'), caller, parsed.data);
+  const replaced = await replaceSettings(c.get('context'), caller, parsed.data, revision);
   if (replaced.ok) return redirectDone(c, '/enterprise', 'settings_changed');
+  if (replaced.error.code === 'conflict') {
+    return formAgain(c, caller, await settingsPage(c, caller, null, changedMeanwhile('the settings')), replaced.error);
+  }
   const form = toExplainedForm(
     placeProblems(toRefusedForm(fields, replaced.error, ENTERPRISE_SECRETS)),
     replaced.error,
   );
-  return formAgain(c, caller, await settingsPage(c, caller, form), replaced.error);
+  return formAgain(c, caller, await settingsPage(c, caller, { form, revision }), replaced.error);
 });
 
-async function settingsPage(c: AppContext, caller: Caller, form: FormState | null = null) {
+/** What a person typed over the settings of a revision. */
+interface Typed {
+  readonly form: FormState;
+  readonly revision: string;
+}
+
+async function settingsPage(c: AppContext, caller: Caller, typed: Typed | null = null, refusal: string | null = null) {
   const context = c.get('context');
   const settings = await describeSettings(context, caller);
   const origin = publicOrigin(c);
@@ -46,7 +65,8 @@ async function settingsPage(c: AppContext, caller: Caller, form: FormState | nul
     isAdmin: mayActAs(caller, 'admin'),
     isOwner: mayActAs(caller, 'owner'),
     origin: origin.ok ? origin.value : null,
-    form: form ?? { ...EMPTY_FORM, values: settingsFields(settings) },
+    form: typed?.form ?? { ...EMPTY_FORM, values: settingsFields(settings), refusal },
+    revision: typed?.revision ?? settings.revision ?? '',
     done: c.req.query('done'),
     usage: used.filter((each) => each.of !== 'account' && each.used > 0),
   });

@@ -21,6 +21,7 @@ import {
 import type { AppContext } from '../http/app_env.ts';
 import { confirmedChange } from './confirmed_change.ts';
 import {
+  changedMeanwhile,
   forChange,
   formAgain,
   forReader,
@@ -94,14 +95,19 @@ async function listOthers(c: AppContext, caller: Caller): Promise<Choice[]> {
 /** `POST /groups/{id}/rename` */
 const submitName = forChange(async (c, caller, fields) => {
   const parsed = groupInput.safeParse({ name: fields['name'] ?? '' });
-  const renamed = parsed.success ? await putGroup(c.get('context'), caller, idOf(c), parsed.data) : null;
-  if (renamed?.ok === true) return redirectDone(c, `/groups/${idOf(c)}`, 'group_renamed');
-  if (renamed?.ok === false && renamed.error.code !== 'name_taken') return problem(c, caller, renamed.error);
-  const invalid = parsed.success ? EMPTY_FORM : invalidForm(fields, parsed.error);
-  const shown = await showGroup(c, caller, renamed === null ? invalid : toRefusedForm(fields, renamed.error));
-  if (!shown.ok) return problem(c, caller, shown.error);
-  return formAgain(c, caller, shown.value, renamed === null ? null : renamed.error);
+  if (!parsed.success) return showName(c, caller, invalidForm(fields, parsed.error));
+  const renamed = await putGroup(c.get('context'), caller, idOf(c), parsed.data, fields['revision'] ?? '');
+  if (renamed.ok) return redirectDone(c, `/groups/${idOf(c)}`, 'group_renamed');
+  const { error } = renamed;
+  if (error.code === 'name_taken') return showName(c, caller, toRefusedForm(fields, error), error);
+  if (error.code !== 'conflict') return problem(c, caller, error);
+  return showName(c, caller, { ...EMPTY_FORM, refusal: changedMeanwhile('this group') }, error);
 });
+
+async function showName(c: AppContext, caller: Caller, form: FormState, error?: ApiError): Promise<Response> {
+  const shown = await showGroup(c, caller, form);
+  return shown.ok ? formAgain(c, caller, shown.value, error ?? null) : problem(c, caller, shown.error);
+}
 
 /** `POST /groups/{id}/members` */
 const submitAddition = forChange(async (c, caller, fields) => {

@@ -7,7 +7,16 @@ import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
 import { checkMcpRules, describeMcpRules, replaceMcpRules } from '../../services/mcp/mcp_rules.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { type Fields, forChange, formAgain, forReader, invalidForm, problem, redirectDone } from './console.ts';
+import {
+  changedMeanwhile,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  problem,
+  redirectDone,
+} from './console.ts';
 import { toolsOf } from './console_mcp_form.ts';
 import { consolePage } from './pages.ts';
 
@@ -46,7 +55,7 @@ export const submitMcpRules = forChange(async (c, caller, fields) => {
   return consolePage(c, caller, await rulesPage(c, caller, stored, { form, check }));
 });
 
-const CHANGED = 'Somebody changed the rules meanwhile: this page shows them as they are now. Make your change again.';
+const CHANGED = changedMeanwhile('the rules');
 const UNCHECKED = 'The form was changed after it was checked: this is what it stops now. Save it again.';
 
 type Check = Parameters<typeof mcpRulesPage>[0]['check'];

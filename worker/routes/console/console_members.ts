@@ -13,7 +13,17 @@ import type { Caller } from '../../kernel/caller.ts';
 import { listMemberPage, mayChangeMember, putMember } from '../../services/people/members.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { confirmedChange } from './confirmed_change.ts';
-import { redirectDone, forChange, formAgain, forReader, invalidForm, problem, toRefusedForm } from './console.ts';
+import {
+  changedMeanwhile,
+  type Fields,
+  redirectDone,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  problem,
+  toRefusedForm,
+} from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
 import { capitalise } from '../../../shared/model/sentence.ts';
@@ -56,15 +66,19 @@ export const submitRole = forChange(async (c, caller, fields) => {
       caller,
       memberPage(member.value, mayChangeMember(caller, member.value), invalidForm(fields, parsed.error)),
     );
-  const changed = await putMember(c.get('context'), caller, member.value.id, parsed.data);
+  const changed = await putMember(c.get('context'), caller, member.value.id, parsed.data, fields['revision'] ?? '');
   if (changed.ok) return redirectDone(c, '/members', 'member_changed');
-  return formAgain(
-    c,
-    caller,
-    memberPage(member.value, mayChangeMember(caller, member.value), toRefusedForm(fields, changed.error)),
-    changed.error,
-  );
+  return refuseChange(c, caller, fields, changed.error);
 });
+
+/** Shows the member again: after somebody else's change as it is now, otherwise with the input. */
+async function refuseChange(c: AppContext, caller: Caller, fields: Fields, error: ApiError): Promise<Response> {
+  const member = await memberOf(c, caller);
+  if (!member.ok) return problem(c, caller, member.error);
+  const stale = { ...EMPTY_FORM, refusal: changedMeanwhile('this member') };
+  const form = error.code === 'conflict' ? stale : toRefusedForm(fields, error);
+  return formAgain(c, caller, memberPage(member.value, mayChangeMember(caller, member.value), form), error);
+}
 
 /** `/members/{id}/suspend` */
 export const suspension = confirmedChange({
@@ -74,23 +88,19 @@ export const suspension = confirmedChange({
   },
   name: nameOfMember,
   page: suspensionPage,
+  // Of no revision: it keeps the role, and is never too late.
   make: (context, caller, { id }) => putMember(context, caller, id, { suspended: true }),
   happened: 'changed',
   next: () => ['/members', 'member_suspended'],
 });
 
 /** `POST /members/{id}/resume` */
-export const submitResumption = forChange(async (c, caller) => {
+export const submitResumption = forChange(async (c, caller, fields) => {
   const member = await memberOf(c, caller);
   if (!member.ok) return problem(c, caller, member.error);
-  const changed = await putMember(c.get('context'), caller, member.value.id, { suspended: false });
-  if (changed.ok) return redirectDone(c, '/members', 'member_resumed');
-  return formAgain(
-    c,
-    caller,
-    memberPage(member.value, mayChangeMember(caller, member.value), toRefusedForm({}, changed.error)),
-    changed.error,
-  );
+  const { revision = '' } = fields;
+  const changed = await putMember(c.get('context'), caller, member.value.id, { suspended: false }, revision);
+  return changed.ok ? redirectDone(c, '/members', 'member_resumed') : refuseChange(c, caller, {}, changed.error);
 });
 
 function ownersOnly(): ApiError {

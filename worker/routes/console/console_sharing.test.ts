@@ -54,7 +54,14 @@ test('an admin creates a group, puts people in and out, renames and deletes it',
   expect(await location(pages.owner.submit(actionOf(inside, 'remove'), {}))).toBe(`${path}?done=group_member_removed`);
   expect((await pages.owner.submit('/groups', { name: 'data team' })).status).toBe(409);
   expect((await pages.owner.submit(`${path}/rename`, { name: ' ' })).status).toBe(400);
-  expect(await location(pages.owner.submit(`${path}/rename`, { name: 'Data' }))).toBe(`${path}?done=group_renamed`);
+  const revision = /name="revision" value="(\w+)"/.exec(inside)?.[1] ?? 'none';
+  const rename = (name: string) => pages.owner.submit(`${path}/rename`, { name, revision });
+  expect(await location(rename('Data'))).toBe(`${path}?done=group_renamed`);
+  const stale = await rename('Older');
+  expect([stale.status, await stale.text()]).toEqual([
+    409,
+    expect.stringMatching(/Somebody changed this group meanwhile[^]*value="Data"/),
+  ]);
   expect((await pages.owner.submit(`${path}/delete`, { confirm: 'Dat' })).status).toBe(400);
   expect(await text(pages.owner.get(`${path}/delete`))).toContain('Type Data to confirm');
   expect(await location(pages.owner.submit(`${path}/delete`, { confirm: 'Data' }))).toBe('/groups?done=group_deleted');

@@ -4,8 +4,8 @@ import { toShownLine } from '../../../shared/model/shown_text.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { McpRulesCheck, McpRulesInput, McpRulesRecord } from '../../../shared/wire/mcp/mcp_rules.ts';
 import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
-import { sha256Base64Url } from '../../kernel/encoding.ts';
 import { type Changed, commitPolicy } from '../../kernel/policy_change.ts';
+import { changedSince, revisionOf } from '../../kernel/revision.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { listMcpServersOfEnterprise, type OwnedMcpServer, putMcpRules } from '../../store/mcp/mcp_rules.ts';
 import { findProblems, rulesOf } from './apply_rules.ts';
@@ -62,16 +62,15 @@ export async function replaceMcpRules(
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
   const { enterpriseId, userId } = caller;
   return commitPolicy(context, caller, async () => {
-    if (revision !== null && revision !== (await revisionOf(await rulesOf(context, enterpriseId)))) {
-      return err(apiError('conflict', 'the rules were changed meanwhile: read them again, then apply your change'));
-    }
+    const stale = changedSince('the rules', revision, toRecord(await rulesOf(context, enterpriseId)).revision);
+    if (stale !== null) return err(stale);
     const row = { enterpriseId, rules: JSON.stringify(rules), updatedAt: nowText(context) };
     const data = {
       'svc.control.resource': enterpriseId,
       'svc.mcp.rules': toShownLine(describeRules(rules), MAX_EVENT_CHARACTERS),
     };
     const event = { type: 'control.mcp_rules.updated' as const, actor: userId, data };
-    return ok({ statements: putMcpRules(context.database, row), events: [event], value: await toRecord(rules) });
+    return ok({ statements: putMcpRules(context.database, row), events: [event], value: toRecord(rules) });
   });
 }
 
@@ -82,16 +81,12 @@ function describeRules({ sources, isolation, pinned_only: isPinnedOnly, tools }:
   return JSON.stringify({ sources, isolation, pinned_only: isPinnedOnly, tools: { allow, deny, approval } });
 }
 
-function revisionOf(rules: McpRules): Promise<string> {
-  return sha256Base64Url(describeRules(rules));
-}
-
-async function toRecord(rules: McpRules): Promise<McpRulesRecord> {
+function toRecord(rules: McpRules): McpRulesRecord {
   const { sources, isolation, pinned_only: isPinnedOnly, tools } = rules;
   const { allow, deny, approval } = tools;
   const lists = { allow: allow && [...allow], deny: [...deny], approval: [...approval] };
-  const revision = await revisionOf(rules);
-  return { sources: sources && [...sources], isolation, pinned_only: isPinnedOnly, tools: lists, revision };
+  const shown = { sources: sources && [...sources], isolation, pinned_only: isPinnedOnly, tools: lists };
+  return { ...shown, revision: revisionOf(shown) };
 }
 
 function adminsOnly(): ApiError {

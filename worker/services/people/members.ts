@@ -10,6 +10,7 @@ import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
+import { changedSince, revisionOf } from '../../kernel/revision.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { giveUpValues } from '../sources/given_up_values.ts';
 
@@ -27,14 +28,15 @@ export async function listMemberPage(
 }
 
 /**
- * Sets a member's role and whether it is suspended; what the input leaves out stays. Suspending a user also ends everything that it is signed in with or was
- * allowed, in the same write, as when a directory suspends it; none of it works again after the suspension. Refuses with `not_found`, `admin_required`, `last_owner`, `managed_by_directory`.
+ * Sets a member's role and whether it is suspended; what the input leaves out stays. With `revision`, only if neither has changed since it was read. Suspending a user also ends everything that it is signed in with or was
+ * allowed, in the same write, as when a directory suspends it; none of it works again after the suspension. Refuses with `not_found`, `admin_required`, `conflict`, `last_owner`, `managed_by_directory`.
  */
 export async function putMember(
   context: ServiceContext,
   caller: Caller,
   id: string,
   change: Partial<MemberInput>,
+  revision: string | null = null,
 ): Promise<Result<MemberRecord, ApiError>> {
   return commit(context, controlChain(caller), async () => {
     const member = await findMember(context.database, caller.enterpriseId, id);
@@ -42,6 +44,8 @@ export async function putMember(
     const input = { role: member.role, suspended: member.suspendedAt !== null, ...change };
     const refusal = await refusalOf(context, caller, member, input);
     if (refusal !== null) return err(refusal);
+    const stale = changedSince(`the member ${id}`, revision, toRecord(member).revision);
+    if (stale !== null) return err(stale);
     const now = nowText(context);
     const changed = { role: input.role, suspendedAt: input.suspended ? (member.suspendedAt ?? now) : null };
     const givenUp = input.suspended ? await giveUpValues(context, id) : null;
@@ -114,5 +118,6 @@ function toRecord(row: MemberRow): MemberRecord {
     role: row.role,
     created_at: row.createdAt,
     suspended_at: row.suspendedAt,
+    revision: revisionOf({ role: row.role, suspended_at: row.suspendedAt }),
   };
 }

@@ -15,6 +15,7 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { targetProblem } from '../../kernel/outbound.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
+import { changedSince, revisionOf } from '../../kernel/revision.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { toShownLine } from '../../../shared/model/shown_text.ts';
 import { insertUser } from '../../store/accounts.ts';
@@ -61,12 +62,16 @@ export async function createServiceAccount(
   return made.ok ? readServiceAccount(context, caller, id) : made;
 }
 
-/** Replaces the policy of a service account, and ends its sidecars. Refuses with `admin_required`, `not_found`, `invalid_input`. */
+/**
+ * Replaces the policy of a service account, and ends its sidecars. With `revision`, only if it was not changed since it was read. Refuses
+ * with `admin_required`, `not_found`, `invalid_input`, `conflict`.
+ */
 export async function putServiceAccount(
   context: ServiceContext,
   caller: Caller,
   id: string,
   input: ServiceAccountChange,
+  revision: string | null = null,
 ): Promise<Result<ServiceAccountRecord, ApiError>> {
   const own = await findOwn(context, caller, id);
   if (!own.ok) return own;
@@ -76,6 +81,8 @@ export async function putServiceAccount(
   const changed = await commit(context, controlChain(caller), async () => {
     const current = await findOwn(context, caller, id);
     if (!current.ok) return current;
+    const stale = changedSince(`the service account ${id}`, revision, revisionOf(changeable(current.value)));
+    if (stale !== null) return err(stale);
     const suspendedAt = input.suspended ? (current.value.user.suspendedAt ?? now) : null;
     return ok({
       statements: [
@@ -225,9 +232,22 @@ async function isImportable({ crv = '', ...key }: z.infer<typeof publicKey>): Pr
 const storedClaims = z.record(z.string(), z.string());
 const storedKeys = z.array(z.record(z.string(), z.unknown()));
 
-function toRecord({ account, user }: ServiceAccountRow, joined: ReadonlyMap<string, number>): ServiceAccountRecord {
+function toRecord(row: ServiceAccountRow, joined: ReadonlyMap<string, number>): ServiceAccountRecord {
+  const { account, user } = row;
+  const policy = changeable(row);
   return {
     id: user.id,
+    ...policy,
+    live_sidecars: joined.get(user.id) ?? 0,
+    created_at: user.createdAt,
+    last_joined_at: account.lastJoinedAt,
+    revision: revisionOf(policy),
+  };
+}
+
+/** What admins change about a service account. */
+function changeable({ account, user }: ServiceAccountRow) {
+  return {
     name: user.displayName,
     issuer: account.issuer,
     audience: account.audience,
@@ -235,9 +255,6 @@ function toRecord({ account, user }: ServiceAccountRow, joined: ReadonlyMap<stri
     reach: account.reach,
     minutes: account.minutes,
     keys: account.keys === null ? null : storedKeys.parse(JSON.parse(account.keys)),
-    live_sidecars: joined.get(user.id) ?? 0,
-    created_at: user.createdAt,
-    last_joined_at: account.lastJoinedAt,
     suspended_at: user.suspendedAt,
   };
 }

@@ -7,6 +7,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
+import { changedSince, revisionOf } from '../../kernel/revision.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { findMember } from '../../store/members.ts';
 import {
@@ -79,16 +80,19 @@ export async function createGroup(
   });
 }
 
-/** Gives a group another name. Refuses with `not_found`, `admin_required`, `managed_by_directory`, `name_taken`. */
+/** Gives a group another name. Refuses with `not_found`, `admin_required`, `managed_by_directory`, `conflict`, `name_taken`. */
 export async function putGroup(
   context: ServiceContext,
   caller: Caller,
   id: string,
   { name }: GroupInput,
+  revision: string | null = null,
 ): Promise<Result<GroupRecord, ApiError>> {
   return commit(context, controlChain(caller), async () => {
     const group = await findManaged(context, caller, id);
     if (!group.ok) return group;
+    const stale = changedSince(`the group ${id}`, revision, toRecord(group.value).revision);
+    if (stale !== null) return err(stale);
     const twin = await findGroupNamed(context.database, caller.enterpriseId, name);
     if (twin !== null && twin.id !== id) return err(nameTaken(twin.id));
     const write = renameGroup(context.database, group.value, name);
@@ -178,7 +182,8 @@ function change<T>(
 }
 
 function toRecord({ id, name, members, createdAt, isManaged }: CountedGroup): GroupRecord {
-  return { id, name, members, created_at: createdAt, managed_by: isManaged === 1 ? 'scim' : null };
+  const managedBy = isManaged === 1 ? ('scim' as const) : null;
+  return { id, name, members, created_at: createdAt, managed_by: managedBy, revision: revisionOf({ name }) };
 }
 
 function notFound(id: string): ApiError {

@@ -62,7 +62,8 @@ test('an admin declines, and the page of who asked says so', async () => {
 });
 
 test('the settings say who joins by a domain', async () => {
-  await owner.submit('/enterprise', { name: 'Acme', providers: 'every', domain_joining: 'closed' });
+  const revision = /name="revision" value="(\w+)"/.exec(await text(owner.get('/enterprise')))?.[1] ?? 'none';
+  await owner.submit('/enterprise', { name: 'Acme', providers: 'every', domain_joining: 'closed', revision });
   const { rows } = await run(`SELECT domain_joining FROM enterprises WHERE id = '${enterpriseId}'`);
   expect(rows[0]!['domain_joining']).toBe('closed');
 });
