@@ -403,7 +403,7 @@ test('an admin decides for a connector of the enterprise, a member only for thei
   });
   const admin = await addUser(context, me.enterprise_id, 'admin');
   expect(await decideApproval(context, { ...member, role: 'admin' }, id, { decision: 'approve' })).toMatchObject({
-    error: { code: 'not_found' },
+    error: { code: 'admin_required' },
   });
   expect(await decideApproval(context, admin, id, { decision: 'approve' })).toMatchObject({
     value: { decided_by: admin.userId },

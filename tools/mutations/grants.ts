@@ -262,9 +262,9 @@ export const GRANT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Rules about approvals',
     holds: 'whoever decides or writes rules needs the role that they have now',
-    file: 'worker/kernel/present_caller.ts',
-    text: 'hasRole(role, caller.role)',
-    replacement: 'true',
+    file: 'worker/store/active_users.ts',
+    text: ' AND role IN (${roles})',
+    replacement: '',
     tests: [RULES],
   },
   {

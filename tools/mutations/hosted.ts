@@ -113,6 +113,22 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: people',
+    holds: 'what an admin decided is written only by who is an admin still',
+    file: 'worker/kernel/commit.ts',
+    text: '...(chain.by === undefined ? [] : [whileRole(chain.by)])',
+    replacement: '',
+    tests: ['worker/kernel/present_role.test.ts'],
+  },
+  {
+    row: 'Hosted: people',
+    holds: 'who is suspended or demoted while a body is held open is authenticated again',
+    file: 'worker/routes/http/late_body.ts',
+    text: 'timeMs() - began >= LATE_MS',
+    replacement: 'false',
+    tests: ['worker/kernel/present_role.test.ts'],
+  },
+  {
+    row: 'Hosted: people',
     holds: 'what is added in a sign-in by an enterprise’s provider reaches that enterprise alone',
     file: 'worker/sign_in/linking.ts',
     text: 'voucherOfProvider(provider) ?? (await voucherOf(context, signedIn))',

@@ -16,7 +16,7 @@ import {
 } from '../store/audit/audit_events.ts';
 import { addRequestMinutes } from '../store/audit/request_minutes.ts';
 import type { Database, Statement } from '../store/database.ts';
-import { hasSuspended, whileActive } from '../store/active_users.ts';
+import { type Actor, hasSuspended, holdsRole, whileActive, whileRole } from '../store/active_users.ts';
 import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
 import { type Addition, findExceeded, guardQuotas } from './quotas.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
@@ -51,6 +51,8 @@ interface EventsElsewhere {
 export interface Chain {
   readonly enterpriseId: string;
   readonly writer: string;
+  /** Who decides the change: it is written only while that user has this role or a higher one. */
+  readonly by?: Actor;
 }
 
 /** The error code when a write or a consistent read conflicted with other writes too often. */
@@ -60,7 +62,7 @@ const MAX_ATTEMPTS = 60;
 /**
  * Decides, then writes the change and its audit events in one transaction. If another write conflicts, `decide` runs
  * again on the new state. It runs twice for a change with events elsewhere: the heads of those chains are read before the decision
- * that counts. If `decide` refuses, or the change adds more than may be kept, nothing is written.
+ * that counts. If `decide` refuses, the change adds more than may be kept, or who decides has lost the role, nothing is written.
  */
 export async function commit<T>(
   context: ServiceContext,
@@ -108,18 +110,19 @@ async function decideAndWrite<T>(
     const audit = await auditStatements(context, chain, end, change.value);
     const actors = actorsOf(change.value);
     if (attempt > 1 && (await hasSuspended(context.database, actors))) return err(actorGone());
+    if (attempt > 1 && chain.by !== undefined && !(await holdsRole(context.database, chain.by))) return err(roleGone());
     const { adds = [] } = change.value;
     const exceeded = attempt > 1 ? await findExceeded(context, chain.enterpriseId, adds) : null;
     if (exceeded !== null) return err(exceeded);
     const statements = [
-      ...whileActive(actors),
       ...guardQuotas(context, chain.enterpriseId, adds),
       ...change.value.statements,
       ...audit.statements,
       ...(await auditElsewhere(context, change.value, otherHeads)),
     ];
     if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
-    const written = await context.database.write(statements);
+    const guards = [...whileActive(actors), ...(chain.by === undefined ? [] : [whileRole(chain.by)])];
+    const written = await context.database.write([...guards, ...statements]);
     if (written.ok) {
       change.value.afterwards?.();
       return ok({ value, before: end.head, after: audit.after });
@@ -138,6 +141,13 @@ function actorsOf({ statements, events }: Change<unknown>): readonly string[] {
 /** A call may have been authenticated before its user was suspended or left. */
 function actorGone(): ApiError {
   return apiError('unauthenticated', 'the user of this call was suspended or has left meanwhile: nothing was changed');
+}
+
+/** The same for a role: the decision was made by the one that the caller had when the call was authenticated. */
+function roleGone(): ApiError {
+  const message =
+    'your role was changed during this call: nothing was changed. Repeat it, if your role allows it still';
+  return apiError('admin_required', message);
 }
 
 /** The head of a chain that is about to be continued. */

@@ -11,9 +11,17 @@ export interface Changed<T> {
   readonly policyVersion: number;
 }
 
-/** The control plane's own chain of the caller's enterprise. */
-export function controlChain(caller: Pick<Caller, 'enterpriseId'>): Chain {
-  return { enterpriseId: caller.enterpriseId, writer: caller.enterpriseId };
+/**
+ * The control plane's own chain of the caller's enterprise. What a user decides is written only while the user has the role that the
+ * decision was made with: the call may have been let in before it changed.
+ */
+export function controlChain({
+  enterpriseId,
+  userId,
+  role,
+}: Pick<Caller, 'enterpriseId'> & Partial<Pick<Caller, 'userId' | 'role'>>): Chain {
+  const chain = { enterpriseId, writer: enterpriseId };
+  return userId === undefined || role === undefined ? chain : { ...chain, by: { userId, role } };
 }
 
 /** Adds the lowest policy version of a snapshot that includes the change. */

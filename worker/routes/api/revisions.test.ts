@@ -29,7 +29,7 @@ const ACCOUNT = { name: 'deploy', issuer: 'https://id.example.test', audience: '
 
 interface Thing {
   readonly path: string;
-  read(): Promise<z.infer<typeof revised>>;
+  readonly read: () => Promise<z.infer<typeof revised>>;
   readonly mine: object;
   readonly theirs: object;
 }

@@ -9,6 +9,7 @@ import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import type { OwnerChoice } from '../../pages/bindings/owner_field.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.ts';
+import { readBody } from '../http/late_body.ts';
 import { consolePage, showSignIn } from './pages.ts';
 import { toSentence } from '../../../shared/model/sentence.ts';
 
@@ -32,9 +33,11 @@ export type Fields = Readonly<Record<string, string>>;
 export function forChange(answer: (c: AppContext, caller: Caller, fields: Fields) => Promise<Response>): PageRoute {
   return forReader(async (c, caller) => {
     if (!isSameOrigin(c)) return problem(c, caller, crossSite());
-    const form = Object.entries(await c.req.parseBody());
-    const texts = form.filter((entry): entry is [string, string] => typeof entry[1] === 'string');
-    return answer(c, caller, Object.fromEntries(texts));
+    const { body, isLate } = await readBody(c, () => c.req.parseBody());
+    const sender = isLate ? await callerOfBrowser(c) : caller;
+    if (sender === null) return showSignIn(c, 401);
+    const texts = Object.entries(body).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+    return answer(c, sender, Object.fromEntries(texts));
   });
 }
 

@@ -11,6 +11,7 @@ import type { AppContext, AppEnv } from './app_env.ts';
 import { scopeOf } from '../../tokens/scopes.ts';
 import { authenticateSidecar, authenticateUser, authenticateVisitor } from './authenticate.ts';
 import { bodyNotUtf8, errorReply } from './error_reply.ts';
+import { authenticateLate } from './late_body.ts';
 import { limitCalls } from './limit_calls.ts';
 import { onFittingDatabase } from './replica_reads.ts';
 
@@ -122,11 +123,14 @@ export function describeAccess(app: OpenAPIHono<AppEnv>): void {
   });
 }
 
-function authentication(access: Operation['access'], method: Method, path: string): MiddlewareHandler<AppEnv>[] {
+function authentication({ access, described }: Operation, method: Method, path: string): MiddlewareHandler<AppEnv>[] {
   if (access === 'anyone') return [];
   if (access === 'sidecar') return [authenticateSidecar, limitCalls('sidecars')];
   const scope = scopeOf(method, path);
-  return access === 'visitor' ? [authenticateVisitor(scope)] : [authenticateUser(scope), limitCalls('people')];
+  if (access === 'visitor') return [authenticateVisitor(scope)];
+  const authenticate = authenticateUser(scope);
+  const late = described.body === undefined ? [] : [authenticateLate(authenticate)];
+  return [authenticate, limitCalls('people'), ...late];
 }
 
 /** Invalid UTF-8 would be stored as other text than was sent. */
@@ -156,7 +160,7 @@ export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, op
   const { body, isBodyOptional } = operation.described;
   const ofBody = body === undefined ? [] : [refuseOtherEncodings];
   const ofNoBody = isBodyOptional === true ? [takeNoBodyForEmpty] : [];
-  const middleware = [...authentication(operation.access, method, path), ...ofBody, ...ofNoBody];
+  const middleware = [...authentication(operation, method, path), ...ofBody, ...ofNoBody];
   const routed = { ...route, path: path.replace('+}', '}{[^]+}'), hide: true, middleware };
   app.openapi(createRoute(routed), async (c: ValidatedContext) => {
     const parts = {

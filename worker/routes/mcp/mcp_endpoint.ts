@@ -10,16 +10,19 @@ import { HeaderMismatch, type ServedRequest } from '../../services/mcp/served/se
 import { callServedTool, listServedTools } from '../../services/mcp/served/served_tools.ts';
 import { authenticateMcpClient, type McpClientCall } from '../../tokens/mcp/mcp_connections.ts';
 import type { AppContext } from '../http/app_env.ts';
+import { readBody } from '../http/late_body.ts';
 import { resourceMetadataUrl } from './oauth_endpoints.ts';
 import { whereServed } from './public_server.ts';
 
 /** `POST /mcp`: a message of a connected MCP client, by streamable HTTP without sessions. */
 export const postMcp = whereServed(async (c, publicUrl) => {
-  const call = await authenticate(c);
-  if (call === null) return challenge(c, publicUrl);
-  if (!isExpectedOrigin(c, publicUrl, call)) return refuse(c, 403, 'this page is not one of the connected client');
+  const first = await authenticate(c);
+  if (first === null) return challenge(c, publicUrl);
+  if (!isExpectedOrigin(c, publicUrl, first)) return refuse(c, 403, 'this page is not one of the connected client');
   const context = c.get('context');
-  const text = await c.req.text();
+  const { body: text, isLate } = await readBody(c, () => c.req.text());
+  const call = isLate ? await authenticate(c) : first;
+  if (call === null) return challenge(c, publicUrl);
   const cost = jsonCostProblem(text);
   if (cost !== null) return refuse(c, 413, `the message ${cost}`);
   const body = parseJson(text);

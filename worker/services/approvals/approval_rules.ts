@@ -8,7 +8,6 @@ import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
-import { atPresent } from '../../kernel/present_caller.ts';
 import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { findGroup } from '../../store/people/groups.ts';
 import { endUnderOtherRules } from './approval_ends.ts';
@@ -55,7 +54,7 @@ export async function addApprovalRule(
   const { enterpriseId } = caller;
   const { group_id: groupId, effects, excludes_requester: excludesRequester, ...rest } = input;
   const added = await commit(context, controlChain(caller), async () => {
-    if (!(await isAdmin(context, caller))) return err(adminsOnly());
+    if (!mayActAs(caller, 'admin')) return err(adminsOnly());
     const now = nowText(context);
     if (groupId !== null && (await findGroup(context.database, enterpriseId, { id: groupId, now })) === null) {
       return err(apiError('not_found', `there is no group ${groupId}: list them with GET /v1/groups`));
@@ -83,7 +82,7 @@ export async function removeApprovalRule(
   return commit(context, controlChain(caller), async () => {
     const row = await findApprovalRule(context.database, caller.enterpriseId, id);
     if (row === null) return err(notFound(id));
-    if (!(await isAdmin(context, caller))) return err(adminsOnly());
+    if (!mayActAs(caller, 'admin')) return err(adminsOnly());
     const ended = await endUnderOtherRules(context, caller, row);
     return ok({
       statements: [...deleteApprovalRule(context.database, row), ...ended.statements],
@@ -91,11 +90,6 @@ export async function removeApprovalRule(
       value: null,
     });
   });
-}
-
-/** Whether the caller is an admin still: rules change only by one. */
-async function isAdmin(context: ServiceContext, caller: Caller): Promise<boolean> {
-  return mayActAs(await atPresent(context, caller), 'admin');
 }
 
 async function describe(context: ServiceContext, row: ApprovalRuleRow): Promise<ApprovalRuleRecord> {

@@ -39,7 +39,6 @@ import { type Change, commit } from '../../kernel/commit.ts';
 import { type PageQuery, readPage } from '../../kernel/cursors.ts';
 import { sha256Hex } from '../../kernel/sha256.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
-import { atPresent } from '../../kernel/present_caller.ts';
 import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
 import { sendPushes } from '../push/send_pushes.ts';
 import { sendAlerts } from '../sinks/sink_turn.ts';
@@ -201,13 +200,12 @@ interface Decision {
  */
 export async function decideApproval(
   context: ServiceContext,
-  admitted: Caller,
+  caller: Caller,
   id: string,
   { decision, grant }: Decision,
 ): Promise<Result<ApprovalRecord, ApiError>> {
-  await expireOverdue(context, admitted.enterpriseId);
-  return commit(context, controlChain(admitted), async () => {
-    const caller = await atPresent(context, admitted);
+  await expireOverdue(context, caller.enterpriseId);
+  return commit(context, controlChain(caller), async () => {
     const row = await findApproval(context.database, viewerOf(caller), { id, now: nowText(context) });
     if (row === null) return err(notFound(id));
     if (row.state !== 'pending') return err(notPending(row));

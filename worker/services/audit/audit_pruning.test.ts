@@ -183,7 +183,8 @@ describe('removing old audit events', () => {
     await plant();
     const member = await addUser(control.context, owner.enterpriseId);
     await expect(prune(inDays(-1), { caller: member })).rejects.toMatchObject({ code: 'admin_required' });
-    await expect(prune(inDays(-1), { caller: { ...member, role: 'admin' } })).resolves.toMatchObject({ removed: 34 });
+    const caller = await addUser(control.context, owner.enterpriseId, 'admin');
+    await expect(prune(inDays(-1), { caller })).resolves.toMatchObject({ removed: 34 });
     await expect(prune(inDays(-0.9))).rejects.toMatchObject({ code: 'invalid_input' });
     const reply = await control.asUser('POST', '/v1/audit-events/prune', { before: inDays(1) });
     expect([reply.status, await reply.json()]).toMatchObject([400, { error: { details: { fields: [{}] } } }]);
@@ -197,7 +198,7 @@ describe('removing old audit events', () => {
     const was = await verify(stranger);
     expect(await prune(before)).toMatchObject({ removed: 34 });
     expect(await verify(stranger)).toEqual(was);
-    expect(await prune(before, { caller: { ...stranger, role: 'owner' } })).toMatchObject({ removed: 7 });
+    expect(await prune(before, { caller: stranger })).toMatchObject({ removed: 7 });
     expect(await verify()).toMatchObject({ ok: true, removed: 34 });
   });
 });

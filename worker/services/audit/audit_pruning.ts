@@ -50,14 +50,14 @@ export async function pruneAudit(
   limits: PruneLimits = PRUNE_LIMITS,
 ): Promise<Result<AuditPruneReply, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
-  const { enterpriseId, userId } = caller;
+  const { enterpriseId } = caller;
   const before = new Date(input.before).toISOString();
   if (Date.parse(before) > context.clock.now() - YOUNGEST_REMOVED_MS) return err(tooYoung());
   const what = { before, dry_run: input.dry_run };
   if (input.dry_run) {
     return ok({ ...what, removed: await countRemovable(context, enterpriseId, before), finished: true, broken: [] });
   }
-  const pruned = await pruneEnterprise(context, { enterpriseId, actor: userId, before, limits });
+  const pruned = await pruneEnterprise(context, { enterpriseId, by: caller, before, limits });
   if (!pruned.ok) return pruned;
   const { removed, finished, broken } = pruned.value;
   return ok({ ...what, removed, finished, broken: [...broken] });
@@ -95,8 +95,8 @@ async function countRemovable(context: ServiceContext, enterpriseId: string, bef
 
 interface PruneOrder {
   readonly enterpriseId: string;
-  /** The user who removes them; null for the configured retention. */
-  readonly actor: string | null;
+  /** Who removes them; null for the configured retention. */
+  readonly by: Caller | null;
   readonly before: string;
   readonly limits: PruneLimits;
 }
@@ -212,8 +212,8 @@ function walkOver(start: ChainHead, rows: readonly AuditEventRow[]): Result<Chai
 /** False if another worker removed some of them meanwhile: then nothing is written. */
 function write(context: ServiceContext, order: PruneOrder, { taken }: Cut): Promise<Result<boolean, ApiError>> {
   const data = { 'svc.audit.before': order.before, 'svc.audit.removed': eventsOf({ taken }) };
-  const event = { type: 'control.audit.pruned' as const, actor: order.actor, data };
-  return commit(context, controlChain(order), async () => {
+  const event = { type: 'control.audit.pruned' as const, actor: order.by?.userId ?? null, data };
+  return commit(context, controlChain(order.by ?? order), async () => {
     for (const { from, to } of taken) {
       const now = await findBeginning(context.database, to.writer);
       if (now?.hash !== from?.hash) return ok({ statements: [], events: [], value: false });

@@ -49,7 +49,7 @@ async function removeDue(context: ServiceContext, before: string, limits: PruneL
     if (enterpriseId === null) return { removed, finished: true, broken };
     const pruned = await pruneEnterprise(context, {
       enterpriseId,
-      actor: null,
+      by: null,
       before,
       limits: { ...limits, writes: left },
     });

@@ -106,8 +106,8 @@ async function renew(
   const asked = readClocks(twoClocks(context.clock));
   const granted = await refreshGrant(grantee, refreshToken);
   if (!granted.ok) return granted;
-  const by = { change: 'refreshed' as const, actor: null, asked, more: [] };
-  const isStored = await storeTokens(context, held, granted.value, by);
+  const stored = { change: 'refreshed' as const, by: null, asked, more: [] };
+  const isStored = await storeTokens(context, held, granted.value, stored);
   if (!isStored) await revokeOrphans(context, held, granted.value);
   return ok(isStored);
 }

@@ -184,15 +184,15 @@ async function redeemCode(
 ): Promise<Result<string, string>> {
   const resumed = await resumeFlow(context, flow);
   if (!resumed.ok) return resumed;
-  const { held, secret: verifier } = resumed.value;
+  const { by, held, secret: verifier } = resumed.value;
   if (!isFromProvider(held.client, callback.issuer)) return err(OTHER_PROVIDER);
   if (callback.code === null) return err(`the provider refused: ${wordOf(callback.error)}`);
   const redirectUri = flow.redirectUri ?? '';
   const asked = readClocks(twoClocks(context.clock));
   const granted = await codeGrant(granteeOf(context, held), { code: callback.code, redirectUri, verifier });
   if (!granted.ok) return err(granted.error.message);
-  const by = { change: 'stored' as const, actor: flow.userId, asked, more: [] };
-  const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, by);
+  const stored = { change: 'stored' as const, by, asked, more: [] };
+  const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, stored);
   return isStored ? ok(held.subject.name) : err('the credential was replaced meanwhile: start the authorisation again');
 }
 

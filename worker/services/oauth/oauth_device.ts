@@ -30,14 +30,14 @@ async function redeem(context: ServiceContext, flow: OAuthFlowRow): Promise<void
     await context.database.write(takeFlow(context.database, flow.id));
     return;
   }
-  const { held, secret } = resumed.value;
+  const { by, held, secret } = resumed.value;
   const asked = readClocks(twoClocks(context.clock));
   const granted = await deviceGrant(granteeOf(context, held), secret);
   if (granted.ok) {
     const more = takeFlow(context.database, flow.id);
-    const by = { change: 'stored' as const, actor: flow.userId, asked, more };
+    const stored = { change: 'stored' as const, by, asked, more };
     const bundle = { ...held.bundle, accessToken: null, refreshToken: null };
-    await storeTokens(context, { ...held, bundle }, granted.value, by);
+    await storeTokens(context, { ...held, bundle }, granted.value, stored);
     return;
   }
   if (granted.error.reason === 'revoked') await context.database.write(takeFlow(context.database, flow.id));

@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { findAccount } from '../../store/accounts.ts';
+import type { Actor } from '../../store/active_users.ts';
 import { insertFlow, type OAuthFlowRow } from '../../store/oauth_flows.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
@@ -41,6 +42,8 @@ export async function beginFlow(
 
 /** What is needed to complete an authorisation. */
 interface ResumedFlow {
+  /** Who started it, with the role that it is continued with. */
+  readonly by: Actor;
   readonly held: HeldCredential;
   /** The verifier, or the device's code. */
   readonly secret: Secret;
@@ -54,12 +57,13 @@ export async function resumeFlow(context: ServiceContext, flow: OAuthFlowRow): P
   const user = (await findAccount(context.database, flow.userId))?.user;
   if (user === undefined || user.suspendedAt !== null) return err(NO_USER);
   const { id: userId, enterpriseId, role } = user;
-  const writable = await checkWritable(context, { userId, enterpriseId, role }, flow.connectorId);
+  const by = { userId, role };
+  const writable = await checkWritable(context, { ...by, enterpriseId }, flow.connectorId);
   if (!writable.ok) return err(writable.error.message);
   const held = await readHeld(context, flow.connectorId);
   if (!held.ok) return err(held.error.message);
   const secret = await openFlow(context, flow, await clientHash(held.value.credential));
-  return secret === null ? err(OTHER_CLIENT) : ok({ held: held.value, secret });
+  return secret === null ? err(OTHER_CLIENT) : ok({ by, held: held.value, secret });
 }
 
 /** Null if the flow was started for another client. */

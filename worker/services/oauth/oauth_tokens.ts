@@ -2,6 +2,7 @@ import { type Moment, momentAt } from '../../../shared/model/clock.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { bumpPolicy } from '../../store/accounts.ts';
+import type { Actor } from '../../store/active_users.ts';
 import { changeCredential, type ConnectorCredentialRow } from '../../store/connectors.ts';
 import type { Statement } from '../../store/database.ts';
 import { findSealedSecret, type SecretRow } from '../../store/secrets.ts';
@@ -48,7 +49,8 @@ const UNTOLD_SECONDS = 3600;
 /** Why tokens are stored. */
 interface StoredBy {
   readonly change: OAuthChange;
-  readonly actor: string | null;
+  /** Who authorised, who must still have the role by then; null for a renewal. */
+  readonly by: Actor | null;
   /** Before the request for them was sent: their end counts from then, so that it is early rather than late. */
   readonly asked: Moment;
   readonly more: readonly Statement[];
@@ -62,23 +64,26 @@ export async function storeTokens(
   context: ServiceContext,
   held: HeldCredential,
   tokens: Tokens,
-  by: StoredBy,
+  stored: StoredBy,
 ): Promise<boolean> {
   const { subject, bundle } = held;
   const refreshToken = tokens.refreshToken ?? bundle.refreshToken;
   const expiresIn = tokens.expiresIn ?? (refreshToken === null ? null : UNTOLD_SECONDS);
   const change = {
     state: 'ready' as const,
-    expiresAt: expiresIn === null ? null : endText(context, momentAt(by.asked.wall + expiresIn * 1000, by.asked)),
+    expiresAt:
+      expiresIn === null ? null : endText(context, momentAt(stored.asked.wall + expiresIn * 1000, stored.asked)),
     renewable: refreshToken !== null,
     ...releasedLease(context, held),
   };
   const value = writeBundle({ ...bundle, accessToken: tokens.accessToken, refreshToken });
-  return changeHeld(context, held, [subject.event(by.change, by.actor)], async () => [
+  const { change: happened, by, more } = stored;
+  const statements = async () => [
     ...(await vaultWrite(context, subject, value)),
     ...changeCredential(context.database, held.credential, change),
-    ...by.more,
-  ]);
+    ...more,
+  ];
+  return changeHeld(context, held, [subject.event(happened, by?.userId ?? null)], statements, by);
 }
 
 function endText({ clock }: ServiceContext, end: Moment): string {
@@ -107,8 +112,9 @@ async function changeHeld(
   { subject, credential }: HeldCredential,
   events: readonly AuditDraft[],
   statements: () => Promise<readonly Statement[]>,
+  by: Actor | null = null,
 ): Promise<boolean> {
-  const changed = await commit(context, controlChain(subject), async () => {
+  const changed = await commit(context, controlChain({ enterpriseId: subject.enterpriseId, ...by }), async () => {
     const now = await findOAuthSubject(context, subject.id);
     if (now?.credential?.updatedAt !== credential.updatedAt) return ok({ statements: [], events: [], value: false });
     return ok({ statements: [...(await statements()), bumpPolicy(context.database, subject)], events, value: true });
