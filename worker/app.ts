@@ -55,6 +55,7 @@ import {
   postEnterpriseSignIn,
   putEnterprise,
 } from './routes/api/enterprise.ts';
+import { getDependencies } from './routes/api/dependencies.ts';
 import { getUsage } from './routes/api/usage.ts';
 import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
 import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
@@ -214,6 +215,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/enterprise', deleteEnterprise],
   ['get', '/v1/enterprise/deletion', getEnterpriseDeletion],
   ['get', '/v1/usage', getUsage],
+  ['get', '/v1/dependencies', getDependencies],
   ['get', '/v1/enterprises', getEnterprises],
   ['post', '/v1/enterprises/{id}/sign-in', postEnterpriseSignIn],
   ['get', '/v1/enterprises/{id}/merge', getMerge],

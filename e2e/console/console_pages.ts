@@ -35,6 +35,7 @@ export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
   ],
   '/audit/verify': [page('audit, verified', () => '/audit/verify')],
   '/audit/sinks': [page('audit sinks', () => '/audit/sinks')],
+  '/dependencies': [page('dependencies', () => '/dependencies')],
   '/audit/retention': [
     page('retention', () => '/audit/retention'),
     page('retention, counted', () => '/audit/retention?before=2026-01-01'),

@@ -63,3 +63,17 @@ export function createPostedMail(settings: MailService, outbound: Outbound, now:
     },
   };
 }
+
+/** The name that the outcome of mail is noted under. */
+export const MAIL = 'mail';
+
+/** Notes how each mail went: null if the service answered for it, also if it refused one recipient for good. */
+export function createNotedMail(mail: Mail, note: (problem: string | null) => void): Mail {
+  return {
+    async send(message) {
+      const sent = await mail.send(message);
+      note(sent.ok || sent.error.reason === 'mail_refused' ? null : sent.error.message);
+      return sent;
+    },
+  };
+}

@@ -42,6 +42,19 @@ async function readUpToDate<C extends ServiceContext, T>(
   }
 }
 
+/** How many recorded events of an enterprise the replica lacks; null if it does not answer in time, `none` if there is no replica. */
+export async function replicaLag(context: ServiceContext, enterpriseId: string): Promise<number | null | 'none'> {
+  const { database } = context;
+  if (database.replica === null) return 'none';
+  try {
+    const held = await database.replica.readTogether((copy) => markInTime(context, copy, enterpriseId));
+    return held === null ? null : Math.max(0, (await auditMark(database, enterpriseId)) - held);
+  } catch (error) {
+    if (!isWorthRetrying(error)) throw error;
+    return null;
+  }
+}
+
 async function markInTime(context: ServiceContext, copy: Database, enterpriseId: string): Promise<AuditMark | null> {
   const answered = new AbortController();
   const mark = auditMark(copy, enterpriseId).catch((error: unknown) => {

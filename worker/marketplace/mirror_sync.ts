@@ -17,6 +17,8 @@ import type { RegistryRecord } from './registry_record.ts';
 
 /** How old the mirror may get before changes are fetched. */
 export const SYNC_EVERY_MS = 15 * 60_000;
+/** The name that the outcome of a call is noted under. */
+export const SYNC = 'sync';
 /** Longer after a sync of many pages: a registry that does not know `updated_since` returns everything. */
 const SYNC_LARGE_EVERY_MS = 6 * 3600_000;
 const LARGE_PAGES = 50;
@@ -92,6 +94,8 @@ async function syncPage(
   const { responses } = context.registry;
   const paused = responses.pause(context.clock.now());
   const answer = paused === null ? await askRegistry(context.outbound, url, context.clock.now()) : err(paused);
+  const { outcomes } = context.registry;
+  if (paused === null) outcomes.note(SYNC, answer.ok ? null : answer.error.message, context.clock.now());
   if (!answer.ok) {
     if (paused === null) responses.note(url, answer, context.clock.now());
     return backOff(context, mirror, answer.error);

@@ -1,4 +1,5 @@
 import type { Result } from '../../shared/model/result.ts';
+import { SeenOutcomes } from '../kernel/seen_outcomes.ts';
 import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { Flights } from './flights.ts';
 import { type Icon, openIcons } from './icons.ts';
@@ -19,6 +20,8 @@ export interface Registry {
   readonly responses: Responses;
   readonly index: ServerIndex;
   readonly syncs: Syncs;
+  /** How the calls that sync the mirror went. */
+  readonly outcomes: SeenOutcomes;
   readonly known: KnownMirror;
   readonly icons: KeptReplies<Icon>;
   readonly readmes: KeptReplies<Readme>;
@@ -33,6 +36,7 @@ export function openRegistry(url: string, syncMs: number | null): Registry {
     responses: new Responses(),
     index: new ServerIndex(),
     syncs: new Syncs(),
+    outcomes: new SeenOutcomes(),
     known: new KnownMirror(),
     icons: openIcons(),
     readmes: openReadmes(),

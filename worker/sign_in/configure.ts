@@ -3,7 +3,15 @@ import type { MailSettings, SignInSettings } from '../../shared/model/sign_in_se
 import { PASSWORD_COST, type PasswordCost } from '../services/people/passwords.ts';
 import type { Outbound } from '../kernel/outbound.ts';
 import { HeldIssuers } from './issuer_documents.ts';
-import { type Mail, createPostedMail, createPrintedMail, type PrintMail } from '../kernel/mail.ts';
+import {
+  type Mail,
+  createNotedMail,
+  createPostedMail,
+  createPrintedMail,
+  MAIL,
+  type PrintMail,
+} from '../kernel/mail.ts';
+import { SeenOutcomes } from '../kernel/seen_outcomes.ts';
 import type { AuthProvider } from './provider.ts';
 import { configureProviders } from './provider_table.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -18,6 +26,8 @@ export interface SignInMethods {
   readonly mail: Mail | null;
   readonly passwordCost: PasswordCost;
   readonly issuers: HeldIssuers;
+  /** How mail and the documents of providers went. */
+  readonly outcomes: SeenOutcomes;
 }
 
 /** What sign-in needs besides the settings. */
@@ -40,15 +50,16 @@ export function configureSignIn(
   const { providerVariables, mail: mailSettings } = settings ?? NONE;
   const allowedHosts = allowedHostsOf(settings ?? NONE, parts);
   const { outbound, isLocal } = parts;
-  const issuers = new HeldIssuers(parts.clock);
+  const outcomes = new SeenOutcomes();
+  const issuers = new HeldIssuers(parts.clock, outcomes);
   const providers = configureProviders({ variables: providerVariables, outbound, isLocal, issuers });
   if (!providers.ok) return providers;
-  const mail = configureMail(mailSettings, parts);
+  const mail = configureMail(mailSettings, parts, outcomes);
   if (!mail.ok) return mail;
   const isOffered = providers.value.size > 0 || mail.value !== null;
   if (!isLocal && isOffered && parts.publicUrl === null) return err(NO_PUBLIC_URL);
   const passwordCost = PASSWORD_COST;
-  return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost, issuers });
+  return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost, issuers, outcomes });
 }
 
 /**
@@ -61,13 +72,19 @@ function allowedHostsOf({ allowedHosts }: SignInSettings, { isLocal, publicUrl }
 }
 
 /** A hosted control plane does not print mails: others than the recipients read its log. */
-function configureMail(settings: MailSettings | null, parts: SignInParts): Result<Mail | null, string> {
+function configureMail(
+  settings: MailSettings | null,
+  parts: SignInParts,
+  outcomes: SeenOutcomes,
+): Result<Mail | null, string> {
   if (settings === null)
     return ok(parts.isLocal && parts.printMail !== null ? createPrintedMail(parts.printMail) : null);
   const { url, token, from } = settings;
   if (token === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_TOKEN is not: set both');
   if (from === null) return err('SVC_MAIL_URL is set, but SVC_MAIL_FROM is not: set both');
-  return ok(createPostedMail({ url, token, from }, parts.outbound, () => parts.clock.now()));
+  const now = () => parts.clock.now();
+  const posted = createPostedMail({ url, token, from }, parts.outbound, now);
+  return ok(createNotedMail(posted, (problem) => outcomes.note(MAIL, problem, now())));
 }
 
 const NO_PUBLIC_URL =

@@ -137,7 +137,7 @@ describe('the documents of an OpenID provider', () => {
     const numbers = Array.from({ length: 201 }, (_, number) => number);
     for (const number of [...numbers, 200, 0]) {
       const issuer = `https://id${number}.test`;
-      await issuers.documents(issuer, async () => {
+      await issuers.documents(issuer, 'general', async () => {
         read.push(issuer);
         return { issuer };
       });

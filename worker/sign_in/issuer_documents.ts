@@ -1,6 +1,7 @@
 import type { JWK } from 'jose';
 import type { AuthorizationServer, JWKSCacheInput } from 'oauth4webapi';
 import type { Clock } from '../kernel/clock.ts';
+import { SeenOutcomes } from '../kernel/seen_outcomes.ts';
 
 /** The documents that an OpenID provider publishes. */
 export interface IssuerDocuments {
@@ -37,17 +38,36 @@ export class HeldIssuers {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #held = new Map<string, Held>();
   readonly #keys = new Map<string, HeldKeys>();
+  readonly #outcomes: SeenOutcomes;
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  constructor(clock: Pick<Clock, 'now'>, outcomes = new SeenOutcomes()) {
     this.#clock = clock;
+    this.#outcomes = outcomes;
   }
 
-  async documents(issuer: string, read: () => Promise<AuthorizationServer>): Promise<IssuerDocuments> {
+  /** The documents of an issuer. How a read of them went is noted under the name of the provider, of which each enterprise has its own. */
+  async documents(
+    issuer: string,
+    provider: string,
+    read: () => Promise<AuthorizationServer>,
+  ): Promise<IssuerDocuments> {
     const held = this.#held.get(issuer);
     if (held !== undefined && this.#clock.now() - held.readAtMs < HELD_MS) return held;
-    const found: Held = { server: await read(), keys: {}, readAtMs: this.#clock.now() };
-    keep(this.#held, { issuer, document: found.server, entry: found });
+    const server = await this.#noted(provider, read);
+    const found: Held = { server, keys: {}, readAtMs: this.#clock.now() };
+    keep(this.#held, { issuer, document: server, entry: found });
     return found;
+  }
+
+  async #noted<T>(provider: string, read: () => Promise<T>): Promise<T> {
+    try {
+      const document = await read();
+      this.#outcomes.note(provider, null, this.#clock.now());
+      return document;
+    } catch (error) {
+      this.#outcomes.note(provider, 'its discovery document could not be read', this.#clock.now());
+      throw error;
+    }
   }
 
   /** The keys of an issuer as they were read lately; null if they have to be read. */

@@ -128,7 +128,7 @@ async function verifySignature(settings: OidcSettings, { server, keys }: IssuerD
 }
 
 function discover(settings: OidcSettings): Promise<IssuerDocuments> {
-  return settings.issuers.documents(settings.issuer, async () => {
+  return settings.issuers.documents(settings.issuer, settings.name, async () => {
     const issuer = new URL(settings.issuer);
     return processDiscoveryResponse(issuer, await discoveryRequest(issuer, callOptions(settings)));
   });

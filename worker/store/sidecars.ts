@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { insertExpiring } from './expiring_rows.ts';
 import { enterprises, sidecarCalls, sidecars, users } from './tables.ts';
@@ -89,4 +89,27 @@ export async function countLiveSidecars(database: Database, userId: string): Pro
     .from(sidecars)
     .where(and(eq(sidecars.userId, userId), isNull(sidecars.revokedAt)));
   return rows[0]?.n ?? 0;
+}
+
+/** How many sidecars of an enterprise are enrolled and have not ended, how many of them were seen since a time, and when the last one was. */
+export async function countSeenSidecars(
+  { read }: Database,
+  enterpriseId: string,
+  { now, since }: { readonly now: string; readonly since: string },
+): Promise<{ readonly enrolled: number; readonly seen: number; readonly lastSeenAt: string | null }> {
+  const rows = await read
+    .select({
+      enrolled: count(),
+      seen: sql<number>`count(CASE WHEN ${sidecars.lastSeenAt} >= ${since} THEN 1 END)`,
+      lastSeenAt: sql<string | null>`max(${sidecars.lastSeenAt})`,
+    })
+    .from(sidecars)
+    .where(
+      and(
+        eq(sidecars.enterpriseId, enterpriseId),
+        isNull(sidecars.revokedAt),
+        or(isNull(sidecars.expiresAt), gt(sidecars.expiresAt, now)),
+      ),
+    );
+  return rows[0] ?? { enrolled: 0, seen: 0, lastSeenAt: null };
 }

@@ -5,6 +5,7 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'get /v1/me': 'account:read',
   'get /v1/enterprise': 'account:read',
   'get /v1/usage': 'account:read',
+  'get /v1/dependencies': 'account:read',
   'post /v1/audit-events/heads/check': 'audit-events:read',
   'post /v1/secrets/check': 'secrets:read',
   // What refers to a thing is for those who may delete it.

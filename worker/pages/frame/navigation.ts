@@ -59,6 +59,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
           { path: '/audit/verify', title: 'Proof' },
           { path: '/audit/retention', title: 'Retention' },
           { path: '/audit/sinks', title: 'Sinks' },
+          { path: '/dependencies', title: 'Dependencies', role: 'admin' },
         ],
       },
     ],

@@ -24,6 +24,7 @@ import {
   submitForgottenView,
   submitView,
 } from './console_audit.ts';
+import { DEPENDENCY_PAGES } from './audit/console_dependencies.ts';
 import { SESSION_PAGES } from './audit/console_sessions.ts';
 import { PUSH_PAGES } from './people/console_push.ts';
 import { MERGE_PAGES } from './people/console_merge.ts';
@@ -111,6 +112,7 @@ const VAULT_PAGES: readonly PageEntry[] = [
   ['get', '/audit/export', getAuditExport],
   ...RETENTION_PAGES,
   ...SESSION_PAGES,
+  ...DEPENDENCY_PAGES,
   ['get', '/audit/sessions/{id}', getSessionPage],
   ['get', '/audit/{id}', getAuditEventPage],
   ['get', '/report', getReport],

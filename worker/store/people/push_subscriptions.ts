@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, inArray, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, inArray, isNull, lte, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { browserSessions, pushKeys, pushSubscriptions, users } from '../tables.ts';
 
@@ -150,4 +150,20 @@ export function noteSubscription(
   change: Pick<PushSubscriptionRow, 'quietUntil' | 'failures' | 'problem'>,
 ): Statement {
   return database.read.update(pushSubscriptions).set(change).where(isSame(subscription));
+}
+
+/** Of the browsers of an enterprise's people, by push service: how many there are, how many were not reached last, and why. */
+export async function countPushServices({ read }: Database, enterpriseId: string) {
+  return read
+    .select({
+      host: pushSubscriptions.host,
+      browsers: count(),
+      failing: sql<number>`count(CASE WHEN ${pushSubscriptions.failures} > 0 THEN 1 END)`,
+      problem: sql<string | null>`max(${pushSubscriptions.problem})`,
+    })
+    .from(pushSubscriptions)
+    .innerJoin(users, eq(users.id, pushSubscriptions.userId))
+    .where(eq(users.enterpriseId, enterpriseId))
+    .groupBy(pushSubscriptions.host)
+    .orderBy(asc(pushSubscriptions.host));
 }
