@@ -6,7 +6,7 @@ import { ROLES } from '../model/role.ts';
 import { REGISTERED_PREFIX } from './mcp/mcp_clients.ts';
 import { amount, departureReply } from './members.ts';
 import { id, line, time } from './primitives.ts';
-import { revision } from './revision.ts';
+import { revision } from '../net/http/if_match.ts';
 
 const MAX_DOMAINS = 100;
 const domain = z

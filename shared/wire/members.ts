@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ROLES } from '../model/role.ts';
 import { id, page, pageQuery, time } from './primitives.ts';
-import { revision } from './revision.ts';
+import { revision } from '../net/http/if_match.ts';
 
 /** A user of the caller's enterprise. */
 export const memberRecord = z

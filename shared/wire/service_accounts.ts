@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { enrolFields, enrolReply } from './sidecars.ts';
 import { id, line, page, pageQuery, time } from './primitives.ts';
-import { revision } from './revision.ts';
+import { revision } from '../net/http/if_match.ts';
 import { secretParams } from './secrets.ts';
 
 /**

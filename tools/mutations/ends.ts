@@ -135,7 +135,7 @@ export const END_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: 'the end of an OAuth token counts from before the request',
     file: 'worker/services/oauth/oauth_tokens.ts',
-    text: 'momentAt(by.asked.wall + expiresIn * 1000, by.asked)',
+    text: 'momentAt(stored.asked.wall + expiresIn * 1000, stored.asked)',
     replacement:
       'momentAt(context.clock.now() + expiresIn * 1000, { wall: context.clock.now(), monotonic: context.clock.now() })',
     tests: [WORKER_TEST],

@@ -113,6 +113,14 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Hosted: people',
+    holds: 'what was changed after it was read is not replaced',
+    file: 'worker/kernel/revision.ts',
+    text: 'read === undefined || read === now',
+    replacement: 'read === undefined || now !== undefined',
+    tests: ['worker/routes/api/revisions.test.ts'],
+  },
+  {
+    row: 'Hosted: people',
     holds: 'only admins are told the state of dependencies',
     file: 'worker/services/dependencies/describe_dependencies.ts',
     text: "  if (!mayActAs(caller, 'admin')) return err(adminsOnly());\n  const sinks = await describeSinks(context, caller);\n  if (!sinks.ok) return sinks;\n",
@@ -380,9 +388,9 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: people',
     holds: 'a call writes nothing once its user is suspended or has left',
     file: 'worker/kernel/commit.ts',
-    text: '      ...whileActive(actors),\n',
+    text: '...whileActive(actors), ',
     replacement: '',
-    tests: [DEPARTURES],
+    tests: ['worker/kernel/present_role.test.ts'],
   },
   {
     row: 'Hosted: people',

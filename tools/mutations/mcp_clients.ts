@@ -70,7 +70,7 @@ export const MCP_CLIENT_MUTATIONS: readonly Mutation[] = [
     row: ROW,
     holds: "only the client's own pages use its token",
     file: 'worker/routes/mcp/mcp_endpoint.ts',
-    text: "  if (!isExpectedOrigin(c, publicUrl, call)) return refuse(c, 403, 'this page is not one of the connected client');\n",
+    text: "  if (!isExpectedOrigin(c, publicUrl, first)) return refuse(c, 403, 'this page is not one of the connected client');\n",
     replacement: '',
     tests,
   },

@@ -122,8 +122,8 @@ export const MCP_RULE_MUTATIONS: readonly Mutation[] = [
     row: 'MCP: rules',
     holds: 'of two rules that are saved at once, the later one is refused',
     file: 'worker/services/mcp/mcp_rules.ts',
-    text: 'if (revision !== null && revision !== (await revisionOf(await rulesOf(context, enterpriseId)))) {',
-    replacement: 'if (rules === null) {',
+    text: '    if (stale !== null) return err(stale);\n',
+    replacement: '',
     tests: ['worker/routes/console/console_mcp_rules.test.ts'],
   },
   {

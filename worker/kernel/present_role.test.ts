@@ -30,6 +30,7 @@ afterAll(() => control.stop());
 const identified = z.looseObject({ id: z.string() });
 const demote = () => owner.call('PUT', path, { role: 'member', suspended: false });
 const remove = () => owner.call('DELETE', path);
+const suspend = () => owner.call('PUT', path, { role: 'admin', suspended: true });
 
 async function send(app: ReturnType<typeof createApp>, method: string, at: string, body: unknown): Promise<Response> {
   const headers = { authorization: `Bearer ${admin.tokens.access_token}`, 'content-type': 'application/json' };
@@ -96,6 +97,7 @@ const ACTIONS: readonly (readonly [
 
 describe.each([
   ['demoted', demote, 'admin_required'],
+  ['suspended', suspend, 'unauthenticated'],
   ['removed', remove, 'unauthenticated'],
 ] as const)('who is %s after the decision and before the write', (_how, meanwhile, code) => {
   test.each(ACTIONS)('changes nothing: %s', async (_name, method, at, body, before) => {

@@ -18,3 +18,11 @@ export function ifMatchHeaders<T>(revision: z.ZodType<T, string>, example: strin
     .optional();
   return z.object({ 'If-Match': tag });
 }
+
+/** The revision of a thing, made of its content: it differs after each change. A control plane of an earlier version sends none. */
+export const revision = z.string().max(64).optional();
+
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** The headers of a call that replaces a thing with such a revision. */
+export const revisionHeaders = ifMatchHeaders(hash, '9f86d081…, the revision that you read');

@@ -5,7 +5,7 @@ import { MCP_ISOLATIONS } from '../../model/mcp_server.ts';
 import { parseSourcePattern } from '../../net/mcp_source.ts';
 import { oneOfValues } from '../host_binding_fields.ts';
 import { id } from '../primitives.ts';
-import { revision } from '../revision.ts';
+import { revision } from '../../net/http/if_match.ts';
 import { mcpTools } from './mcp_server_fields.ts';
 
 /** A pattern of sources in canonical form. */

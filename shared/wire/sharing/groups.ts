@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { id, line, page, pageQuery, time } from '../primitives.ts';
-import { revision } from '../revision.ts';
+import { revision } from '../../net/http/if_match.ts';
 
 export const MAX_GROUP_NAME = 100;
 

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { DependencyKind, DependencyRecord, DependencyState } from '../../../shared/wire/dependencies.ts';
+import type { DependencyKind, DependencyRecord, DependencyState } from '../../../shared/wire/status/dependencies.ts';
 import { alert } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';

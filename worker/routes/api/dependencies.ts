@@ -1,5 +1,5 @@
 import { ok } from '../../../shared/model/result.ts';
-import { dependenciesReply } from '../../../shared/wire/dependencies.ts';
+import { dependenciesReply } from '../../../shared/wire/status/dependencies.ts';
 import { describeDependencies } from '../../services/dependencies/describe_dependencies.ts';
 import { forUser } from '../http/operation.ts';
 

@@ -7,7 +7,7 @@ import {
   membershipParams,
   membershipsReply,
 } from '../../../shared/wire/enterprise.ts';
-import { revisionHeaders } from '../../../shared/wire/revision.ts';
+import { revisionHeaders } from '../../../shared/net/http/if_match.ts';
 import { describeDeletion, removeEnterprise } from '../../services/people/enterprise_deletion.ts';
 import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
 import { listMemberships } from '../../sign_in/switch_enterprise.ts';

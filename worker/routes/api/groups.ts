@@ -1,4 +1,4 @@
-import { revisionHeaders } from '../../../shared/wire/revision.ts';
+import { revisionHeaders } from '../../../shared/net/http/if_match.ts';
 import {
   groupInput,
   groupMemberParams,

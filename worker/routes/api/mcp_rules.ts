@@ -5,7 +5,7 @@ import {
   mcpRulesRecord,
   mcpRulesReplacement,
 } from '../../../shared/wire/mcp/mcp_rules.ts';
-import { revisionHeaders } from '../../../shared/wire/revision.ts';
+import { revisionHeaders } from '../../../shared/net/http/if_match.ts';
 import { checkMcpRules, describeMcpRules, replaceMcpRules } from '../../services/mcp/mcp_rules.ts';
 import { expectedRevision } from '../http/expected_revision.ts';
 import { forUser } from '../http/operation.ts';

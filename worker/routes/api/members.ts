@@ -6,7 +6,7 @@ import {
   membersPage,
   membersQuery,
 } from '../../../shared/wire/members.ts';
-import { revisionHeaders } from '../../../shared/wire/revision.ts';
+import { revisionHeaders } from '../../../shared/net/http/if_match.ts';
 import { listMemberPage, putMember as changeMember } from '../../services/people/members.ts';
 import { describeDeparture, removeMember } from '../../services/people/departure.ts';
 import { expectedRevision } from '../http/expected_revision.ts';

@@ -5,7 +5,7 @@ import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import { hostBindingInput, hostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
 import { secretInput, secretRecord, secretsPage } from '../../../shared/wire/secrets.ts';
-import { revisionHeaders } from '../../../shared/wire/revision.ts';
+import { revisionHeaders } from '../../../shared/net/http/if_match.ts';
 import {
   joinInput,
   joinReply,

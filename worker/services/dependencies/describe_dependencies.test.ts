@@ -8,7 +8,7 @@ import {
   startHosted,
 } from '../../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply } from '../../../e2e/runtimes/in_process.ts';
-import { dependenciesReply } from '../../../shared/wire/dependencies.ts';
+import { dependenciesReply } from '../../../shared/wire/status/dependencies.ts';
 import { MAIL } from '../../kernel/mail.ts';
 import { SYNC } from '../../marketplace/mirror_sync.ts';
 

@@ -1,4 +1,4 @@
-import type { DependencyKind, DependencyRecord, DependencyState } from '../../../shared/wire/dependencies.ts';
+import type { DependencyKind, DependencyRecord, DependencyState } from '../../../shared/wire/status/dependencies.ts';
 import type { AuditSinkRecord } from '../../../shared/wire/audit_sinks.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';

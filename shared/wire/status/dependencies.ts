@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { time } from './primitives.ts';
+import { time } from '../primitives.ts';
 
 export const DEPENDENCY_KINDS = [
   'database',
