@@ -122,11 +122,11 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: people',
     holds: 'only admins are told the state of dependencies',
-    file: 'worker/services/dependencies/describe_dependencies.ts',
+    file: 'worker/installation/describe_dependencies.ts',
     text: "  if (!mayActAs(caller, 'admin')) return err(adminsOnly());\n  const sinks = await describeSinks(context, caller);\n  if (!sinks.ok) return sinks;\n",
     replacement:
       "  const sinks = await describeSinks(context, { ...caller, role: 'owner' });\n  if (!sinks.ok) return sinks;\n",
-    tests: ['worker/services/dependencies/describe_dependencies.test.ts'],
+    tests: ['worker/installation/describe_dependencies.test.ts'],
   },
   {
     row: 'Hosted: people',

@@ -1,6 +1,6 @@
 import { ok } from '../../../shared/model/result.ts';
 import { dependenciesReply } from '../../../shared/wire/status/dependencies.ts';
-import { describeDependencies } from '../../services/dependencies/describe_dependencies.ts';
+import { describeDependencies } from '../../installation/describe_dependencies.ts';
 import { forUser } from '../http/operation.ts';
 
 export const getDependencies = forUser({

@@ -1,6 +1,6 @@
 import { capitalise } from '../../../../shared/model/sentence.ts';
 import { DEPENDENCIES_PATH, dependenciesPage, dependenciesRefusedPage } from '../../../pages/audit/dependencies.ts';
-import { describeDependencies } from '../../../services/dependencies/describe_dependencies.ts';
+import { describeDependencies } from '../../../installation/describe_dependencies.ts';
 import { formAgain, forReader, type PageEntry } from '../console.ts';
 import { consolePage } from '../pages.ts';
 

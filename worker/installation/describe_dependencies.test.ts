@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
 import {
   type HostedUser,
   outcome,
@@ -6,11 +7,11 @@ import {
   PUBLIC_URL,
   signInBrowser,
   startHosted,
-} from '../../../e2e/runtimes/hosted_users.ts';
-import { type InProcess, parseReply } from '../../../e2e/runtimes/in_process.ts';
-import { dependenciesReply } from '../../../shared/wire/status/dependencies.ts';
-import { MAIL } from '../../kernel/mail.ts';
-import { SYNC } from '../../marketplace/mirror_sync.ts';
+} from '../../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
+import { dependenciesReply } from '../../shared/wire/status/dependencies.ts';
+import { MAIL } from '../kernel/mail.ts';
+import { SYNC } from '../marketplace/mirror_sync.ts';
 
 let control: InProcess;
 let owner: HostedUser;
@@ -131,7 +132,7 @@ test('counts the sidecars of the enterprise that were seen, and browsers that we
   await run(
     `INSERT INTO push_subscriptions (session_id, user_id, endpoint_hash, host, sealed, created_at, failures, problem)
      VALUES (?, ?, ?, 'push.example.test', 'x', ?, 2, 'status 500')`,
-    [String(rows[0]?.['id']), userId, userId, now],
+    [z.string().parse(rows[0]?.['id']), userId, userId, now],
   );
   const items = await described();
   expect(items.find(({ kind }) => kind === 'sidecars')).toMatchObject({

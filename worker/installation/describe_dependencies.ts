@@ -1,22 +1,22 @@
-import type { DependencyKind, DependencyRecord, DependencyState } from '../../../shared/wire/status/dependencies.ts';
-import type { AuditSinkRecord } from '../../../shared/wire/audit_sinks.ts';
-import { err, ok, type Result } from '../../../shared/model/result.ts';
-import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import type { ProgramContext } from '../../installation/program_context.ts';
-import { type Caller, mayActAs } from '../../kernel/caller.ts';
-import { MAIL } from '../../kernel/mail.ts';
-import { readAll } from '../../kernel/read_all.ts';
-import { replicaLag } from '../../kernel/replica_reads.ts';
-import type { SeenOutcome } from '../../kernel/seen_outcomes.ts';
-import { nowText } from '../../kernel/service_context.ts';
-import { SYNC } from '../../marketplace/mirror_sync.ts';
-import { listMethods } from '../../sign_in/methods.ts';
-import { findEnterpriseOidc } from '../../store/enterprise_settings.ts';
-import { countPushServices } from '../../store/people/push_subscriptions.ts';
-import { findMirror } from '../../store/registry_mirrors.ts';
-import { countSeenSidecars } from '../../store/sidecars.ts';
-import { describeSinks } from '../sinks/sinks.ts';
-import { listSourcePage } from '../sources/secret_sources.ts';
+import type { DependencyKind, DependencyRecord, DependencyState } from '../../shared/wire/status/dependencies.ts';
+import type { AuditSinkRecord } from '../../shared/wire/audit_sinks.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { ProgramContext } from './program_context.ts';
+import { type Caller, mayActAs } from '../kernel/caller.ts';
+import { MAIL } from '../kernel/mail.ts';
+import { readAll } from '../kernel/read_all.ts';
+import { replicaLag } from '../kernel/replica_reads.ts';
+import type { SeenOutcome } from '../kernel/seen_outcomes.ts';
+import { nowText } from '../kernel/service_context.ts';
+import { SYNC } from '../marketplace/mirror_sync.ts';
+import { listMethods } from '../sign_in/methods.ts';
+import { findEnterpriseOidc } from '../store/enterprise_settings.ts';
+import { countPushServices } from '../store/people/push_subscriptions.ts';
+import { findMirror } from '../store/registry_mirrors.ts';
+import { countSeenSidecars } from '../store/sidecars.ts';
+import { describeSinks } from '../services/sinks/sinks.ts';
+import { listSourcePage } from '../services/sources/secret_sources.ts';
 
 /**
  * What the control plane depends on, as far as it concerns the caller's enterprise, and how its last use went. Only the databases are
@@ -29,16 +29,16 @@ export async function describeDependencies(
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
   const sinks = await describeSinks(context, caller);
   if (!sinks.ok) return sinks;
-  const parts = await Promise.all([
-    describeDatabases(context, caller),
+  const parts = [
+    await describeDatabases(context, caller),
     describeMail(context),
-    describeSignIn(context, caller),
-    describeRegistry(context),
+    await describeSignIn(context, caller),
+    await describeRegistry(context),
     sinks.value.items.map((sink) => describeSink(sink)),
-    describeSources(context, caller),
-    describePush(context, caller),
-    describeSidecars(context, caller),
-  ]);
+    await describeSources(context, caller),
+    await describePush(context, caller),
+    await describeSidecars(context, caller),
+  ];
   return ok(parts.flat());
 }
 
