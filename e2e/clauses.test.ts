@@ -29,7 +29,7 @@ describe('the table of clauses', () => {
 
   it('names every suite', () => {
     const own = ['clauses.test.ts', 'upstreams.test.ts'];
-    const within = ['containers', 'connectors', 'sign_in'].flatMap((folder) =>
+    const within = ['answers', 'containers', 'connectors', 'sign_in'].flatMap((folder) =>
       readdirSync(join(HERE, folder)).map((name) => `${folder}/${name}`),
     );
     const all = [...readdirSync(HERE), ...within];

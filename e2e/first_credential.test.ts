@@ -160,16 +160,6 @@ describe('the first credential', () => {
     expect(foundIn([...said, world.svc.output].join('\n'), SECRET)).toEqual([]);
   });
 
-  it('is in no audit event and no answer of the API', async () => {
-    for (const path of ['/v1/audit-events', '/v1/secrets', '/v1/host-bindings', '/v1/sidecars', '/v1/me']) {
-      const reply = await world.svc.api('GET', path);
-      expect(reply.status).toBe(200);
-      expect(foundIn(JSON.stringify(reply.body), SECRET)).toEqual([]);
-    }
-    const health = await world.svc.local('GET', '/v1/health');
-    expect(foundIn(JSON.stringify(health.body), SECRET)).toEqual([]);
-  });
-
   it('keeps every key and state file to its owner', () => {
     const files = [...entriesUnder(world.svc.home)].filter((entry) => entry.isFile() && !entry.name.endsWith('.pem'));
     const open = files

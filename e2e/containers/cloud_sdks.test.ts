@@ -11,7 +11,6 @@ import {
   MORE_CLOUDS_SAID,
   moreCloudsScript,
 } from '../support/cloud_sdks.ts';
-import { readEveryAnswer } from '../support/every_answer.ts';
 import { type GitUpstream, startGitUpstream } from '../support/git_upstream.ts';
 import { MintingProviders } from '../support/minting_providers.ts';
 import { foundIn, searchFiles, searchProcesses } from '../support/planted_secret.ts';
@@ -169,7 +168,7 @@ describeContainers('in a container that has no key and no file', () => {
       expect(ofAgent.holding).toEqual([]);
     });
 
-    it('leave them in no process, file, log and answer of svc', async () => {
+    it('leave them in no process, file and log of svc', async () => {
       const { svc } = world;
       const secrets = [...providers.keys, ...providers.values];
       expect(searchProcesses(secrets).holding).toEqual([]);
@@ -177,12 +176,6 @@ describeContainers('in a container that has no key and no file', () => {
       expect(ofSvc.searched).toBeGreaterThan(10);
       expect(ofSvc.holding).toEqual([]);
       expect(secrets.flatMap((secret) => foundIn(svc.output, secret))).toEqual([]);
-      const answers = await readEveryAnswer(svc);
-      expect(answers.length).toBeGreaterThan(100);
-      const holding = answers.filter(({ text }) => secrets.some((secret) => foundIn(text, secret).length > 0));
-      expect(holding.map(({ to }) => to)).toEqual([]);
-      // What is asked here does have the mints: their purposes and ends.
-      expect(answers.filter(({ text }) => text.includes('arn:aws:iam::123456789012:role/deploy'))).not.toEqual([]);
       const events = await svc.events();
       const minted = events.filter(({ type }) => type === 'control.secret.minted');
       expect(

@@ -8,21 +8,33 @@ export function plantSecret(): string {
   return `sk_${randomBytes(15).toString('base64url')}/+"&~${randomBytes(9).toString('base64url')}`;
 }
 
-/** Each form in which a secret could appear: unchanged, escaped, and encoded at any alignment. */
+/** Each form in which a secret could appear: unchanged, escaped, and encoded at any alignment, also as part of JSON. */
 export function formsOf(secret: string): string[] {
-  const bytes = Buffer.from(secret);
-  const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
-  forms.push(bytes.toString('hex'), bytes.toString('hex').toUpperCase());
-  for (const encoding of ['base64', 'base64url'] as const) {
-    for (const lead of [0, 1, 2]) {
-      // The outer characters of an encoding depend on its neighbours, so only the inner ones are searched for.
-      const encoded = Buffer.concat([Buffer.alloc(lead), bytes])
-        .toString(encoding)
-        .replace(/=+$/, '');
-      forms.push(encoded.slice(lead === 0 ? 0 : lead + 1, -1));
+  const inJson = JSON.stringify(secret).slice(1, -1);
+  const forms = [secret, inJson, encodeURIComponent(secret), inMarkup(secret)];
+  for (const bytes of [Buffer.from(secret), Buffer.from(inJson)]) {
+    forms.push(bytes.toString('hex'), bytes.toString('hex').toUpperCase());
+    for (const encoding of ['base64', 'base64url'] as const) {
+      for (const lead of [0, 1, 2]) {
+        // The outer characters of an encoding depend on its neighbours, so only the inner ones are searched for.
+        const encoded = Buffer.concat([Buffer.alloc(lead), bytes])
+          .toString(encoding)
+          .replace(/=+$/, '');
+        forms.push(encoded.slice(lead === 0 ? 0 : lead + 1, -1));
+      }
     }
   }
   return [...new Set(forms)];
+}
+
+/** As the text of a page has it. */
+function inMarkup(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('"', '&quot;')
+    .replaceAll("'", '&#39;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;');
 }
 
 /** The forms of the secret that the bytes contain. */
@@ -32,13 +44,14 @@ export function foundIn(bytes: Buffer | string, secret: string): string[] {
 }
 
 /** The bytes to look for; each thing is read once for all secrets, because there may be many of either. */
-function needlesOf(secrets: string | readonly string[]): readonly Buffer[] {
+export function needlesOf(secrets: string | readonly string[]): readonly Buffer[] {
   const forms = new Set([secrets].flat().flatMap((secret) => formsOf(secret)));
   return [...forms].map((form) => Buffer.from(form));
 }
 
-const holdsAny = (haystack: Buffer, needles: readonly Buffer[]): boolean =>
-  needles.some((needle) => haystack.includes(needle));
+export function holdsAny(haystack: Buffer, needles: readonly Buffer[]): boolean {
+  return needles.some((needle) => haystack.includes(needle));
+}
 
 interface Search {
   readonly searched: number;

@@ -103,12 +103,12 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
     ></p>`;
 }
 
-/** The page of a device takes nothing from its address, which anybody could send. */
-const WITHOUT_QUERY: ReadonlySet<string> = new Set(['/device']);
+/** The page of a device takes nothing from its address, which anybody could send; addresses of a sign-in have codes. */
+const WITHOUT_QUERY = /^\/(?:device$|auth\/)/;
 
 /** The query after another look was chosen. The message after a change is not shown again. */
 function keptQuery(path: string, search: string): string {
-  if (WITHOUT_QUERY.has(path)) return '';
+  if (WITHOUT_QUERY.test(path)) return '';
   const query = new URLSearchParams(search);
   if (!query.has('done')) return search;
   query.delete('done');

@@ -191,6 +191,13 @@ describe('a page of the console', () => {
     }
   });
 
+  test('about a sign-in has nothing of its address, which may have a code', async () => {
+    const refused = await open(`/auth/connectors/callback?state=made-up&code=${PLANTED}`);
+    const text = await refused.text();
+    expect([refused.status, text]).toEqual([400, expect.stringContaining('value="/auth/connectors/callback"')]);
+    expect(text).not.toContain(PLANTED);
+  });
+
   test('about a sign-in link or an authorisation that is over leads to the console', async () => {
     const used = await control.inBrowser('/auth/link/used-already');
     expect([used.status, await used.text()]).toEqual([410, expect.stringMatching(/<p>[A-Z][^<]*\.<\/p>[^]*href="\/"/)]);
