@@ -5,6 +5,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 /** A session with more events than this is counted as "more than". */
 const MOST_COUNTED = 10_000;
@@ -40,5 +41,5 @@ export function countText(events: readonly Pick<z.infer<typeof readAuditEvent>, 
   const refused = count('refused');
   const all = given + refused + count('passthrough') - ended + (events.length - sent.length);
   const more = events.length >= MOST_COUNTED ? 'more than ' : '';
-  return `${more}${all} ${all === 1 ? 'request' : 'requests'}, ${given} with a credential, ${refused} refused`;
+  return `${more}${counted(all, 'request')}, ${given} with a credential, ${refused} refused`;
 }

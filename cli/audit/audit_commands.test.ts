@@ -335,7 +335,7 @@ test('svc explain prints the decision, the binding and the reasons', async () =>
     answer: () => ({ status: 200, body }),
   });
   expect(run.calls[0]?.body).toEqual({ method: 'POST', url: 'https://api.example.com/x' });
-  expect(run.stdout).toContain('refused (effect_not_allowed)  POST api.example.com/x\n');
+  expect(run.stdout).toContain('refused  POST api.example.com/x\n');
   expect(run.stdout).toContain('vault://a, not stored yet; refused: only reading\n');
-  expect(run.stdout).toContain('  - the method is not safe\n');
+  expect(run.stdout).toContain('  - the method is not safe (effect_not_allowed)\n');
 });

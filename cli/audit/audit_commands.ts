@@ -19,6 +19,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { parseTime } from '../terminal/relative_time.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 type EventRow = z.infer<typeof readAuditEvent>;
 
@@ -153,7 +154,9 @@ function resultOf({ data }: EventRow): string {
 
 function bytesText(data: EventRow['data']): string | undefined {
   const sent = data['svc.proxy.bytes.sent'];
-  return sent === undefined ? undefined : `${sent} bytes sent, ${data['svc.proxy.bytes.received'] ?? 0} received`;
+  return sent === undefined
+    ? undefined
+    : `${counted(sent, 'byte')} sent, ${data['svc.proxy.bytes.received'] ?? 0} received`;
 }
 
 function stepText(data: EventRow['data']): string | undefined {
@@ -277,6 +280,10 @@ function verificationText(result: AuditVerification, person: boolean): string {
     )
     .join('');
   const rest =
-    result.removed === 0 ? 'none changed or removed' : `none changed; ${result.removed} older ones were pruned`;
-  return person ? `ok: ${result.events} events in ${result.chains.length} chains, ${rest}\n` : chains;
+    result.removed === 0
+      ? 'none changed or removed'
+      : `none changed; ${result.removed === 1 ? '1 older one was' : `${result.removed} older ones were`} pruned`;
+  return person
+    ? `ok: ${counted(result.events, 'event')} in ${counted(result.chains.length, 'chain')}, ${rest}\n`
+    : chains;
 }

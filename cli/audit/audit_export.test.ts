@@ -65,10 +65,10 @@ describe('svc audit export', () => {
   test('writes the statement and every event of every page, which verifies without a call', async () => {
     const run = await runCli(home, ['audit', 'export'], { answer: await plane() });
     expect([run.code, run.stdout.trimEnd().split('\n').length]).toEqual([0, EVENTS + 1]);
-    expect(run.stderr).toContain(`exported ${EVENTS} events in 1 chains`);
+    expect(run.stderr).toContain(`exported ${EVENTS} events in 1 chain`);
     const checked = await verify(run.stdout, '--key', await publicX());
     expect(checked).toMatchObject({ code: 0, calls: [], stderr: '' });
-    expect(checked.stdout).toBe(`ok: ${EVENTS} events in 1 chains, as of ${AT}\n`);
+    expect(checked.stdout).toBe(`ok: ${EVENTS} events in 1 chain, as of ${AT}\n`);
   });
 
   test('fails if the log has not every event that its statement names', async () => {

@@ -10,6 +10,7 @@ import { MAX_PAGE } from '../../shared/wire/primitives.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 /** `svc audit export`. */
 export function addAuditExportCommand(line: CommandLine, audit: Command): void {
@@ -45,7 +46,7 @@ async function exportLog(call: Call): Promise<undefined> {
     print.note(`exported ${written} events so far`);
   }
   print.note(
-    `exported ${written} events in ${chains.length} chains; check the file with: svc audit verify --file FILE`,
+    `exported ${counted(written, 'event')} in ${counted(chains.length, 'chain')}; check the file with: svc audit verify --file FILE`,
   );
 }
 

@@ -15,6 +15,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { unreadableFile } from '../terminal/unreadable_file.ts';
 import { pinnedKey, publicKey } from './control_plane_key.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 interface FileOptions {
   readonly file?: string;
@@ -86,8 +87,8 @@ function goodText(value: {
   readonly chains: number;
   readonly taken_at: string;
 }): string {
-  const pruned = value.removed === 0 ? '' : `; ${value.removed} older ones had been pruned`;
-  return `ok: ${value.events} events in ${value.chains} chains, as of ${value.taken_at}${pruned}`;
+  const pruned = value.removed === 0 ? '' : `; ${counted(value.removed, 'older one')} had been pruned`;
+  return `ok: ${counted(value.events, 'event')} in ${counted(value.chains, 'chain')}, as of ${value.taken_at}${pruned}`;
 }
 
 interface Trusted {

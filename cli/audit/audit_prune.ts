@@ -6,6 +6,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseDuration, parseTime } from '../terminal/relative_time.ts';
 import { valueOrUsageError } from '../command_options.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 interface PruneOptions {
   readonly before?: string;
@@ -37,12 +38,14 @@ async function pruneEvents(call: Call<PruneOptions>): Promise<number> {
     const reply = await withProgress(call.print, 'looking at the events ...', asked);
     removed += reply.removed;
     if (reply.finished) return report(call, { ...reply, removed });
-    call.print.note(`removed ${removed} events so far`);
+    call.print.note(`removed ${counted(removed, 'event')} so far`);
   }
 }
 
 function report({ print }: Call<PruneOptions>, reply: AuditPruneReply): number {
-  const what = reply.dry_run ? `${reply.removed} events would be removed` : `removed ${reply.removed} events`;
+  const what = reply.dry_run
+    ? `${counted(reply.removed, 'event')} would be removed`
+    : `removed ${counted(reply.removed, 'event')}`;
   print.line(reply, `${what} received before ${reply.before}`);
   for (const { writer, sequence, reason } of reply.broken) {
     print.warn(

@@ -58,11 +58,11 @@ async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
   call.print.data(reply, () => explanationText(reply, (text) => call.print.paint(STYLES[reply.decision], text)));
 }
 
-/** The decision, the bindings involved, and the reasons. */
+/** The decision, the bindings involved, and the reasons. The last one decides, so the code of a refusal is beside it. */
 function explanationText(reply: ExplainReply, paint: (text: string) => string): string {
   const code = reply.code === null ? '' : ` (${reply.code})`;
   const lines = [
-    `${paint(reply.decision)}${code}  ${reply.method} ${toPrintable(reply.host + reply.path)}`,
+    `${paint(reply.decision)}  ${reply.method} ${toPrintable(reply.host + reply.path)}`,
     ...(reply.operation === null ? [] : [operationLine(reply.operation)]),
     ...reply.bindings.map((binding) => {
       const stored = binding.credential_stored ? '' : ', not stored yet';
@@ -72,7 +72,9 @@ function explanationText(reply: ExplainReply, paint: (text: string) => string): 
         `  ${binding.id}  ${binding.host}  ${binding.scheme}, ${binding.emit_mechanism}, ${binding.credential_ref}${stored}${left}${refused}`,
       );
     }),
-    ...reply.reasons.map((reason) => `  - ${toPrintable(reason)}`),
+    ...reply.reasons.map((reason, index) => {
+      return `  - ${toPrintable(reason)}${index === reply.reasons.length - 1 ? code : ''}`;
+    }),
   ];
   return `${lines.join('\n')}\n`;
 }

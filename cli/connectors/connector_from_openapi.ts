@@ -17,6 +17,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 export interface FromOpenApiOptions {
   readonly list?: boolean;
@@ -195,7 +196,7 @@ function write(call: Call<FromOpenApiOptions>, spec: ConnectorSpecRecord, yaml: 
   }
   const left = skippedCount === 0 ? '' : `, ${skippedCount} left out (the comments say why)`;
   call.print.note(
-    `${operations.length} operations${left}. Review the effect of each operation; only those named by --approve need an approval.`,
+    `${counted(operations.length, 'operation')}${left}. Review the effect of each operation; only those named by --approve need an approval.`,
   );
 }
 

@@ -24,6 +24,7 @@ import { secretsPage } from '../../shared/wire/secrets.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 export interface InstallOptions {
   readonly owner: string;
@@ -109,18 +110,14 @@ function reportValid({ print }: Call, spec: ConnectorSpecRecord): void {
   for (const warning of warnings) print.warn(toPrintable(warning));
   const { fqn, version } = spec.connector;
   const found = { valid: true, fqn, version, operation_count: spec.operations.length, warnings };
-  print.data(found, () => `${fqn} ${version} is valid: ${formatCount(spec.operations.length)}\n`);
+  print.data(found, () => `${fqn} ${version} is valid: ${counted(spec.operations.length, 'operation')}\n`);
 }
 
 function formatInstalled(reply: InstallReply): string {
   const { fqn, version, spec, owner } = reply;
   const gated = spec.operations.filter(({ approval }) => approval === 'required').length;
-  const approvals = gated === 0 ? '' : `, ${gated} of them need an approval`;
-  return `installed ${fqn} ${version} (${owner}): ${formatCount(spec.operations.length)} on ${hostsText(reply)}${approvals}\n`;
-}
-
-function formatCount(operations: number): string {
-  return operations === 1 ? '1 operation' : `${operations} operations`;
+  const approvals = gated === 0 ? '' : `, ${gated} of them ${gated === 1 ? 'needs' : 'need'} an approval`;
+  return `installed ${fqn} ${version} (${owner}): ${counted(spec.operations.length, 'operation')} on ${hostsText(reply)}${approvals}\n`;
 }
 
 function adviseCredential({ print }: Call, { fqn, active, credential }: InstallReply): void {

@@ -14,6 +14,7 @@ import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Column } from '../terminal/output.ts';
 import { pickNamed } from '../terminal/pick_named.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 interface DeleteOptions {
   readonly yes?: boolean;
@@ -66,7 +67,9 @@ async function deleteGroup({ context, options, print, args }: Call<DeleteOptions
   const client = controlClient(context, options);
   const { id, name, members } = await findGroup(client, args[0] ?? '');
   if (options.yes !== true) {
-    print.note(`${name} has ${members} people, who lose what is shared with it.`);
+    print.note(
+      `${name} has ${counted(members, 'person', 'people')}, who ${members === 1 ? 'loses' : 'lose'} what is shared with it.`,
+    );
     if (!context.interactive) throw new CliError(EXIT.usage, '--yes is missing: there is no terminal to ask at');
     if (!isYes(await askOrStop(context, `Delete the group ${name}? [y/N] `))) {
       throw new CliError(EXIT.failed, 'nothing was changed');

@@ -19,6 +19,7 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { type Column, formatRows } from '../terminal/output.ts';
 import { pickNamed } from '../terminal/pick_named.ts';
 import { unreadableFile } from '../terminal/unreadable_file.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 const PATH = '/v1/service-accounts';
 
@@ -190,7 +191,7 @@ async function showAccount({ context, options, print, args }: Call): Promise<und
     ['audience', account.audience],
     ...Object.entries(account.claims).map(([claim, value]) => [`claim ${claim}`, value] as const),
     ['may use', account.reach === 'own' ? 'its own secrets' : "its own secrets and the enterprise's"],
-    ['a sidecar lives', `${account.minutes} minutes`],
+    ['a sidecar lives', counted(account.minutes, 'minute')],
     ['keys', account.keys === null ? 'read from the issuer' : `${account.keys.length} stored`],
     ['sidecars', stateOf(account)],
     ['created', account.created_at],

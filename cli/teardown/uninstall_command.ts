@@ -10,6 +10,7 @@ import { askLine } from '../terminal/ask.ts';
 import { homeOf } from '../up/home.ts';
 import { findInstalledService } from '../service/service_commands.ts';
 import { UpLock } from '../up/up_lock.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 interface UninstallOptions {
   readonly yes?: boolean;
@@ -143,7 +144,7 @@ async function requireConsent(
     ]);
   }
   print.note(
-    `This deletes ${home} (${names.length} entries): the vault with every stored secret, the audit log and all keys.`,
+    `This deletes ${home} (${counted(names.length, 'entry', 'entries')}): the vault with every stored secret, the audit log and all keys.`,
   );
   print.note(
     `To keep a copy of what can be exported, without secrets: svc export. Of the database: svc db backup FILE.`,

@@ -4,6 +4,7 @@ import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { endSession, listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { listSessionFolders } from './session_folders.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 /** Sessions that end when svc stops. If the sidecar does not answer, that is reported and nothing is known to be running. */
 export async function findLiveSessions(call: Call, signal?: AbortSignal): Promise<readonly SessionRecord[]> {
@@ -24,7 +25,7 @@ export function sessionLines(sessions: readonly SessionRecord[]): readonly strin
 
 /** `2 live sessions`. */
 export function countOf(sessions: readonly SessionRecord[]): string {
-  return sessions.length === 1 ? '1 live session' : `${sessions.length} live sessions`;
+  return counted(sessions.length, 'live session');
 }
 
 function lineOf({ session_id: id, name, sandbox }: SessionRecord): string {

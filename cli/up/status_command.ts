@@ -17,6 +17,7 @@ import {
 } from '../read_fields.ts';
 import { homeOf } from './home.ts';
 import { formatRows } from '../terminal/output.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 /** Reply of `GET /v1/health` of the sidecar's local API to the host's user. */
 export interface SidecarHealth {
@@ -170,8 +171,15 @@ function sidecarRows(health: SidecarHealth): string[][] {
   return [
     ['channel', channel.state + (channel.state === 'up' ? '' : error)],
     ['policy', snapshot === null ? 'none yet' : `version ${snapshot.version}, ${snapshot.age_seconds} s old`],
-    ['audit spool', `${spool.events} events waiting, ${spool.bytes} bytes`],
-    ...(mismatches === 0 ? [] : [['audit log', `${mismatches} chains were rolled back: see svc doctor`]]),
+    ['audit spool', `${counted(spool.events, 'event')} waiting, ${counted(spool.bytes, 'byte')}`],
+    ...(mismatches === 0
+      ? []
+      : [
+          [
+            'audit log',
+            `${mismatches === 1 ? '1 chain was' : `${mismatches} chains were`} rolled back: see svc doctor`,
+          ],
+        ]),
     ['sessions', String(sessions)],
   ];
 }

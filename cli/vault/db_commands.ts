@@ -7,6 +7,7 @@ import { homeOf } from '../up/home.ts';
 import { runToEnd } from '../launch/run_to_end.ts';
 import type { Column } from '../terminal/output.ts';
 import { environmentFor } from '../up/up_programs.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 /** `svc db ...`: for operators of a control plane; uses the same settings for the database. */
 export function addDbCommands(line: CommandLine): void {
@@ -74,7 +75,7 @@ async function showStatus(call: Call): Promise<number> {
 
 async function migrate(call: Call): Promise<undefined> {
   const done = await askDatabase(call, migrateAnswer, 'migrate');
-  const steps = done.applied.length === 1 ? '1 step' : `${done.applied.length} steps`;
+  const steps = counted(done.applied.length, 'step');
   call.print.line(done, `applied ${steps}; the database has schema ${done.schema}`);
 }
 

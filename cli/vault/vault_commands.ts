@@ -9,6 +9,7 @@ import { runToEnd } from '../launch/run_to_end.ts';
 import { addProtectCommand } from './protect_command.ts';
 import { environmentOfVault } from './vault_unlock.ts';
 import { addMoveCommand } from './move/move_command.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 const rotateAnswer = z.object({ resealed: z.record(z.string(), z.number()), damaged: z.array(z.string()) });
 const count = z.object({ kind: z.string(), current: z.number(), previous: z.number(), damaged: z.number() });
@@ -42,7 +43,7 @@ async function rotateVault(call: Call): Promise<undefined> {
   const done =
     sealed === 0
       ? 'nothing to do: everything is already sealed with the new key'
-      : `everything is sealed with the new key (${sealed} items resealed); the old key is now needed only for older backups`;
+      : `everything is sealed with the new key (${counted(sealed, 'item')} resealed); the old key is now needed only for older backups`;
   call.print.line(report, done);
   if (report.damaged.length > 0)
     call.print.warn(`these could not be opened with either key, as before: ${report.damaged.join(', ')}`);

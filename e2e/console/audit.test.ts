@@ -54,7 +54,7 @@ test('times are in UTC, or by a switch in those of the machine, also in what the
   const page = await suite.open('/audit?since=2026-01-01T12:00:30Z', { timezoneId: 'Asia/Tokyo' });
   const from = page.locator('#since');
   expect(await from.inputValue()).toBe('2026-01-01T12:00:30');
-  const localTimes = page.getByRole('search').getByRole('button', { name: 'Local times' });
+  const localTimes = page.locator('.side').getByRole('button', { name: 'Local times' });
   await localTimes.click();
   expect(await from.inputValue()).toBe('2026-01-01T21:00:30');
   await from.fill('2026-01-01T22:00:30');
@@ -68,7 +68,7 @@ test('times are in UTC, or by a switch in those of the machine, also in what the
 
 test('a browser that puts back what a field showed before a reload does not shift its time', async () => {
   const page = await suite.open('/audit', { timezoneId: 'Asia/Tokyo' });
-  await page.getByRole('search').getByRole('button', { name: 'Local times' }).click();
+  await page.locator('.side').getByRole('button', { name: 'Local times' }).click();
   // As Firefox does: as soon as the field is there, and before any script of the page runs.
   await page.addInitScript(`new MutationObserver((_, observer) => {
     const field = document.querySelector('#since');
@@ -89,7 +89,7 @@ test('every time of a page follows the switch, and the next pages too', async ()
     .toISOString()
     .slice(0, 19)
     .replace('T', ' ');
-  await page.getByRole('search').getByRole('button', { name: 'Local times' }).click();
+  await page.locator('.side').getByRole('button', { name: 'Local times' }).click();
   expect(await bar.getAttribute('aria-label')).toContain(`${local} local to `);
   expect(await bar.locator('title').textContent()).toContain(`${local} local to `);
   expect(await page.locator('.chart').innerText()).toContain('Times are in local time.');

@@ -2,6 +2,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { GatewayEventRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { backoffMs } from '../../shared/net/backoff.ts';
 import type { LocalApiFailure } from './local_api.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 interface EventOutboxOptions {
   /** Sends events to the sidecar; returns whether it accepts more. */
@@ -59,7 +60,7 @@ export class EventOutbox {
     clearTimeout(timer);
     this.#closing.abort();
     const lost = this.#pending.length;
-    if (lost > 0) this.#options.warn(`${lost} events could not be recorded: the sidecar does not answer`);
+    if (lost > 0) this.#options.warn(`${counted(lost, 'event')} could not be recorded: the sidecar does not answer`);
   }
 
   async #send(): Promise<void> {
@@ -76,7 +77,9 @@ export class EventOutbox {
         this.#pending.splice(0, batch.length);
       } else if (taken.error.code === 'invalid_input') {
         // A retry cannot help and would block all later events.
-        this.#options.warn(`${batch.length} events were refused: ${taken.error.message}`);
+        this.#options.warn(
+          `${batch.length === 1 ? '1 event was' : `${batch.length} events were`} refused: ${taken.error.message}`,
+        );
         this.#pending.splice(0, batch.length);
       } else {
         this.#failingSince ??= this.#options.now();

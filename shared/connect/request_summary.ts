@@ -2,6 +2,7 @@ import type { InstalledConnector, Operation } from '../model/connector.ts';
 import { describeDocument, type GraphqlDocument } from './graphql_document.ts';
 import { pathArgs } from './path_args.ts';
 import { toShownLine } from '../model/shown_text.ts';
+import { counted } from '../model/counted.ts';
 
 const MOST_CHARACTERS = 500;
 const MOST_VALUE_CHARACTERS = 80;
@@ -34,7 +35,7 @@ export function requestSummary(
       ? spec.title
       : `${toShownLine(spec.title, MOST_TITLE_CHARACTERS)}: ${describeDocument(document)}`;
   const query = request.query === null ? '' : ', with a query';
-  const body = request.bodyBytes > 0 ? `, with a body of ${request.bodyBytes} bytes` : '';
+  const body = request.bodyBytes > 0 ? `, with a body of ${counted(request.bodyBytes, 'byte')}` : '';
   const args = Array.from(pathArgs(operation.path, request.path), ([name, value]) => `${name} ${quoteValue(value)}`);
   const named = args.length > 0 ? `: ${args.join(', ')}` : '';
   const line = `${asked}: ${what} (${operation.method} ${request.host}${query}${body}${named})`;

@@ -7,7 +7,7 @@ const server = localServer({ name: 'files', description: 'Files of mine' });
 test('contains the tool and argument names and sizes, never a value', () => {
   const args = { path: '/secret/place', lines: [1, 2], deep: { a: 1 }, count: 7, none: null };
   expect(callSummary(server, 'write_file', args)).toBe(
-    'MCP server files (Files of mine): tool "write_file" with "path" (13 characters), "lines" (2 items), "deep" (1 members), "count" (number), "none" (null)',
+    'MCP server files (Files of mine): tool "write_file" with "path" (13 characters), "lines" (2 items), "deep" (1 member), "count" (number), "none" (null)',
   );
   expect(callSummary(server, 'x', {})).toContain('without arguments');
 });

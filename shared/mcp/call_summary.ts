@@ -1,6 +1,7 @@
 import { canonicalJson } from '../audit/canonical_json.ts';
 import type { McpServer } from '../model/mcp_server.ts';
 import { toShownLine } from '../model/shown_text.ts';
+import { counted } from '../model/counted.ts';
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -48,8 +49,8 @@ function quoteText(text: string): string {
 }
 
 function sizeOf(value: unknown): string {
-  if (typeof value === 'string') return `${value.length} characters`;
-  if (Array.isArray(value)) return `${value.length} items`;
-  if (typeof value === 'object' && value !== null) return `${Object.keys(value).length} members`;
+  if (typeof value === 'string') return counted(value.length, 'character');
+  if (Array.isArray(value)) return counted(value.length, 'item');
+  if (typeof value === 'object' && value !== null) return counted(Object.keys(value).length, 'member');
   return value === null ? 'null' : typeof value;
 }

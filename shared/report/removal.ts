@@ -2,6 +2,7 @@ import type { Owner } from '../model/host_binding.ts';
 import { covers } from '../net/host_pattern.ts';
 import type { HostBindingRecord } from '../wire/host_binding.ts';
 import type { RemovalEffect, RemovalPreview, RemovalUse } from '../wire/removals.ts';
+import { counted } from '../model/counted.ts';
 
 type Binding = Pick<HostBindingRecord, 'id' | 'host' | 'owner'>;
 
@@ -154,7 +155,7 @@ function ofConnector(facts: ConnectorRemoval): RemovalEffect[] {
             uses: users,
           }),
         ]),
-    effect('tools_lost', `Agents lose ${countOf(operations.length, 'tool')} of svc-mcp, one for each operation.`),
+    effect('tools_lost', `Agents lose ${counted(operations.length, 'tool')} of svc-mcp, one for each operation.`),
     ...lostToOthers(sharedWith),
     ...credentialOfConnector(sharedReference, hasCredential),
   ];
@@ -195,10 +196,6 @@ function ofServer({ credentials, isSignedIn, isEnabled, sharedWith }: ServerRemo
 
 function useOf({ id, host, owner }: Binding): RemovalUse {
   return { kind: 'binding', id, name: owner === 'enterprise' ? `${host} (enterprise)` : host };
-}
-
-function countOf(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? '' : 's'}`;
 }
 
 function effect(

@@ -71,6 +71,6 @@ test('a session with a limit gets no credential over it, whatever its binding al
   const before = plane.credentials.asked.length;
   const refused = await send();
   expect(refused).toMatch(/^HTTP\/1\.1 429 /);
-  expect(refused).toContain('this session allows 1 requests a day');
+  expect(refused).toContain('this session allows 1 request a day');
   expect([received, plane.credentials.asked.length]).toEqual([1, before]);
 });

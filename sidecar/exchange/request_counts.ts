@@ -5,6 +5,7 @@ import { parseJson } from '../../shared/model/json.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { RollingCount } from './rolling_count.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 type LimitedBinding = Pick<HostBinding, 'id' | 'host'> & RequestLimits;
 
@@ -131,18 +132,14 @@ export class RequestCounts {
     return [
       { limit: limits.requestsPerMinute, per: 'minute', count: minute },
       { limit: limits.requestsPerDay, per: 'day', count: day },
-    ].map(({ limit, per, count }) => ({
-      whose,
-      fix,
-      limit,
-      per,
-      ms: limit === undefined ? 0 : count.waitFor(limit, now),
-    }));
+    ].flatMap(({ limit, per, count }) =>
+      limit === undefined ? [] : [{ whose, fix, limit, per, ms: count.waitFor(limit, now) }],
+    );
   }
 }
 
 interface Wait extends Pick<Limited, 'whose' | 'fix'> {
-  readonly limit: number | undefined;
+  readonly limit: number;
   readonly per: string;
   readonly ms: number;
 }
@@ -170,6 +167,6 @@ function newCounts(days: ConstructorParameters<typeof RollingCount>[2] = []): Co
 
 function overLimit({ whose, fix, limit, per, ms }: Wait): Refusal {
   const seconds = Math.ceil(ms / SECOND_MS);
-  const message = `${whose} allows ${limit} requests a ${per} on this machine, and the next one in ${seconds} s; ${fix}`;
+  const message = `${whose} allows ${counted(limit, 'request')} a ${per} on this machine, and the next one in ${seconds} s; ${fix}`;
   return { ...refusal('request_limit_reached', message), retryAfterSeconds: seconds };
 }

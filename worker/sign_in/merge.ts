@@ -86,7 +86,7 @@ export async function mergeEnterprise(
 async function planMerge(context: SignInContext, caller: Caller, from: string): Promise<Result<Plan, ApiError>> {
   const { database } = context;
   // By the rules of the enterprise that things leave, as for a sign-in there: a way that it refuses takes nothing out of it.
-  const found = context.local === null ? await findSwitch(context, caller, from) : err(notYours(from));
+  const found = context.local === null ? await findSwitch(context, caller, from) : err(onlyOneHere(from));
   if (!found.ok) return found;
   const source = found.value.account;
   if (from === caller.enterpriseId) return err(apiError('conflict', 'this is the enterprise that you are in'));
@@ -188,8 +188,11 @@ function mergeEvent(type: 'control.merge.began' | 'control.merge.done', actor: s
   return { type, actor, data: { 'svc.control.resource': resource } };
 }
 
-function notYours(id: string): ApiError {
-  return apiError('not_found', `this sign-in reaches no user of yours in ${id}: sign in in a way of your own`);
+function onlyOneHere(id: string): ApiError {
+  return apiError(
+    'not_found',
+    `nothing can be moved from the enterprise ${id}, because on your own machine there is only one: do it at a hosted control plane`,
+  );
 }
 
 function notAlone(): ApiError {

@@ -116,6 +116,6 @@ async function problemOf({ database }: ServiceContext, account: Account, provide
 }
 
 function notReached(enterpriseId: string): ApiError {
-  const message = `this sign-in reaches no user of yours in the enterprise ${enterpriseId}: GET /v1/enterprises lists those that it reaches`;
+  const message = `your way to sign in does not let you into the enterprise ${enterpriseId}: sign out and sign in the way that you do there, or choose another one: GET /v1/enterprises lists those that you can use now`;
   return apiError('not_found', message);
 }

@@ -3,6 +3,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { nowSeconds, type ServiceContext } from '../kernel/service_context.ts';
 import { clientNetwork } from './client_network.ts';
 import { clearThrottle, countAttempt, forgetOldThrottles } from '../store/throttles.ts';
+import { counted } from '../../shared/model/counted.ts';
 
 /** A limit on attempts. */
 export interface Throttle {
@@ -52,6 +53,6 @@ function keyOf({ vault }: Counting, { kind }: Throttle, subject: string): Promis
 }
 
 function tooMany({ windowSeconds }: Throttle): ApiError {
-  const message = `too many attempts: try again in ${Math.ceil(windowSeconds / 60)} minutes`;
+  const message = `too many attempts: try again in ${counted(Math.ceil(windowSeconds / 60), 'minute')}`;
   return apiError('too_many_attempts', message, { retry_after_seconds: windowSeconds });
 }

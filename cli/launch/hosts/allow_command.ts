@@ -197,7 +197,9 @@ async function proposeHosts(call: Call<AllowOptions>, place: Place, sessionId: s
   if (print.json || items.length === 0) return undefined;
   const left = items.length - shown.length;
   if (left > 0)
-    print.note(`${left} more hosts are not shown; --json lists them. Allow one by its name: svc allow HOST`);
+    print.note(
+      `${left === 1 ? '1 more host is' : `${left} more hosts are`} not shown; --json lists them. Allow one by its name: svc allow HOST`,
+    );
   if (!complete) print.note('The session has more events than were read: hosts that it tried early can be missing.');
   if (!context.interactive) {
     print.note('Nothing was changed: this asks at a terminal. By name: svc allow HOST');

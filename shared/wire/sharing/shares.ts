@@ -3,6 +3,7 @@ import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES } from '../../model/host_bi
 import { MCP_MODES } from '../../model/mcp_server.ts';
 import { email } from '../auth.ts';
 import { id, page, pageQuery, time } from '../primitives.ts';
+import { counted } from '../../model/counted.ts';
 
 /** Whose shares are listed: those that the caller gave, those with the caller, or for admins all of the enterprise. */
 export const SHARE_LISTS = ['given', 'received', 'all'] as const;
@@ -122,7 +123,7 @@ export function sharedThing({ binding, connector, mcp_server: server }: ShareRec
     return {
       ...connector,
       name,
-      how: `connector: ${count} ${count === 1 ? 'operation' : 'operations'} of ${hosts.join(', ')}`,
+      how: `connector: ${counted(count, 'operation')} of ${hosts.join(', ')}`,
     };
   }
   if (server !== null) return { ...server, how: `MCP server: ${server.url ?? server.command.join(' ')}` };

@@ -21,6 +21,7 @@ import { eventTable } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { requestChart } from './request_chart.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 export const AUDIT_FILTERS = [
   'type',
@@ -222,7 +223,6 @@ function filterForm({ form, people, nowMs, nameOf }: AuditView): Html {
     <div class="actions">
       <button class="primary">Show</button>
       <a class="button" href="/audit">Clear</a>
-      <span data-island="local-times"></span>
     </div>
   </form>`;
 }
@@ -277,7 +277,8 @@ export function verificationPage(verified: AuditVerification): Page {
         ? alert(
             'good',
             html`<p>
-              <strong>Verified.</strong> ${events} events in ${chains.length} chains, each after the one before it.
+              <strong>Verified.</strong> ${counted(events, 'event')} in ${counted(chains.length, 'chain')}, each after
+              the one before it.
             </p>`,
           )
         : alert(

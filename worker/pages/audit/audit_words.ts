@@ -12,6 +12,7 @@ import {
 import { REFUSALS, type RefusalReason } from '../../../shared/model/refusal.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { BadgeKind } from '../components/badge.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 /** What happened, in two or three words. */
 interface EventWords {
@@ -257,7 +258,7 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
   else if (reason === TUNNEL_OPENED) sentences.push('The tunnel was opened.');
   else if (reason === TUNNEL_CLOSED)
     sentences.push(
-      `The tunnel ended. The client sent ${data['svc.proxy.bytes.sent'] ?? 0} bytes and received ${data['svc.proxy.bytes.received'] ?? 0}.`,
+      `The tunnel ended. The client sent ${counted(data['svc.proxy.bytes.sent'] ?? 0, 'byte')} and received ${data['svc.proxy.bytes.received'] ?? 0}.`,
     );
   else if (reason === CERTIFICATE_REFUSED)
     sentences.push(

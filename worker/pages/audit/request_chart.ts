@@ -5,6 +5,7 @@ import { type Bar, chartBars, DECISION_TITLES, DECISIONS } from '../frame/chart_
 import { dataTable } from '../components/data_table.ts';
 import { exactTime, writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 const HOW_TO_CHOOSE = 'Drag over the bars to choose a period; by keyboard, hold Shift and press an arrow key on a bar.';
 
@@ -74,7 +75,7 @@ function durationWords(seconds: number): string {
   ] as const;
   const [size, word] = units.find(([unit]) => seconds % unit === 0) ?? [1, 'second'];
   const amount = seconds / size;
-  return `${amount} ${word}${amount === 1 ? '' : 's'}`;
+  return counted(amount, word);
 }
 
 /** Times at equal distances below the bars; with the date if they span several days. */

@@ -12,6 +12,7 @@ import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { PROOF_PATH } from './audit.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 export const RETENTION_PATH = '/audit/retention';
 
@@ -42,7 +43,7 @@ export function retentionPage({ details, isAdmin, isLocal, form, removal, done }
     ${flash(done)} ${formRefusal(form, ['before'])}
     <section class="panel">
       ${definitionList([
-        ['Kept', days === null ? 'For ever' : `For ${days} days after they were received, then removed`],
+        ['Kept', days === null ? 'For ever' : `For ${counted(days, 'day')} after they were received, then removed`],
         ['Events', String(events)],
         ['Oldest', oldest === null ? 'None' : writtenTime(oldest)],
         ['Removed so far', String(removed)],

@@ -13,6 +13,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { sessionPath } from './event_table.ts';
 import { tag } from '../components/tag.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 export const SESSIONS_PATH = '/audit/sessions';
 export const PLANS_PATH = '/plans';
@@ -33,7 +34,7 @@ export function sessionsPage({ list, cursor, nowMs }: ListView<ListedSession>): 
     <div class="panel flush">
       ${items.length === 0 ? noSessions() : dataTable({ caption: 'Sessions', rows: items, columns: sessionColumns(nameOf, nowMs) })}
     </div>
-    ${items.length === 0 || (nextCursor === null && cursor === undefined) ? '' : html`<p class="quiet small">Of ${read} events: a session’s older ones may be on the next page, and its own page has all.</p>`}
+    ${items.length === 0 || (nextCursor === null && cursor === undefined) ? '' : html`<p class="quiet small">Of ${counted(read, 'event')}: a session’s older ones may be on the next page, and its own page has all.</p>`}
     ${pager(SESSIONS_PATH, { cursor }, nextCursor)}`;
   return layout('Sessions', content);
 }

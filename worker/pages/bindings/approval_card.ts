@@ -7,6 +7,7 @@ import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 /** One request that waits for a decision: who asks, what for, what was decided before, and how long its agent still waits. */
 export function approvalCard(pending: PendingApproval, nowMs: number): Html {
@@ -106,8 +107,8 @@ function needsWords({ needs }: ApprovalRecord): Html {
 function votesWords({ record, names }: PendingApproval, nowMs: number): Html {
   return html`${record.votes.map(({ user_id: user, voted_at: at, grant }, index) => {
     const who = foreignText(names.get(user) ?? user);
-    const times = typeof grant?.times === 'number' ? `, ${grant.times} requests at most` : '';
-    const more = grant === null ? '' : `, and more like it for ${Math.ceil(grant.seconds / 60)} minutes`;
+    const times = typeof grant?.times === 'number' ? `, ${counted(grant.times, 'request')} at most` : '';
+    const more = grant === null ? '' : `, and more like it for ${counted(Math.ceil(grant.seconds / 60), 'minute')}`;
     return html`${index === 0 ? '' : html`<br />`}${who} ${timeAgo(at, nowMs)}${more}${times}`;
   })}`;
 }

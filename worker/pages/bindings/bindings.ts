@@ -209,11 +209,12 @@ function nothingAsked(): Html {
 function answer({ decision, reasons, code, method, host, path, bindings }: Explanation): Html {
   const { kind, word } = DECISIONS[decision];
   return html`<p>
-      ${badge(kind, word)} ${code === null ? '' : html`<code>${code}</code>`}
+      ${badge(kind, word)}
       <span class="mono">${foreignText(`${method} ${host}${path}`)}</span>
     </p>
     <ol class="reasons">
       ${reasons.map((reason) => html`<li>${foreignText(reason)}</li>`)}
+      ${code === null ? '' : html`<li class="quiet small">Programs get this refusal as <code>${code}</code>.</li>`}
     </ol>
     ${bindings.length === 0 ? '' : html`<p class="small">${bindings.map((binding) => bindingLink(binding))}</p>`}`;
 }

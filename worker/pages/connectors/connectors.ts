@@ -26,6 +26,7 @@ import { LAST_USED_NOTE, lastUsedWords } from '../bindings/use_words.ts';
 import { RULE_FIELDS, ruleEditor } from './rule_fields.ts';
 import type { SpecProblem } from '../../services/connectors/read_spec_text.ts';
 import { tag } from '../components/tag.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
@@ -115,8 +116,7 @@ function table({ use, nowMs }: ConnectorsView, connectors: readonly ConnectorSum
       {
         title: 'Hosts',
         cell: ({ hosts, operation_count: count }) =>
-          html`<code>${hosts.join(', ')}</code>
-            <span class="sub">${count} ${count === 1 ? 'operation' : 'operations'}</span>`,
+          html`<code>${hosts.join(', ')}</code> <span class="sub">${counted(count, 'operation')}</span>`,
       },
       { title: 'Last used', cell: (connector) => lastUsedWords(use.lastFetchBy(connector), nowMs) },
       { title: 'Owner', cell: ({ owner }) => tag(owner), isHostedOnly: true },

@@ -17,6 +17,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type FoundServers, SERVICES_PAGE, serversPanel } from './services.ts';
 import { tag } from '../components/tag.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 /** What became of a test call: the service's reply, or why there is none. */
 export type TestCall = { readonly reply: RunReply; readonly excerpt: string } | { readonly problem: string };
@@ -226,8 +227,9 @@ function wayWords({ ready, templates }: ServiceView, way: Way): Html {
     const count = connector.operations.length;
     const held = connector.operations.filter(({ approval }) => approval === 'required').length;
     const signIn = connector.credential.kind === 'oauth2' ? ' You sign in on the next page.' : '';
-    return html`${count} operations at <code>${connector.hosts.join(', ')}</code>. ${held === 0 ? 'None' : held} of them
-      ${held === 1 ? 'waits' : 'wait'} for your approval. Other requests get no credential.${signIn}`;
+    return html`${counted(count, 'operation')} at <code>${connector.hosts.join(', ')}</code>.
+      ${held === 0 ? 'None' : held} of them ${held === 1 ? 'waits' : 'wait'} for your approval. Other requests get no
+      credential.${signIn}`;
   }
   const bound = (service?.bindings ?? []).flatMap(
     ({ template: name }) => templates.find((each) => each.name === name) ?? [],

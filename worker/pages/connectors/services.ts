@@ -10,6 +10,7 @@ import { searchField } from '../components/search_field.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { entryPath } from '../mcp/marketplace_words.ts';
+import { counted } from '../../../shared/model/counted.ts';
 
 export const SERVICES_PAGE = { path: '/services', title: 'Services' };
 
@@ -45,7 +46,7 @@ export function servicesPage({ text, services, servers }: ServicesView): Page {
 }
 
 function foundWords(count: number): string {
-  return count === 1 ? '1 service' : `${count} services`;
+  return counted(count, 'service');
 }
 
 function nothing(text: string): Html {
@@ -81,8 +82,8 @@ function gallery(services: readonly ReadyService[]): Html {
 /** What the catalog has for a service. */
 function offerWords({ service, connector }: ReadyService): string {
   const parts = [
-    ...(connector === null ? [] : [`${connector.operations.length} operations`]),
-    ...(service === null ? [] : [service.bindings.length === 1 ? '1 binding' : `${service.bindings.length} bindings`]),
+    ...(connector === null ? [] : [counted(connector.operations.length, 'operation')]),
+    ...(service === null ? [] : [counted(service.bindings.length, 'binding')]),
     ...(connector?.credential.kind === 'oauth2' && service === null ? ['sign-in'] : []),
   ];
   return parts.join(' · ');

@@ -130,11 +130,18 @@ export function entryOf(path: string): NavigationEntry | null {
   return all.find((entry) => [entry, ...(entry.pages ?? [])].some((each) => isAtOrBelow(path, each.path))) ?? null;
 }
 
-/** The page of the navigation that a path is at or below, the nearest one; null if there is none. */
+/** Lists that have no entry of their own. */
+const FURTHER_LISTS = [
+  { path: '/enterprises', title: 'Your enterprises' },
+  { path: '/approval-rules', title: 'Rules about approvals' },
+];
+
+/** The page that a path is at or below, the nearest one; null if there is none. */
 export function pageAbove(path: string): { readonly path: string; readonly title: string } | null {
   const entry = entryOf(path);
   const below = entry?.pages?.filter((each) => isAtOrBelow(path, each.path)) ?? [];
-  return below.toSorted((a, b) => b.path.length - a.path.length)[0] ?? entry;
+  const nearest = below.toSorted((a, b) => b.path.length - a.path.length)[0] ?? entry;
+  return nearest ?? FURTHER_LISTS.find((each) => isAtOrBelow(path, each.path)) ?? null;
 }
 
 function isAtOrBelow(path: string, above: string): boolean {

@@ -64,6 +64,9 @@ test('names that clash are shown, and nothing moves', async () => {
 test('another’s enterprise, and one of which the person is no owner, is not offered', async () => {
   await join();
   const olgas = await browserOf('sam');
-  expect((await olgas.get(path)).status).toBe(404);
+  const refused = await olgas.get(path);
+  expect(refused.status).toBe(404);
+  // Where to go on, and how.
+  expect(await refused.text()).toMatch(/sign out and sign in the way that you do there[^]*href="\/enterprises">Your/);
   expect(await text(olgas.get('/enterprises'))).not.toContain('/merge"');
 });
