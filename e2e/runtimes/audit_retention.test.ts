@@ -138,7 +138,7 @@ describe('svc audit prune', () => {
     expect((await runSvc(home, ['audit', 'prune', '--older-than', '30d'], settings)).exitCode).toBe(0);
     expect((await call(control, 'POST', '/v1/secrets', { path: 'user/new', value: 'v' })).status).toBe(201);
     const exported = await runSvc(home, ['audit', 'export'], settings);
-    expect([exported.exitCode, exported.stderr]).toEqual([0, expect.stringContaining('exported 2 events in 1 chains')]);
+    expect([exported.exitCode, exported.stderr]).toEqual([0, expect.stringContaining('exported 2 events in 1 chain')]);
     await control.stop();
     const file = join(home, 'audit.ndjson');
     const verify = async (text: string) => {
@@ -147,7 +147,7 @@ describe('svc audit prune', () => {
     };
     expect(await verify(exported.stdout)).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringContaining(`ok: 2 events in 1 chains`),
+      stdout: expect.stringContaining(`ok: 2 events in 1 chain`),
     });
     expect(await verify(exported.stdout.replace('control.audit.pruned', 'control.audit.listed'))).toMatchObject({
       exitCode: 1,

@@ -108,7 +108,7 @@ function writtenSection(binding: HostBindingRecord): Html {
       ['How it is added', emitWords(binding.emit_mechanism)],
       ['Placeholder of the agent', code(sentinel?.value)],
       ['In the variable', code(sentinel?.env)],
-      ['Request body', code(binding.body)],
+      ['Request body', binding.body === 'stream' ? 'streamed' : 'held until it is complete'],
       [
         'Cookies of replies',
         binding.keep_cookies === true ? 'kept, with challenges to sign in' : 'removed, with challenges to sign in',

@@ -218,10 +218,10 @@ function moreFields(form: FormState): Html {
       ${selectField(form, {
         name: 'body',
         label: 'Request body',
-        hint: 'Buffered up to the limit, or streamed, for example for git push',
+        hint: 'Held up to a limit of size; streamed, for example for git push',
         choices: [
-          { value: '', title: 'buffer' },
-          { value: 'stream', title: 'stream' },
+          { value: '', title: 'held until it is complete' },
+          { value: 'stream', title: 'streamed' },
         ],
       })}
       ${selectField(form, {

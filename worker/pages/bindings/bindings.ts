@@ -214,8 +214,8 @@ function answer({ decision, reasons, code, method, host, path, bindings }: Expla
     </p>
     <ol class="reasons">
       ${reasons.map((reason) => html`<li>${foreignText(reason)}</li>`)}
-      ${code === null ? '' : html`<li class="quiet small">Programs get this refusal as <code>${code}</code>.</li>`}
     </ol>
+    ${code === null ? '' : html`<p class="quiet small">Programs get this refusal as <code>${code}</code>.</p>`}
     ${bindings.length === 0 ? '' : html`<p class="small">${bindings.map((binding) => bindingLink(binding))}</p>`}`;
 }
 

@@ -19,11 +19,13 @@ interface SourceFormView {
   readonly owners: OwnerChoice;
 }
 
+const TITLE = 'Add or change a minted secret';
+
 /** The form of a source: its kind, then the fields of that kind. The key is never returned, not even after an error. */
 export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Page {
   const { path, owner } = form.values;
   const above = placeOf(path ?? '');
-  const content = html`${pageHeader({ title: 'Add a minted secret', above, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
+  const content = html`${pageHeader({ title: TITLE, above, lead: 'A provider issues the value when a request needs it, and it ends after minutes.' })}
     ${kindForm(kind, { path: path ?? '', owner: owner ?? '' })}
     ${formRefusal(form, ['path', 'key', 'description', 'owner', ...Object.keys(fieldsOf(kind))])}
     ${plan === null ? '' : planPanel(plan)}
@@ -41,7 +43,7 @@ export function sourceFormPage({ form, kind, plan, owners }: SourceFormView): Pa
       </div>
       <p class="quiet small">A dry run asks no provider and stores nothing.</p>
     </form>`;
-  return layout('Add a minted secret', content, 'narrow');
+  return layout(TITLE, content, 'narrow');
 }
 
 /** Chooses the kind in a form of its own, whose answer has the fields of that kind. */

@@ -115,7 +115,7 @@ function results(text: string, places: readonly Place[]): Html {
 /** Where else to search. The text goes along to our own log only: the others ask a registry, and it may be a pasted secret. */
 function nothingFound(text: string): Html {
   return html`<p class="quiet">
-    Nothing that you have is called so. Search <a href="/services">the services</a>,
+    Nothing of yours has this name. Search <a href="/services">the services</a>,
     <a href="/marketplace">the marketplace of MCP servers</a> or
     <a href="${pathWith('/audit', { q: text })}">the audit log</a>.
   </p>`;

@@ -41,7 +41,10 @@ export function groupsPage({ groups, mayManage, form, cursor, done, nowMs }: Gro
     <div class="panel flush">
       ${
         groups.items.length === 0
-          ? emptyState({ title: 'No groups', next: 'An admin creates them.' })
+          ? emptyState({
+              title: 'No groups',
+              next: mayManage ? 'Create the first one below.' : 'An admin creates them.',
+            })
           : dataTable<GroupRecord>({
               caption: 'Groups',
               rows: groups.items,

@@ -41,7 +41,10 @@ export function joinRequestsPage({ requests, roles, cursor, done }: RequestsView
     <div class="panel flush">
       ${
         requests.items.length === 0
-          ? emptyState({ title: 'Nobody asks to join', next: 'The page Enterprise says who may ask.' })
+          ? emptyState({
+              title: 'Nobody asks to join',
+              next: html`<a href="/enterprise">The settings of the enterprise</a> say who may ask.`,
+            })
           : dataTable<JoinRequestRecord>({
               caption: 'Requests to join',
               rows: requests.items,

@@ -162,11 +162,12 @@ export function suspensionPage(member: MemberRecord, form: FormState): Page {
     title: 'Suspend a member?',
     consequence: isSuspended
       ? html`<strong>${foreignText(name)}</strong> is suspended already.`
-      : html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and its sidecars, personal tokens
+      : html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and their sidecars, personal tokens
           and grants end for good.`,
     name: nameOfMember(member),
     action: `/members/${id}/suspend`,
     button: 'Suspend',
+    keep: 'Cancel',
     hidden: {},
     above: { path: `/members/${id}`, title: name },
     form,
@@ -184,11 +185,12 @@ export function removalPage({ member, departure }: Leaver, form: FormState): Pag
   const { id, display_name: name } = member;
   return confirmPage({
     title: 'Remove a member?',
-    consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once. Deleted or revoked with
-      it: ${departureText(departure)}. Only an invitation takes the person back.`,
+    consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once. Deleted or revoked:
+      ${departureText(departure)}. Only an invitation lets the person in again.`,
     name: nameOfMember(member),
     action: `/members/${id}/remove`,
     button: 'Remove',
+    keep: 'Cancel',
     hidden: {},
     above: { path: `/members/${id}`, title: name },
     form,
@@ -200,10 +202,11 @@ export function leavingPage(enterprise: string, departure: DepartureReply, form:
   return confirmPage({
     title: 'Leave the enterprise?',
     consequence: html`You leave <strong>${foreignText(enterprise)}</strong>, and are signed out of it everywhere.
-      Deleted or revoked with you: ${departureText(departure)}. Only an invitation takes you back.`,
+      Deleted or revoked: ${departureText(departure)}. Only an invitation lets you in again.`,
     name: enterprise,
     action: '/enterprises/leave',
     button: 'Leave',
+    keep: 'Cancel',
     hidden: {},
     above: { path: '/enterprises', title: 'Your enterprises' },
     form,

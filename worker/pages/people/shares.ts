@@ -36,22 +36,17 @@ export function sharesPage(view: SharesView): Page {
     <section aria-labelledby="received-title">
       <h2 id="received-title">With you</h2>
       <div class="panel flush">
-        ${received.length === 0 ? nothing('Nothing is shared with you') : receivedTable(received)}
+        ${received.length === 0 ? emptyState({ title: 'Nothing is shared with you', next: 'What an admin shares is used at once; what a colleague shares, once you accept it.' }) : receivedTable(received)}
       </div>
     </section>
     <section aria-labelledby="given-title">
       <h2 id="given-title">By you</h2>
-      <div class="panel flush">${given.length === 0 ? nothing('You share nothing') : givenTable(given)}</div>
+      <div class="panel flush">
+        ${given.length === 0 ? emptyState({ title: 'You share nothing', next: 'Choose below what to share, and with whom.' }) : givenTable(given)}
+      </div>
     </section>
     ${shareForm(view)}`;
   return layout('Shared', content);
-}
-
-function nothing(title: string): Html {
-  return emptyState({
-    title,
-    next: 'What an admin shares is used at once; what a colleague shares, once it is accepted.',
-  });
 }
 
 const WHAT: Column<ShareRecord> = {

@@ -51,7 +51,7 @@ test('finds nothing of a colleague, and what the enterprise has', async () => {
 });
 
 test('finds no secret by its value', async () => {
-  expect(await find(owner, VALUE)).toContain('Nothing that you have is called so');
+  expect(await find(owner, VALUE)).toContain('Nothing of yours has this name');
 });
 
 test('offers a page only to those who may open it', async () => {
