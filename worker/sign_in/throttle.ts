@@ -26,11 +26,11 @@ export async function takeAttempt(
   const now = nowSeconds(context);
   const key = await keyOf(context, throttle, subject);
   const window = { most: throttle.most, windowEnds: now + throttle.windowSeconds, nowSeconds: now };
-  const counted = await context.database.write([
+  const written = await context.database.write([
     forgetOldThrottles(context.database, now),
     countAttempt(context.database, key, window),
   ]);
-  return counted.ok && counted.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));
+  return written.ok && written.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));
 }
 
 /** The same for a client by its network ({@link clientNetwork}). Does not count if the runtime does not provide it. */
