@@ -6,6 +6,7 @@ import { toShownLine } from '../../../shared/model/shown_text.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import type { JoinRefusal } from '../../../shared/wire/service_accounts.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
+import { MOST_SKEW_MS } from '../../kernel/leased_renewal.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import type { ServiceAccountRow } from '../../store/service_accounts.ts';
 import { PUBLIC_KEY_ALGORITHMS, verifyByKeys } from '../verify_by_keys.ts';
@@ -132,8 +133,12 @@ function isFor({ aud }: JWTPayload, audience: string): boolean {
   return audiences.length === 1 && audiences[0] === audience;
 }
 
+/**
+ * When every worker refuses it as expired. The one that deletes expired rows may have a clock ahead of the one that would take the
+ * token again.
+ */
 function endOf({ exp = 0 }: JWTPayload): number {
-  return Math.ceil(exp) + TOLERANCE_SECONDS + 1;
+  return Math.ceil(exp) + TOLERANCE_SECONDS + MOST_SKEW_MS / 1000;
 }
 
 const MAX_SUBJECT = 256;

@@ -275,6 +275,16 @@ describe('a token is refused', () => {
     expect(await refusal(join(again))).toBe('used_before');
   });
 
+  it('the second time, while the clock of another worker is ahead', async () => {
+    const token = await signed({ exp: seconds() + 300 });
+    expect(await refusal(join(token))).toBe(201);
+    // The worker that is ahead deletes expired rows.
+    control.clock.ms += (300 + 80) * 1000;
+    expect(await refusal(join(await signed()))).toBe(201);
+    control.clock.ms -= 55_000;
+    expect(await refusal(join(token))).toBe('used_before');
+  });
+
   it('the second time, whatever another enterprise that has keys of its own for this issuer has used', async () => {
     const strangers = await ownerWithMember(control);
     const keys = [{ ...(await exportJWK(other.publicKey)), kid: 'one' }];
