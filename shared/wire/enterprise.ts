@@ -71,7 +71,7 @@ export const enterpriseInput = z
     ...settings,
     /** Absent: stays as it is. */
     domain_joining: z.enum(DOMAIN_JOINING).optional(),
-    /** Absent: stays as it is while `oidc` is set. */
+    /** Absent: stays as it is while `oidc` has the same issuer, and is empty otherwise. */
     provider_mcp_clients: providerMcpClients.optional(),
     oidc: z
       .strictObject({

@@ -166,7 +166,7 @@ async function decide(
   if (stale !== null) return err(stale);
   const account = await accountOf(context, caller);
   if (!mayActAs(caller, 'owner') && (await changesProvider(context, caller, input, saml))) return err(ownersOnly());
-  const clients = clientsAfter(input, account);
+  const clients = await clientsAfter(context, input, account);
   const change: EnterpriseChange = {
     name: input.name,
     billingEmail: input.billing_email,
@@ -203,12 +203,20 @@ async function decide(
   return ok({ statements, events: [event], value: null });
 }
 
-/** Without an OpenID provider there are none: another one, set later, must not find clients allowed. */
-function clientsAfter(
+/**
+ * Without an OpenID provider there are none. Another provider than before must not find clients allowed, unless these settings name
+ * them.
+ */
+async function clientsAfter(
+  { database }: ServiceContext,
   { oidc, provider_mcp_clients: clients }: EnterpriseInput,
   { enterprise }: Account,
-): readonly string[] {
-  return oidc === null ? [] : [...new Set(clients ?? providerMcpClients(enterprise))];
+): Promise<readonly string[]> {
+  if (oidc === null) return [];
+  if (clients !== undefined) return [...new Set(clients)];
+  const before = await findEnterpriseOidc(database, enterprise.id);
+  const isSame = before !== null && isSameIssuer(before.issuer, oidc.issuer);
+  return isSame ? providerMcpClients(enterprise) : [];
 }
 
 /**
