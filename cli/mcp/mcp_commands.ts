@@ -265,7 +265,7 @@ function addRollback(line: CommandLine, mcp: Command): void {
 function addClients(line: CommandLine, mcp: Command): void {
   const list = mcp
     .command('clients')
-    .description('list the MCP clients that you have connected to a hosted control plane');
+    .description('list your MCP clients of a hosted control plane, and who connected each');
   handle(line, list, async (call) => (await import('./mcp_clients.ts')).listMcpClients(call));
   const end = mcp
     .command('disconnect')

@@ -922,7 +922,7 @@ export const mcpAssertions = sqliteTable('mcp_assertions', {
   expiresAt: integer('expires_at').notNull(),
 });
 
-/** Clients that a provider had connected and their person has disconnected. */
+/** Clients that their person has disconnected, and that the provider must not connect again. */
 export const mcpDisconnected = sqliteTable(
   'mcp_disconnected',
   { userId: text('user_id').notNull(), clientId: text('client_id').notNull() },

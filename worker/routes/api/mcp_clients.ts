@@ -17,7 +17,7 @@ export const getMcpClients = forUser({
 export const deleteMcpClient = forUser({
   summary: 'Disconnect one of your MCP clients',
   description:
-    'Its next call is refused. A client that the provider of your enterprise has connected is not connected by it again, until you connect it yourself.',
+    'Its next call is refused. The provider of your enterprise does not connect it again until you connect it yourself, unless you still have another connection of it that you made.',
   params: mcpClientParams,
   replies: { 204: 'Disconnected' },
   async handle({ context, who, params }) {

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, notInArray, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, lt, ne, notInArray, type SQL, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from '../database.ts';
 import { insertExpiring } from '../expiring_rows.ts';
 import { mcpAssertions, mcpCodes, mcpConnections, mcpDisconnected, mcpRefreshTokens, users } from '../tables.ts';
@@ -198,6 +198,25 @@ export async function findAssertedConnection(
   return rows[0] ?? null;
 }
 
+/** Whether a user has another live connection of the client of this one. */
+export async function hasOtherConnection(
+  database: Database,
+  { id, userId, clientId }: UserAndClient & Pick<McpConnectionRow, 'id'>,
+  nowSeconds: number,
+): Promise<boolean> {
+  const isOther = and(
+    eq(mcpConnections.userId, userId),
+    eq(mcpConnections.clientId, clientId),
+    ne(mcpConnections.id, id),
+  );
+  const rows = await database.read
+    .select({ id: mcpConnections.id })
+    .from(mcpConnections)
+    .where(and(isOther, isLive(nowSeconds)))
+    .limit(1);
+  return rows.length > 0;
+}
+
 function isByProvider() {
   return eq(mcpConnections.connectedBy, 'provider');
 }
@@ -216,7 +235,7 @@ export function endAssertedConnections(
     .where(and(isByProvider(), isNull(mcpConnections.revokedAt), inArray(mcpConnections.userId, members), others));
 }
 
-/** Whether the user has disconnected a client that the provider had connected, and has not connected it since. */
+/** Whether the user has disconnected a client that the provider connects, and has not connected it since. */
 export async function hasDisconnected({ read }: Database, { userId, clientId }: UserAndClient): Promise<boolean> {
   return (await read.select().from(mcpDisconnected).where(isDisconnected({ userId, clientId }))).length > 0;
 }

@@ -15,9 +15,11 @@ import { type PageQuery, readPageById } from '../../kernel/cursors.ts';
 import { randomToken, sha256Base64Url } from '../../kernel/encoding.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import { freshId, nowSeconds, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { providerMcpClients } from '../../sign_in/provider_mcp_clients.ts';
 import { takeAttempt, type Throttle } from '../../sign_in/throttle.ts';
 import { type Account, findAccount } from '../../store/accounts.ts';
 import { findBrowserSession } from '../../store/browser_sessions.ts';
+import { findEnterprise } from '../../store/enterprise_settings.ts';
 import { keepMcpClient } from '../../store/mcp/mcp_clients.ts';
 import {
   endMcpConnection,
@@ -25,6 +27,7 @@ import {
   findMcpCode,
   findMcpRefreshToken,
   forgetDisconnected,
+  hasOtherConnection,
   insertMcpConnection,
   keepDisconnected,
   listMcpConnections,
@@ -254,8 +257,8 @@ export function listMcpClientPage(
 }
 
 /**
- * Disconnects a client of the caller: its next call is refused. If the provider of the enterprise had connected it, that does not
- * connect it again. Refuses with `not_found`.
+ * Disconnects a client of the caller: its next call is refused. The provider of the enterprise does not connect it again, unless the
+ * caller still has another connection of it, which the caller made. Refuses with `not_found`.
  */
 export async function disconnectMcpClient(
   context: ServiceContext,
@@ -267,16 +270,28 @@ export async function disconnectMcpClient(
     if (found === null || found.userId !== caller.userId) {
       return err(apiError('not_found', `there is no client ${connectionId}: list them with GET /v1/mcp-clients`));
     }
-    const isByProvider = found.connectedBy === 'provider';
+    const isKept = found.connectedBy === 'provider' || (await isLastOfProviders(context, caller, found));
     return ok({
       statements: [
         endMcpConnection(context.database, found.id, nowText(context)),
-        ...(isByProvider ? [keepDisconnected(context.database, found)] : []),
+        ...(isKept ? [keepDisconnected(context.database, found)] : []),
       ],
       events: [eventOf('control.mcp_client.ended', caller.userId, found)],
       value: null,
     });
   });
+}
+
+/** Whether it is the last connection of a client that the provider could connect at once. */
+async function isLastOfProviders(
+  context: ServiceContext,
+  { enterpriseId }: Caller,
+  connection: McpConnectionRow,
+): Promise<boolean> {
+  const { database } = context;
+  const enterprise = await findEnterprise(database, enterpriseId);
+  if (enterprise === null || !providerMcpClients(enterprise).includes(connection.clientId)) return false;
+  return !(await hasOtherConnection(database, connection, nowSeconds(context)));
 }
 
 function toRecord(row: McpConnectionRow): McpClientRecord {
