@@ -18,11 +18,12 @@ export async function findEnterpriseOidc(database: Database, enterpriseId: strin
 
 /** The own OpenID providers with this issuer, of any enterprise. A host may be written with a slash behind it, or without. */
 export async function listOidcOfIssuer(database: Database, issuer: string): Promise<EnterpriseOidcRow[]> {
+  return database.read.select().from(enterpriseOidc).where(isWritten(issuer));
+}
+
+function isWritten(issuer: string): SQL {
   const bare = issuer.replace(/\/$/, '');
-  return database.read
-    .select()
-    .from(enterpriseOidc)
-    .where(inArray(enterpriseOidc.issuer, [bare, `${bare}/`]));
+  return inArray(enterpriseOidc.issuer, [bare, `${bare}/`]);
 }
 
 /** A user whom the own OpenID provider of its enterprise has signed in, with the issuer that is set there now. */
@@ -42,6 +43,12 @@ export async function listProviderMembers(
     eq(identities.provider, users.enterpriseId),
     eq(identities.vouchedBy, users.enterpriseId),
   );
+  // With the enterprises by name, the identities are found by their primary key. Otherwise those of everybody are read.
+  const having = database.read
+    .select({ id: enterpriseOidc.enterpriseId })
+    .from(enterpriseOidc)
+    .where(isWritten(issuer));
+  const isSubject = and(eq(identities.issuer, issuer), eq(identities.subject, subject));
   const rows = await database.read
     .select({
       user: users,
@@ -55,7 +62,7 @@ export async function listProviderMembers(
     .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
     .innerJoin(identities, isOwn)
     .innerJoin(enterpriseOidc, eq(enterpriseOidc.enterpriseId, users.enterpriseId))
-    .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject)));
+    .where(and(inArray(identities.provider, having), isSubject));
   return rows.map(({ user, person, enterprise, identity, issuer: set }) => ({
     account: { user, person, enterprise },
     identity,
