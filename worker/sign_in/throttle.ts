@@ -33,13 +33,19 @@ export async function takeAttempt(
   return written.ok && written.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));
 }
 
-/** The same for a client by its network ({@link clientNetwork}). Does not count if the runtime does not provide it. */
+/**
+ * The same for a client by its network ({@link clientNetwork}), and by what it asks about if that is given. Does not count if the
+ * runtime does not provide the address.
+ */
 export async function takeClientAttempt(
   context: Counting,
   throttle: Throttle,
   clientAddress: string | null,
+  about?: string,
 ): Promise<Result<void, ApiError>> {
-  return clientAddress === null ? ok(undefined) : takeAttempt(context, throttle, clientNetwork(clientAddress));
+  if (clientAddress === null) return ok(undefined);
+  const network = clientNetwork(clientAddress);
+  return takeAttempt(context, throttle, about === undefined ? network : JSON.stringify([network, about]));
 }
 
 /** Resets the count of a subject that has authenticated. */

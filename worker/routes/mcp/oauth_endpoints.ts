@@ -98,7 +98,8 @@ function exchange(
       const clientAddress = c.get('clientAddress');
       return grantByAssertion(context, {
         assertion: field('assertion'),
-        scope: form.get('scope'),
+        // An empty parameter is one that is not there (RFC 6749 section 3.2).
+        scope: field('scope') || null,
         clientId,
         resource,
         clientAddress,

@@ -3,6 +3,8 @@ import { exportJWK, exportSPKI, generateKeyPair, type JWK, type JWTHeaderParamet
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {
+  decideInBrowser,
+  pkce,
   registered,
   remoteUser,
   type RemoteUser,
@@ -301,6 +303,8 @@ describe('an assertion is refused that', () => {
     ['has an unknown key', () => signed({}, { kid: 'three' })],
     ['has another issuer', () => signed({ iss: 'https://other.example.com' })],
     ['has no issuer', () => signed({ iss: undefined })],
+    ['has its issuer in a list', () => signed({ iss: [ISSUER] })],
+    ['has a number as its issuer', () => signed({ iss: 1 })],
     ['has an issuer that is no URL', () => signed({ iss: 'acme' })],
     ['has its issuer with a slash behind it', () => signed({ iss: `${ISSUER}/` })],
     ['was changed after it was signed', async () => changed(await signed())],
@@ -324,6 +328,12 @@ describe('an assertion is refused that', () => {
     expect(await refusal(show(assertion, { client_id: '' }))).toBe('invalid_grant');
   });
 
+  it('is for a client whose id would fill the audit log', async () => {
+    const id = `https://client.example.com/${'a'.repeat(1000)}`;
+    expect(await refusal(show(await signed({ client_id: id }), { client_id: id }))).toBe('invalid_grant');
+    expect(await reasons()).toEqual([]);
+  });
+
   it('is shown twice in one form', async () => {
     const assertion = await signed();
     const body = `grant_type=${encodeURIComponent(GRANT)}&client_id=${encodeURIComponent(CLIENT)}&assertion=${assertion}&assertion=x`;
@@ -338,6 +348,8 @@ describe('an assertion is refused that', () => {
     expect(await refusal(show(await signed({ scope: '' })))).toBe('invalid_scope');
     expect(await refusal(show(await signed({ scope: ['mcp'] })))).toBe('invalid_scope');
     expect(await refusal(show(await signed(), { scope: 'admin' }))).toBe('invalid_scope');
+    // An empty parameter is none.
+    expect(await refusal(show(await signed(), { scope: '' }))).toBe(200);
   });
 
   it('is shown for another resource', async () => {
@@ -368,6 +380,17 @@ describe('an assertion is refused that', () => {
     control.clock.ms += 21 * 60_000;
     await newToken();
     expect(await refusal(show(assertion))).toBe('invalid_grant');
+  });
+
+  it('was used, while the clock of another worker is ahead', async () => {
+    const assertion = await signed({ exp: seconds() + 300 });
+    await tokenFor(assertion);
+    // The worker that is ahead deletes expired rows.
+    control.clock.ms += (300 + 80) * 1000;
+    await newToken();
+    control.clock.ms -= 55_000;
+    expect(await refusal(show(assertion))).toBe('invalid_grant');
+    expect(await reasons()).toEqual(['used_before']);
   });
 });
 
@@ -434,6 +457,30 @@ describe('the person of an assertion', () => {
   });
 });
 
+/** The id of a connection that the person has made on the consent page. */
+async function connectByPerson(): Promise<string> {
+  const { verifier, challenge } = await pkce();
+  const redirect = 'https://client.example.com/callback';
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: CLIENT,
+    redirect_uri: redirect,
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+  });
+  const url = `${PUBLIC_URL}/oauth/authorize?${query.toString()}`;
+  const { headers } = await decideInBrowser(control, pat.cookie, url);
+  const code = new URL(headers.get('location') ?? '').searchParams.get('code') ?? '';
+  const grant = { grant_type: 'authorization_code', client_id: CLIENT, redirect_uri: redirect };
+  const body = new URLSearchParams({ ...grant, code, code_verifier: verifier });
+  expect((await control.send(`${PUBLIC_URL}/oauth/token`, { method: 'POST', body })).status).toBe(200);
+  control.clock.ms += 1000;
+  const made = (await clientsOf(pat)).find(({ connected_by: by }) => by === 'person');
+  return made?.id ?? '';
+}
+
+const disconnect = async (id = '') => (await pat.call('DELETE', `/v1/mcp-clients/${id}`)).status;
+
 describe('a client', () => {
   it('is refused unless the enterprise allows it, and its document is not read', async () => {
     await configure(owner, { provider_mcp_clients: [] });
@@ -478,20 +525,31 @@ describe('a client', () => {
     expect(await works(token)).toBe(false);
     expect(await refusal(show(await signed()))).toBe('invalid_grant');
     expect(await reasons()).toEqual(['disconnected']);
-    const query = new URLSearchParams({
-      response_type: 'code',
-      client_id: CLIENT,
-      redirect_uri: 'https://client.example.com/callback',
-      code_challenge: 'a'.repeat(43),
-      code_challenge_method: 'S256',
-    });
-    const connected = await control.send(`${PUBLIC_URL}/oauth/authorize?${query.toString()}`, {
-      method: 'POST',
-      redirect: 'manual',
-      headers: { cookie: pat.cookie, origin: PUBLIC_URL, 'sec-fetch-site': 'same-origin' },
-      body: new URLSearchParams({ decision: 'connect' }),
-    });
-    expect(connected.status).toBe(303);
+    await connectByPerson();
+    expect(await refusal(show(await signed()))).toBe(200);
+  });
+
+  it('that the person had connected and has disconnected is not connected by the provider', async () => {
+    const first = await connectByPerson();
+    const second = await connectByPerson();
+    expect(await disconnect(first)).toBe(204);
+    // The person still uses the client.
+    expect(await refusal(show(await signed()))).toBe(200);
+    expect(await disconnect(second)).toBe(204);
+    expect(await refusal(show(await signed()))).toBe(200);
+    const [ofProvider] = await clientsOf(pat);
+    expect(await disconnect(ofProvider?.id)).toBe(204);
+    await connectByPerson();
+    const [last] = await clientsOf(pat);
+    expect(await disconnect(last?.id)).toBe(204);
+    expect(await refusal(show(await signed()))).toBe('invalid_grant');
+    expect(await reasons()).toEqual(['disconnected']);
+  });
+
+  it('that the provider could not connect may be connected by it later, after the person has disconnected it', async () => {
+    await configure(owner, { provider_mcp_clients: [] });
+    expect(await disconnect(await connectByPerson())).toBe(204);
+    await configure(owner);
     expect(await refusal(show(await signed()))).toBe(200);
   });
 
@@ -511,6 +569,9 @@ describe('a client', () => {
   });
 });
 
+const listed = async () =>
+  (await parseReply(enterpriseSettings, owner.call('GET', '/v1/enterprise'))).provider_mcp_clients;
+
 describe('the provider of an enterprise', () => {
   it('connects nothing once it is removed or replaced', async () => {
     const token = await newToken();
@@ -524,6 +585,23 @@ describe('the provider of an enterprise', () => {
     await configure(owner, { oidc: { ...OIDC, issuer: 'https://id.next.test' } });
     expect(await refusal(show(await signed()))).toBe('invalid_grant');
     expect(await refusal(show(await signed({ iss: 'https://id.next.test' })))).toBe('invalid_grant');
+  });
+
+  it('that replaces another finds no client allowed, unless the same change names it', async () => {
+    const next = { oidc: { ...OIDC, issuer: 'https://id.next.test' } };
+    await configure(owner, { ...next, provider_mcp_clients: undefined });
+    expect(await listed()).toEqual([]);
+    await configure(owner, { provider_mcp_clients: [CLIENT] });
+    expect(await listed()).toEqual([CLIENT]);
+    // The same issuer in another spelling is the same provider.
+    await configure(owner, { oidc: { ...OIDC, issuer: `${ISSUER}/` }, provider_mcp_clients: undefined });
+    expect(await listed()).toEqual([CLIENT]);
+  });
+
+  it('that is set after an earlier version has removed another finds no client allowed', async () => {
+    await control.context.database.client.execute('DELETE FROM enterprise_oidc');
+    await configure(owner, { provider_mcp_clients: undefined });
+    expect(await listed()).toEqual([]);
   });
 
   it('of another enterprise connects nothing for this one’s people', async () => {
@@ -582,6 +660,12 @@ describe('the provider of an enterprise', () => {
     expect(await works(tokens)).toBe(true);
     expect(await clientsOf(pat)).toEqual([]);
     expect(await clientsOf(second)).toHaveLength(1);
+    // A suspension in one does not turn the assertion to the other.
+    await suspend(true);
+    expect(await description(show(await signed()))).toContain('aud_tenant');
+    expect(await refusal(show(await signed({ aud_tenant: owner.caller.enterpriseId })))).toBe('invalid_grant');
+    expect((await owner.call('DELETE', `/v1/members/${pat.caller.userId}`)).ok).toBe(true);
+    expect(await refusal(show(await signed()))).toBe(200);
   });
 
   it('does not have its keys read for every assertion with an unknown key', async () => {
@@ -594,6 +678,13 @@ describe('the provider of an enterprise', () => {
     expect(world.calls).toHaveLength(2 * 60);
     // Those that were read last still verify what the provider signs.
     expect(await refusal(show(await signed()))).toBe(200);
+    // The service of a client asks from one network for people of other enterprises too.
+    const elsewhere = await newOwner();
+    serveProvider('https://id.elsewhere.test', () => keys);
+    await configure(elsewhere, { oidc: { ...OIDC, issuer: 'https://id.elsewhere.test' } });
+    await signedInBefore(elsewhere, 'subject-elsewhere', 'https://id.elsewhere.test');
+    const assertion = await signed({ iss: 'https://id.elsewhere.test', sub: 'subject-elsewhere' });
+    expect((await grantByAssertion(control.context, { ...exchange, assertion })).ok).toBe(true);
   });
 });
 

@@ -75,8 +75,9 @@ type Found =
   | { readonly account: null; readonly refusal: MemberRefusal };
 
 /**
- * The user of an assertion: one whom the provider that the enterprise has now has signed in as this subject, and who may sign in.
- * Other enterprises may have the same provider. If more than one user is left, the assertion does not say for whom it is.
+ * The user of an assertion: the one whom the provider that the enterprise has now has signed in as this subject, and who may sign in.
+ * Other enterprises may have the same provider. If the person has not left several of them, the assertion does not say for which it is,
+ * even if the person may sign in to one only: a suspension in one does not turn it to another.
  */
 async function findMember(context: ServiceContext, assertion: CheckedAssertion): Promise<Found> {
   const { issuer, tenant } = assertion;
@@ -85,14 +86,13 @@ async function findMember(context: ServiceContext, assertion: CheckedAssertion):
     ({ account: { enterprise }, issuer: set }) =>
       isSameIssuer(set, issuer) && (tenant === null || tenant === enterprise.id || tenant === enterprise.slug),
   );
-  const admitted = members.filter(
-    ({ account, identity }) => admissionProblem(account, identity, { provider: account.enterprise.id }) === null,
-  );
-  const [one] = admitted;
-  if (one !== undefined && admitted.length === 1) return { account: one.account, refusal: null };
-  if (one !== undefined) return { account: null, refusal: 'several_enterprises' };
-  const known = members.length === 1 ? members[0] : undefined;
-  return { account: known?.account ?? null, refusal: 'not_admitted' };
+  const present = members.filter(({ account }) => account.user.leftAt === null);
+  if (present.length > 1) return { account: null, refusal: 'several_enterprises' };
+  const [one, another] = present.length === 1 ? present : members;
+  if (one === undefined || another !== undefined) return { account: null, refusal: 'not_admitted' };
+  const { account, identity } = one;
+  const isAdmitted = admissionProblem(account, identity, { provider: account.enterprise.id }) === null;
+  return { account, refusal: isAdmitted ? null : 'not_admitted' };
 }
 
 function clientProblem({ enterprise }: Account, clientId: string): MemberRefusal | null {

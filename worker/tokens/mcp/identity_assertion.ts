@@ -2,6 +2,7 @@ import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload } from 'jose'
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { MCP_SCOPE } from '../../../shared/wire/mcp/mcp_clients.ts';
 import { sha256Base64Url } from '../../kernel/encoding.ts';
+import { MOST_SKEW_MS } from '../../kernel/leased_renewal.ts';
 import { isSameIssuer } from '../../sign_in/own_issuer.ts';
 import type { SignInContext } from '../../sign_in/sign_in_context.ts';
 import { takeClientAttempt, type Throttle } from '../../sign_in/throttle.ts';
@@ -16,8 +17,9 @@ const TYPE = 'oauth-id-jag+jwt';
 const MAX_SECONDS = 20 * 60;
 /** Clocks differ. */
 const TOLERANCE_SECONDS = 30;
-/** A subject of OpenID Connect, and an id that nobody fills the database's log with. */
+/** A subject of OpenID Connect. */
 const SUBJECT = /^[\x20-\x7e]{1,255}$/;
+/** Of ids, so that nobody fills the audit log with them. */
 const MAX_ID = 1_000;
 /**
  * Claims that limit an assertion in a way that is not understood here: a key that has to be proved, an actor, details of what is
@@ -25,7 +27,10 @@ const MAX_ID = 1_000;
  */
 const LIMITING = ['cnf', 'act', 'authorization_details', 'tenant'];
 
-/** Reads of a provider's keys, which an assertion by an unknown key causes. Other keys are kept for five minutes. */
+/**
+ * Reads of one provider's keys for one network: when none are held, and by an unknown key. The service of a client asks from one network
+ * for people of many enterprises, so the providers are counted apart.
+ */
 const KEY_READS: Throttle = { kind: 'keys of mcp assertions', most: 60, windowSeconds: 10 * 60 };
 
 /** What a client shows, and where the request came from. */
@@ -45,7 +50,7 @@ export interface CheckedAssertion {
   /** The enterprise that it is for, by its id or slug; null if it does not say. */
   readonly tenant: string | null;
   readonly hash: string;
-  /** When it is refused as expired, in seconds since the epoch. */
+  /** When every worker refuses it as expired, in seconds since the epoch. */
   readonly expiresAt: number;
 }
 
@@ -74,7 +79,8 @@ export async function checkAssertion(
     subject,
     tenant: typeof tenant === 'string' ? tenant : null,
     hash: await sha256Base64Url(JSON.stringify([issuer, jti])),
-    expiresAt: Math.ceil(exp) + TOLERANCE_SECONDS + 1,
+    // The worker that deletes expired rows may have a clock ahead of the one that would take the assertion again.
+    expiresAt: Math.ceil(exp) + TOLERANCE_SECONDS + MOST_SKEW_MS / 1000,
   });
 }
 
@@ -91,7 +97,8 @@ function namedIssuer(assertion: string): string | null {
     const { alg } = decodeProtectedHeader(assertion);
     const { iss } = decodeJwt(assertion);
     const isUsable = alg !== undefined && PUBLIC_KEY_ALGORITHMS.includes(alg);
-    return isUsable && iss !== undefined && URL.canParse(iss) ? iss : null;
+    // The type of the library is not checked by it: a list of one URL could be parsed too.
+    return isUsable && typeof iss === 'string' && URL.canParse(iss) ? iss : null;
   } catch {
     // Any error means that it is not a JWT.
     return null;
@@ -108,7 +115,7 @@ async function verify(
   const held = issuers.findKeys(issuer);
   const byHeld = held === null ? null : await verifySigned(context, shown.assertion, { issuer, keys: held });
   if (byHeld !== null && (byHeld.ok || byHeld.error.reason !== 'not_verified')) return byHeld;
-  const allowed = await takeClientAttempt(context, KEY_READS, shown.clientAddress);
+  const allowed = await takeClientAttempt(context, KEY_READS, shown.clientAddress, issuer);
   const read = allowed.ok ? await readIssuerKeys(context.outbound, issuer) : allowed;
   if (!read.ok) return err({ reason: 'not_verified' });
   issuers.keepKeys(issuer, read.value);
@@ -146,7 +153,7 @@ function wrongClaim(
   const tenant = payload['aud_tenant'];
   const wrong: Readonly<Record<string, boolean>> = {
     aud: !isResource(only(payload.aud) ?? '', publicUrl),
-    client_id: payload['client_id'] !== clientId,
+    client_id: payload['client_id'] !== clientId || clientId.length > MAX_ID,
     resource: !isResource(only(payload['resource']) ?? '', mcpResource(publicUrl)),
     exp: exp - iat > MAX_SECONDS,
     sub: typeof sub !== 'string' || !SUBJECT.test(sub),
