@@ -626,6 +626,18 @@ describe('the provider of an enterprise', () => {
     expect(await clientsOf(pat)).toEqual([]);
   });
 
+  it('whose issuer ends with a path is another one than that with a slash behind it', async () => {
+    const issuer = 'https://id.acme.test/people';
+    serveProvider(issuer, () => keys);
+    await configure(owner, { oidc: { ...OIDC, issuer: `${issuer}/` } });
+    await configure(await newOwner(), { oidc: { ...OIDC, issuer } });
+    await signedInBefore(pat, 'subject-of-path', issuer);
+    expect(await refusal(show(await signed({ iss: issuer, sub: 'subject-of-path' })))).toBe('invalid_grant');
+    expect(await reasons()).toEqual([]);
+    await configure(owner, { oidc: { ...OIDC, issuer } });
+    expect(await refusal(show(await signed({ iss: issuer, sub: 'subject-of-path' })))).toBe(200);
+  });
+
   it('whose discovery document names another issuer is not believed', async () => {
     world.hosts.set('id.acme.test', () =>
       Response.json({ issuer: 'https://id.evil.test', jwks_uri: `${ISSUER}/keys` }),
