@@ -55,6 +55,7 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'worker/services/sinks/syslog_sink.ts': [1, 'a message of syslog is printable ASCII'],
   'worker/sign_in/flows.ts': [1, 'what a subject of OpenID Connect can hold'],
   'worker/sign_in/saml/saml_xml.ts': [1, 'a byte order mark is no part of XML'],
+  'worker/tokens/mcp/identity_assertion.ts': [1, 'what a subject of OpenID Connect can hold'],
   'worker/tokens/mcp/oauth_refusal.ts': [1, 'what RFC 6749 allows in a description'],
 };
 
