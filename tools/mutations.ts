@@ -9,7 +9,6 @@ import { CONNECTION_MUTATIONS } from './mutations/connections.ts';
 import { CONNECTOR_MUTATIONS } from './mutations/connectors.ts';
 import { GRANT_MUTATIONS } from './mutations/grants.ts';
 import { GRAPHQL_MUTATIONS } from './mutations/graphql.ts';
-import { ID_JAG_MUTATIONS } from './mutations/id_jag.ts';
 import { JSON_MUTATIONS } from './mutations/json_bodies.ts';
 import { HOSTED_MUTATIONS } from './mutations/hosted.ts';
 import { LOGIN_MUTATIONS } from './mutations/logins.ts';
@@ -1300,7 +1299,6 @@ export const MUTATIONS: readonly Mutation[] = [
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...MCP_CLIENT_MUTATIONS,
-  ...ID_JAG_MUTATIONS,
   ...MCP_RULE_MUTATIONS,
   ...MARKETPLACE_MUTATIONS,
   ...ACTIVITY_MUTATIONS,
