@@ -34,7 +34,7 @@ export function requireScope({ scopes }: Caller, scope: Scope, why: string): Res
   return err(apiError('insufficient_scope', message, { scope }));
 }
 
-/** Whether the caller's role includes this one. This is the only place that compares roles. */
+/** Whether the caller's role includes this one. Services compare roles only with this. */
 export function mayActAs(caller: Pick<Caller, 'role'>, needed: Role): boolean {
   return hasRole(caller.role, needed);
 }

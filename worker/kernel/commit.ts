@@ -16,7 +16,7 @@ import {
 } from '../store/audit/audit_events.ts';
 import { addRequestMinutes } from '../store/audit/request_minutes.ts';
 import type { Database, Statement } from '../store/database.ts';
-import { type Actor, hasSuspended, holdsRole, whileActive, whileRole } from '../store/active_users.ts';
+import { type Actor, findLoss, hasSuspended, whileActive, whileRole } from '../store/active_users.ts';
 import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
 import { type Addition, findExceeded, guardQuotas } from './quotas.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
@@ -51,7 +51,7 @@ interface EventsElsewhere {
 export interface Chain {
   readonly enterpriseId: string;
   readonly writer: string;
-  /** Who decides the change: it is written only while that user has this role or a higher one. */
+  /** Who decides: a change is written only while that user is active and has this role or a higher one. Events alone are always written. */
   readonly by?: Actor;
 }
 
@@ -108,9 +108,10 @@ async function decideAndWrite<T>(
     const { value } = change.value;
     const end = await readEnd(context, chain, head, change.value);
     const audit = await auditStatements(context, chain, end, change.value);
-    const actors = actorsOf(change.value);
-    if (attempt > 1 && (await hasSuspended(context.database, actors))) return err(actorGone());
-    if (attempt > 1 && chain.by !== undefined && !(await holdsRole(context.database, chain.by))) return err(roleGone());
+    const by = deciderOf(chain, change.value);
+    const actors = actorsOf(change.value).filter((id) => id !== by?.userId);
+    const refused = attempt > 1 ? await findRefusal(context.database, actors, by) : null;
+    if (refused !== null) return err(refused);
     const { adds = [] } = change.value;
     const exceeded = attempt > 1 ? await findExceeded(context, chain.enterpriseId, adds) : null;
     if (exceeded !== null) return err(exceeded);
@@ -121,7 +122,7 @@ async function decideAndWrite<T>(
       ...(await auditElsewhere(context, change.value, otherHeads)),
     ];
     if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
-    const guards = [...whileActive(actors), ...(chain.by === undefined ? [] : [whileRole(chain.by)])];
+    const guards = [...whileActive(actors), ...(by === undefined ? [] : [whileRole(by)])];
     const written = await context.database.write([...guards, ...statements]);
     if (written.ok) {
       change.value.afterwards?.();
@@ -136,6 +137,21 @@ async function decideAndWrite<T>(
 function actorsOf({ statements, events }: Change<unknown>): readonly string[] {
   if (statements.length === 0) return [];
   return [...new Set(events.flatMap((event) => ('id' in event || event.actor === null ? [] : [event.actor])))];
+}
+
+/** Who decides the change. What has happened already changes nothing: it is recorded, whoever lost a role meanwhile. */
+function deciderOf({ by }: Chain, { statements }: Change<unknown>): Actor | undefined {
+  return statements.length === 0 ? undefined : by;
+}
+
+async function findRefusal(
+  database: Database,
+  actors: readonly string[],
+  by: Actor | undefined,
+): Promise<ApiError | null> {
+  const loss = by === undefined ? null : await findLoss(database, by);
+  if (loss === 'role') return roleGone();
+  return loss === 'user' || (await hasSuspended(database, actors)) ? actorGone() : null;
 }
 
 /** A call may have been authenticated before its user was suspended or left. */

@@ -12,7 +12,7 @@ export interface Changed<T> {
 }
 
 /**
- * The control plane's own chain of the caller's enterprise. What a user decides is written only while the user has the role that the
+ * The control plane's own chain of the caller's enterprise. What a user changes is written only while the user has the role that the
  * decision was made with: the call may have been let in before it changed.
  */
 export function controlChain({

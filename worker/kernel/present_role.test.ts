@@ -9,9 +9,14 @@ import {
   startHosted,
 } from '../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply } from '../../e2e/runtimes/in_process.ts';
+import { TestSidecar } from '../../e2e/runtimes/sidecar_client.ts';
+import { ok } from '../../shared/model/result.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from '../entries/file_assets.ts';
 import type { Database } from '../store/database.ts';
+import { requestDeviceCode } from '../tokens/device_codes.ts';
+import { commit } from './commit.ts';
+import { controlChain } from './policy_change.ts';
 
 let control: InProcess;
 let owner: HostedUser;
@@ -61,7 +66,14 @@ const BINDING = { host: 'api.example.test', scheme: 'bearer', credential_ref: 'v
 const ACCOUNT = { name: 'job', issuer: 'https://id.example.test', audience: 'svc', claims: { sub: 'a' } };
 const RULE = { subject: 'connector', name: '*', action: '*', effects: null, role: 'admin', group_id: null, persons: 1 };
 
-/** What only admins may do, each with what has to be there before it. */
+const LOGIN = {
+  program: 'claude',
+  token_url: 'https://id.example.test/token',
+  client_id: 'a',
+  grants: ['authorization_code'],
+};
+
+/** What only admins may do, and a change that has no event, each with what has to be there before it. */
 const ACTIONS: readonly (readonly [
   name: string,
   method: string,
@@ -94,6 +106,7 @@ const ACTIONS: readonly (readonly [
   ['rules of servers', 'PUT', '/v1/mcp-rules', { pinned_only: true }, null],
   ['a rule about approvals', 'POST', '/v1/approval-rules', RULE, null],
   ['a group', 'POST', '/v1/groups', { name: 'Data' }, null],
+  ['a login', 'POST', '/v1/pending-logins', LOGIN, null],
   ['a name of a group', 'PUT', '/v1/groups/{id}', { name: 'Other' }, { name: 'Data' }],
 ];
 
@@ -152,6 +165,23 @@ test('a promotion meanwhile refuses nothing', async () => {
   expect(await outcome(send(disturbedBy(promote), 'POST', '/v1/groups', { name: 'Data' }))).toBe(201);
 });
 
+test.each([
+  ['demoted', demote],
+  ['suspended', suspend],
+  ['removed', remove],
+])('what somebody did before they were %s is recorded', async (_how, meanwhile) => {
+  const caller = { ...admin.caller, role: 'admin' as const };
+  expect((await meanwhile()).ok).toBe(true);
+  const events = [{ type: 'mcp.tool.called' as const, actor: caller.userId, data: { 'svc.mcp.tool': 'search' } }];
+  const happened = async () => ok({ statements: [], events, value: null });
+  expect(await commit(control.context, controlChain(caller), happened)).toMatchObject({ ok: true });
+  const { rows } = await control.context.database.client.execute({
+    sql: `SELECT type FROM audit_events WHERE actor = ? AND type = 'mcp.tool.called'`,
+    args: [caller.userId],
+  });
+  expect(rows).toHaveLength(1);
+});
+
 /** A body that comes in two halves, between which something happens. */
 function slowBody(text: string, meanwhile: () => Promise<void>): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(text);
@@ -164,18 +194,52 @@ function slowBody(text: string, meanwhile: () => Promise<void>): ReadableStream<
   return new ReadableStream({ pull }, { highWaterMark: 0 });
 }
 
+/** Sends a body in whose middle something happens, and a minute passes. */
+function holdBody(
+  url: string,
+  text: string,
+  headers: Readonly<Record<string, string>>,
+  meanwhile: () => Promise<Response>,
+): Promise<Response> {
+  const body = slowBody(text, async () => {
+    expect((await meanwhile()).status).toBeLessThan(300);
+    control.clock.ms += 60_000;
+  });
+  const init = { method: 'POST', headers: { ...headers, 'content-length': String(text.length) }, body };
+  return control.send(url, Object.assign(init, { duplex: 'half' as const }));
+}
+
+test('a sidecar that is revoked while a body is held open gets no credential', async () => {
+  const sidecar = await TestSidecar.make(control.send, 'P-256', () => control.clock.now());
+  expect((await sidecar.enrol(admin.tokens.access_token)).status).toBe(201);
+  const target = '/v1/sidecar/credentials';
+  const text = JSON.stringify({ request_id: 'a', refs: [] });
+  const token = await sidecar.token(await sidecar.claims('POST', target, text));
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const revoke = () => admin.call('DELETE', `/v1/sidecars/${sidecar.enrolled.sidecar_id}`);
+  expect(await outcome(holdBody(target, text, headers, revoke))).toBe('sidecar_revoked');
+});
+
+test('who is removed while a code is held open is not told which program waits', async () => {
+  const { user_code: code } = z
+    .object({ value: z.looseObject({ user_code: z.string() }) })
+    .parse(await requestDeviceCode(control.context, { clientName: 'waiting-program', address: null })).value;
+  const headers = {
+    cookie: await signInBrowser(control, admin.caller),
+    origin: PUBLIC_URL,
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+  const form = new URLSearchParams({ user_code: code }).toString();
+  const reply = await holdBody(`${control.consoleOrigin}/device`, form, headers, remove);
+  expect([reply.status, await reply.text()]).toEqual([401, expect.not.stringContaining('waiting-program')]);
+});
+
 describe.each([
   ['demoted', demote, 403],
   ['removed', remove, 401],
 ] as const)('who is %s while a body is held open', (_how, meanwhile, expected) => {
-  const hold = (url: string, text: string, headers: Readonly<Record<string, string>>) => {
-    const body = slowBody(text, async () => {
-      expect((await meanwhile()).status).toBeLessThan(300);
-      control.clock.ms += 60_000;
-    });
-    const init = { method: 'POST', headers: { ...headers, 'content-length': String(text.length) }, body };
-    return control.send(url, Object.assign(init, { duplex: 'half' as const }));
-  };
+  const hold = (url: string, text: string, headers: Readonly<Record<string, string>>) =>
+    holdBody(url, text, headers, meanwhile);
 
   test('is told nothing by the API that only admins are told', async () => {
     const headers = { authorization: `Bearer ${admin.tokens.access_token}`, 'content-type': 'application/json' };

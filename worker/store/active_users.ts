@@ -17,28 +17,25 @@ export interface Actor {
   readonly role: Role;
 }
 
-/** Those roles that include one. */
-function rolesFrom(needed: Role): Role[] {
-  return ROLES.filter((role) => hasRole(role, needed));
-}
-
-/** The condition that a user still has its role, or a higher one. */
+/** The condition that a user is neither suspended nor gone, and still has its role, or a higher one. */
 export function whileRole({ userId, role }: Actor): Statement {
   const roles = sql.join(
-    rolesFrom(role).map((each) => sql`${each}`),
+    ROLES.filter((each) => hasRole(each, role)).map((each) => sql`${each}`),
     sql`, `,
   );
   return statement(sql`INSERT INTO write_guards (holds)
-    SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND role IN (${roles}) AND left_at IS NULL)`);
+    SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM users
+      WHERE id = ${userId} AND role IN (${roles}) AND suspended_at IS NULL AND left_at IS NULL)`);
 }
 
-/** Whether a user still has its role, or a higher one. */
-export async function holdsRole(database: Database, { userId, role }: Actor): Promise<boolean> {
-  const rows = await database.read
-    .select({ id: users.id })
+/** Why that does not hold: the user was suspended or has left, or lacks the role. Null while it holds. */
+export async function findLoss(database: Database, { userId, role }: Actor): Promise<'user' | 'role' | null> {
+  const [user] = await database.read
+    .select({ role: users.role })
     .from(users)
-    .where(and(eq(users.id, userId), inArray(users.role, rolesFrom(role)), isNull(users.leftAt)));
-  return rows.length > 0;
+    .where(and(eq(users.id, userId), isNull(users.suspendedAt), isNull(users.leftAt)));
+  if (user === undefined) return 'user';
+  return hasRole(user.role, role) ? null : 'role';
 }
 
 /** Whether one of these users is suspended. */

@@ -10,6 +10,7 @@ import { refreshTokens, signProgramOut } from '../../tokens/program_sign_ins.ts'
 import type { AppContext } from '../http/app_env.ts';
 import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.ts';
 import { errorReply } from '../http/error_reply.ts';
+import { readBody } from '../http/late_body.ts';
 import { forAnyone } from '../http/operation.ts';
 import { consolePage, showSignIn } from '../console/pages.ts';
 import { jsonReply } from '../http/replies.ts';
@@ -90,8 +91,10 @@ async function fromOurPage(
   const caller = await callerOfBrowser(c);
   if (caller === null) return showSignIn(c, 401);
   if (!isSameOrigin(c)) return errorReply(c, crossSite());
-  const form = await c.req.parseBody();
-  return answer(caller, (name) => {
+  const { body: form, isLate } = await readBody(c, () => c.req.parseBody());
+  const sender = isLate ? await callerOfBrowser(c) : caller;
+  if (sender === null) return showSignIn(c, 401);
+  return answer(sender, (name) => {
     const value = form[name];
     return typeof value === 'string' ? value.slice(0, MAX_FIELD) : '';
   });

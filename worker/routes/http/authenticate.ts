@@ -4,11 +4,12 @@ import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { Scope } from '../../../shared/wire/tokens.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
-import { authenticateCall } from '../../services/sidecars/sidecar_calls.ts';
+import { authenticateCall, findEnd } from '../../services/sidecars/sidecar_calls.ts';
 import { findUserOfBearer, findUserOfBrowser, type SignedIn } from '../../tokens/signed_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { isAtConsole } from '../console/console_host.ts';
 import { errorReply } from './error_reply.ts';
+import { readBody } from './late_body.ts';
 
 /** The session cookie. If hosted, its prefix binds it to this host, the path / and https. */
 export function sessionCookie(context: Pick<ProgramContext, 'local'>): '__Host-session' | 'svc_session' {
@@ -55,10 +56,17 @@ export const authenticateSidecar: MiddlewareHandler<AppEnv> = async (c, next) =>
   if (token === null)
     return errorReply(c, apiError('unauthenticated', 'sign the call with the key this sidecar enrolled'));
   const url = new URL(c.req.url);
-  const readBody = async () => new Uint8Array(await c.req.arrayBuffer());
-  const call = { token, method: c.req.method, target: url.pathname + url.search, readBody };
+  let isLateBody = false;
+  const readCallBody = async () => {
+    const { body, isLate } = await readBody(c, () => c.req.arrayBuffer());
+    isLateBody = isLate;
+    return new Uint8Array(body);
+  };
+  const call = { token, method: c.req.method, target: url.pathname + url.search, readBody: readCallBody };
   const sidecar = await authenticateCall(c.get('context'), call);
   if (!sidecar.ok) return errorReply(c, sidecar.error);
+  const ended = isLateBody ? await findEnd(c.get('context'), sidecar.value) : null;
+  if (ended !== null) return errorReply(c, ended);
   c.set('sidecar', sidecar.value);
   return next();
 };

@@ -74,6 +74,16 @@ export function hasEnded(
   return revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= clock.now());
 }
 
+/** The refusal of a sidecar that has ended since its call was let in, such as while its body came; null if it has not. */
+export async function findEnd(
+  context: ServiceContext,
+  { sidecarId, nonce }: Pick<SidecarCaller, 'sidecarId' | 'nonce'>,
+): Promise<ApiError | null> {
+  const sidecar = await findSidecar(context.database, sidecarId);
+  if (sidecar === null) return invalidCallError('the sidecar is not enrolled here any more: enrol it again');
+  return hasEnded(context, sidecar) ? refuseRevoked(context, sidecar, nonce) : null;
+}
+
 /** The signed refusal of a sidecar that has ended. The signature keeps a machine in between from making a sidecar give up. */
 export async function refuseRevoked(context: ServiceContext, sidecar: SidecarRow, nonce: string): Promise<ApiError> {
   const payload = { sidecar_id: sidecar.id, nonce, revoked_at: sidecar.revokedAt ?? sidecar.expiresAt };
