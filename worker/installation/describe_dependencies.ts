@@ -1,5 +1,6 @@
 import type { DependencyKind, DependencyRecord, DependencyState } from '../../shared/wire/status/dependencies.ts';
 import type { AuditSinkRecord } from '../../shared/wire/audit_sinks.ts';
+import { counted } from '../../shared/model/counted.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { ProgramContext } from './program_context.ts';
@@ -78,7 +79,7 @@ function describeReplica(context: ProgramContext, lag: number | null): Dependenc
   if (lag === 0) return toRecord('replica', 'replica', 'works', { worked_at: nowText(context) });
   const isSilent = lag === null;
   return toRecord('replica', 'replica', isSilent ? 'failing' : 'behind', {
-    problem: isSilent ? 'it does not answer in time' : `it lacks ${lag} events of the audit log`,
+    problem: isSilent ? 'it does not answer in time' : `it lacks ${counted(lag, 'event')} of the audit log`,
     fix: 'Lists are read from the primary meanwhile. If it stays so, look at the log of the replica.',
   });
 }
@@ -97,12 +98,7 @@ async function describeSignIn(context: ProgramContext, { enterpriseId }: Caller)
   if (context.local !== null) return [];
   const { outcomes } = context.signIn;
   const offered = listMethods(context).providers.map(({ name, title }) =>
-    ofShared(
-      'sign_in',
-      title,
-      outcomes.of(name),
-      'Open the issuer’s discovery document from the control plane’s machine.',
-    ),
+    ofShared('sign_in', title, outcomes.of(name), 'Look whether the control plane’s machine reaches the provider.'),
   );
   const own = await findEnterpriseOidc(context.database, enterpriseId);
   if (own === null) return offered;

@@ -1,7 +1,7 @@
 import type { Failure } from '../../shared/model/failure.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import type { Outbound } from './outbound.ts';
+import type { Outbound, OutboundFailureReason } from './outbound.ts';
 import { readRetryAfter } from './retry_after.ts';
 
 /** Sends mail. */
@@ -53,7 +53,9 @@ export function createPostedMail(settings: MailService, outbound: Outbound, now:
         headers: { 'content-type': 'application/json', authorization: `Bearer ${settings.token.reveal()}` },
         body: new TextEncoder().encode(JSON.stringify({ from: settings.from, to: [to], subject, text })),
       });
-      if (!called.ok) return err({ reason: 'mail_failed', message: called.error.message });
+      // Without the name of its host: the message is told to people who do not run the installation.
+      if (!called.ok)
+        return err({ reason: 'mail_failed', message: `the mail service ${PROBLEMS[called.error.reason]}` });
       const { status, retryAfter } = called.value;
       if (status >= 200 && status < 300) return ok(undefined);
       const reason = NEVER_ACCEPTED.has(status) ? 'mail_refused' : 'mail_failed';
@@ -63,6 +65,13 @@ export function createPostedMail(settings: MailService, outbound: Outbound, now:
     },
   };
 }
+
+const PROBLEMS: Readonly<Record<OutboundFailureReason, string>> = {
+  upstream_unreachable: 'could not be reached',
+  upstream_tls_failed: 'has no valid certificate',
+  upstream_invalid_reply: 'sent an invalid answer',
+  upstream_response_too_large: 'sent too large an answer',
+};
 
 /** The name that the outcome of mail is noted under. */
 export const MAIL = 'mail';

@@ -7,8 +7,8 @@ export interface SeenOutcome {
   readonly workedAtMs: number | null;
 }
 
-/** Enterprises choose their issuers, so there may be many names. */
-const MOST_SEEN = 200;
+/** Enterprises have their own providers, so there may be many names. What all of them share is used often, and stays. */
+const MOST_SEEN = 5_000;
 
 /** Remembers in memory how the uses of dependencies went. Nothing is called to find out. */
 export class SeenOutcomes {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { Outbound } from '../kernel/outbound.ts';
+import { SeenOutcomes } from '../kernel/seen_outcomes.ts';
 import { HELD_MS, HeldIssuers } from './issuer_documents.ts';
 import { oidcProvider } from './oidc.ts';
 
@@ -94,6 +95,17 @@ describe('the documents of an OpenID provider', () => {
       expect(await signIn(oidcProvider(settings(name)))).toBe(null);
     }
     expect([countCalls(PATHS.discovery), countCalls(PATHS.keys), countCalls(PATHS.token)]).toEqual([1, 1, 3]);
+  });
+
+  test('are noted as used by whoever finds them in the cache, and not by others', async () => {
+    const outcomes = new SeenOutcomes();
+    issuers = new HeldIssuers(clock, outcomes);
+    await signIn(oidcProvider(settings('ent_one')));
+    expect(outcomes.of('ent_two')).toBeNull();
+    clock.ms += 1;
+    await signIn(oidcProvider(settings('ent_two')));
+    expect(outcomes.of('ent_two')).toMatchObject({ problem: null, workedAtMs: 1 });
+    expect(outcomes.of('ent_one')).toMatchObject({ problem: null, workedAtMs: 0 });
   });
 
   test('are fetched again after ten minutes', async () => {

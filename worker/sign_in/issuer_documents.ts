@@ -45,14 +45,22 @@ export class HeldIssuers {
     this.#outcomes = outcomes;
   }
 
-  /** The documents of an issuer. How a read of them went is noted under the name of the provider, of which each enterprise has its own. */
+  /** Notes how a use of a provider went: null if it answered. */
+  note(provider: string, problem: string | null): void {
+    this.#outcomes.note(provider, problem, this.#clock.now());
+  }
+
+  /** The documents of an issuer. How a use of them went is noted under the name of the provider, of which each enterprise has its own. */
   async documents(
     issuer: string,
     provider: string,
     read: () => Promise<AuthorizationServer>,
   ): Promise<IssuerDocuments> {
     const held = this.#held.get(issuer);
-    if (held !== undefined && this.#clock.now() - held.readAtMs < HELD_MS) return held;
+    if (held !== undefined && this.#clock.now() - held.readAtMs < HELD_MS) {
+      this.note(provider, null);
+      return held;
+    }
     const server = await this.#noted(provider, read);
     const found: Held = { server, keys: {}, readAtMs: this.#clock.now() };
     keep(this.#held, { issuer, document: server, entry: found });
@@ -62,10 +70,10 @@ export class HeldIssuers {
   async #noted<T>(provider: string, read: () => Promise<T>): Promise<T> {
     try {
       const document = await read();
-      this.#outcomes.note(provider, null, this.#clock.now());
+      this.note(provider, null);
       return document;
     } catch (error) {
-      this.#outcomes.note(provider, 'its discovery document could not be read', this.#clock.now());
+      this.note(provider, 'its discovery document could not be read');
       throw error;
     }
   }

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { FORUM } from '../../e2e/sign_in/example_provider.ts';
-import { ok } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { Outbound, OutboundRequest } from '../kernel/outbound.ts';
+import { SeenOutcomes } from '../kernel/seen_outcomes.ts';
 import { configureSignIn } from './configure.ts';
 import { HeldIssuers } from './issuer_documents.ts';
 import { configureProviders } from './provider_table.ts';
@@ -42,6 +43,25 @@ describe('the configured providers', () => {
     const refused = configure(given);
     expect(refused).toMatchObject({ ok: false, error: expect.stringContaining(name) });
     expect(JSON.stringify(refused)).not.toContain('planted-secret');
+  });
+
+  test.each<[Awaited<ReturnType<Outbound['call']>>, string | null]>([
+    [err({ reason: 'upstream_unreachable', message: 'nobody answers' }), 'it could not be reached'],
+    [ok({ status: 503, contentType: '', body: new Uint8Array() }), 'it answered with status 503'],
+    [ok({ status: 401, contentType: '', body: new Uint8Array() }), null],
+  ])('of code hosting have it noted how a call went', async (answer, problem) => {
+    const outcomes = new SeenOutcomes();
+    const configured = configureProviders({
+      variables: variables({ CODEHOST_OAUTH_CLIENT_ID: 'c', CODEHOST_OAUTH_CLIENT_SECRET: 's' }),
+      outbound: { call: async () => answer },
+      isLocal: false,
+      issuers: new HeldIssuers(Date, outcomes),
+    });
+    const provider = configured.ok ? configured.value.get('codehost') : undefined;
+    const redirectURL = 'https://control.example.com/auth/codehost/callback';
+    const callback = { code: 'c', state: 's', redirectURL, extraState: 'v'.repeat(43), issuer: null };
+    expect((await provider?.exchange(callback))?.ok).toBe(false);
+    expect(outcomes.of('codehost')?.problem).toBe(problem);
   });
 
   test('may be on loopback in local mode', () => {

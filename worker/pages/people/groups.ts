@@ -129,7 +129,7 @@ function additionForm(id: string, others: readonly Choice[], form: FormState): H
 function renamingForm({ id, name, revision }: GroupRecord, form: FormState): Html {
   const values = { name, ...form.values };
   return html`<form class="panel stack" method="post" action="/groups/${id}/rename" aria-label="Rename">
-    ${revisionField(revision)} ${formRefusal(form, ['name', 'user'])}
+    ${revisionField(form.values['revision'] ?? revision)} ${formRefusal(form, ['name', 'user'])}
     ${textField({ ...form, values }, { name: 'name', label: 'Name', isRequired: true, maxLength: MAX_GROUP_NAME })}
     <div class="actions"><button>Rename</button></div>
   </form>`;

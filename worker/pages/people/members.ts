@@ -107,7 +107,7 @@ export function memberPage(member: MemberRecord, may: MemberChanges, form: FormS
 function roleForm({ id, role, revision }: MemberRecord, form: FormState): Html {
   const values = { role, ...form.values };
   return html`<form class="panel stack" method="post" action="/members/${id}/role">
-    ${revisionField(revision)}
+    ${revisionField(form.values['revision'] ?? revision)}
     ${radioField(
       { ...form, values },
       {

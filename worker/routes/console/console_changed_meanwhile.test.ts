@@ -100,6 +100,19 @@ test('the settings of an enterprise are not saved over a change of another admin
   expect(await parseReply(revised, owner.call('GET', '/v1/enterprise'))).toMatchObject({ name: 'Theirs' });
 });
 
+test.each([
+  ['/groups/{id}/rename', { name: '' }],
+  ['/members/{id}/role', { role: 'emperor' }],
+])('the refused form of %s is shown with the revision that it was read with', async (path, input) => {
+  const group = await parseReply(z.looseObject({ id: z.string() }), owner.call('POST', '/v1/groups', { name: 'Data' }));
+  const id = path.startsWith('/groups') ? group.id : member.caller.userId;
+  const headers = { cookie: await signInBrowser(control, owner.caller), origin: PUBLIC_URL };
+  const revision = 'a'.repeat(64);
+  const body = new URLSearchParams({ ...input, revision });
+  const reply = await control.send(control.consoleOrigin + path.replace('{id}', id), { method: 'POST', headers, body });
+  expect(await reply.text()).toContain(`name="revision" value="${revision}"`);
+});
+
 test.each(['/enterprise', '/members/{id}/role', '/members/{id}/resume'])(
   'a form of %s without a revision changes nothing',
   async (path) => {

@@ -15,7 +15,7 @@ import { authorizationLink } from '../../services/oauth/authorization_link.ts';
 import { oauthFetch, outboundFetch } from '../../services/oauth/oauth_fetch.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 import { parseEmail } from '../../../shared/model/email.ts';
-import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry } from '../provider.ts';
+import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry, ProviderInput } from '../provider.ts';
 import { attempt, type ClientVariables, clientVariables, ProviderError, urlVariable } from '../provider_client.ts';
 
 interface Settings extends ClientVariables {
@@ -25,12 +25,13 @@ interface Settings extends ClientVariables {
   readonly outbound: Outbound;
 }
 
+const NAME = 'codehost';
 const TITLE = 'Code hosting';
 const SCOPE = 'user:email read:user';
 
 /** The code-hosting provider: OAuth 2.0 without OpenID Connect (specification section 5). */
 export const CODEHOST: ProviderEntry = {
-  name: 'codehost',
+  name: NAME,
   configure(input) {
     const client = clientVariables(input, 'CODEHOST_OAUTH');
     if (!client.ok || client.value === null) return client.ok ? ok(null) : client;
@@ -38,16 +39,31 @@ export const CODEHOST: ProviderEntry = {
     if (!baseUrl.ok) return baseUrl;
     const apiUrl = urlVariable(input, 'CODEHOST_OAUTH_API_URL', 'https://api.github.com');
     if (!apiUrl.ok) return apiUrl;
-    const { outbound } = input;
+    const outbound = notedOutbound(input);
     const settings = { ...client.value, baseUrl: baseUrl.value, apiUrl: apiUrl.value, outbound };
     return ok({
-      name: 'codehost',
+      name: NAME,
       title: TITLE,
       authorizationURL: (request) => attempt(TITLE, () => authorizationURL(settings, request)),
       exchange: (callback) => attempt(TITLE, () => exchange(settings, callback)),
     });
   },
 };
+
+/** Notes how each call went. An answer below 500 is one, also if it refuses. */
+function notedOutbound({ outbound, issuers }: ProviderInput): Outbound {
+  return {
+    async call(request) {
+      const called = await outbound.call(request);
+      issuers.note(NAME, called.ok ? problemOf(called.value.status) : 'it could not be reached');
+      return called;
+    },
+  };
+}
+
+function problemOf(status: number): string | null {
+  return status < 500 ? null : `it answered with status ${status}`;
+}
 
 /** PKCE is also sent to servers that may not support it: by RFC 7636 section 5 they ignore it. */
 async function authorizationURL(settings: Settings, { state, redirectURL }: AuthorizationRequest) {
