@@ -168,8 +168,8 @@ const CONNECTED_MS = 3 * 60_000;
 
 async function describeSidecars(context: ProgramContext, { enterpriseId }: Caller): Promise<DependencyRecord> {
   const since = new Date(context.clock.now() - CONNECTED_MS).toISOString();
-  const counted = await countSeenSidecars(context.database, enterpriseId, { now: nowText(context), since });
-  const { enrolled, seen, lastSeenAt } = counted;
+  const when = { now: nowText(context), since };
+  const { enrolled, seen, lastSeenAt } = await countSeenSidecars(context.database, enterpriseId, when);
   const name = `${seen} of ${enrolled} sidecars connected`;
   if (seen > 0) return toRecord('sidecars', name, 'works', { worked_at: lastSeenAt });
   const fix = 'Run svc status on a machine whose sidecar should be connected.';
