@@ -516,9 +516,16 @@ describe('the MCP endpoint', () => {
   test('answers the question of a browser before a call of a page', async () => {
     const reply = await control.send(RESOURCE, {
       method: 'OPTIONS',
-      headers: { origin: 'https://client.example.com' },
+      headers: {
+        origin: 'https://client.example.com',
+        'access-control-request-headers':
+          'authorization,mcp-param-user_id, Mcp-Param-Region,x-other,mcp-param-,mcp-param-a b',
+      },
     });
     expect(reply.status).toBe(204);
+    expect(reply.headers.get('access-control-allow-headers')).toMatch(
+      /, Mcp-Name, mcp-param-user_id, Mcp-Param-Region$/,
+    );
     expect(reply.headers.get('access-control-allow-origin')).toBe('*');
     expect(reply.headers.get('access-control-allow-credentials')).toBeNull();
   });

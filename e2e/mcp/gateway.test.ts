@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, inputRequired, Server } from '@modelcontextprotocol/server';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { listen } from '../support/tls_upstream.ts';
 import { freePort } from '../support/free_port.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -18,6 +18,7 @@ import { earlierClient, modernClient, type GatewayEndpoint, type TestClient } fr
 const packageFile = (path: string) => fileURLToPath(import.meta.resolve(`@modelcontextprotocol/${path}`));
 const EVERYTHING = packageFile('server-everything/dist/index.js');
 const FILESYSTEM = packageFile('server-filesystem/dist/index.js');
+const LISTING = fileURLToPath(new URL('listing_server.cjs', import.meta.url));
 const STDIO_GATEWAY = fileURLToPath(new URL('gateway/stdio_gateway.ts', import.meta.url));
 
 let home: string;
@@ -229,6 +230,51 @@ test('a request from a page of another origin, or for another host, is refused',
   expect(asked.status).toBe(403);
   const nobody = await fetch(http.url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
   expect(nobody.status).toBe(403);
+});
+
+/** Calls the tool with a region in its arguments and this one in a header. */
+async function callWithRegion(region: string): Promise<{ readonly status: number; readonly text: string }> {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const name = 'headed__look';
+  const headers = {
+    ...http.endpointFor().headers,
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': name,
+    'mcp-param-user_region': region,
+  };
+  const params = { name, arguments: { region: 'eu' }, _meta: meta };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params });
+  const reply = await fetch(http.url, { method: 'POST', headers, body });
+  return { status: reply.status, text: await reply.text() };
+}
+
+test('a call whose headers differ from its arguments is refused, also if its tool is found only by the call', async () => {
+  const tools = join(folder, 'tools.json');
+  const region = { type: 'string', 'x-mcp-header': 'User_Region' };
+  writeFileSync(tools, JSON.stringify([{ name: 'look', inputSchema: { type: 'object', properties: { region } } }]));
+  const all = servers();
+  ports.change([...all, localServer('headed', ['node', LISTING, tools])]);
+  await vi.waitFor(async () => expect((await callWithRegion('eu')).text).toContain('called look'), {
+    timeout: 60_000,
+  });
+  const refused = await callWithRegion('us');
+  expect([refused.status, JSON.parse(refused.text)]).toMatchObject([400, { id: 7, error: { code: -32_020 } }]);
+  const calls = ports.events.length;
+  // As if its server had started, or changed its tool, between the check and the call.
+  const found = vi.spyOn(http.local.gateway.tools, 'findInputSchema').mockResolvedValue(null);
+  const late = await callWithRegion('us');
+  expect(late.text).toContain('"code":-32020');
+  expect(late.text).not.toContain('called look');
+  expect((await callWithRegion('eu')).text).toContain('called look');
+  expect(ports.events.slice(calls).map(({ type }) => type)).toEqual(['mcp.tool.called']);
+  found.mockRestore();
+  ports.change(all);
 });
 
 test('clients of both generations are notified when servers are added and removed', async () => {

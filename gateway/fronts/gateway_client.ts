@@ -35,6 +35,8 @@ export interface ClientRequest {
   /** The state that the client sends back to continue an earlier request. */
   readonly state: string | undefined;
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
+  /** What repeats arguments of a call; null if nothing does: not over HTTP, or in the earlier generation. */
+  readonly headers: Headers | null;
 }
 
 const envelopeKeys = z.looseObject({
@@ -60,5 +62,6 @@ export function clientRequest(client: GatewayClient, server: Server, ctx: Server
     logLevel: envelope[LOG_LEVEL_META_KEY] ?? null,
     state: mcpReq.requestState<string>(),
     inputResponses: mcpReq.inputResponses,
+    headers: mcpReq.envelope === undefined ? null : (ctx.http?.req?.headers ?? null),
   };
 }

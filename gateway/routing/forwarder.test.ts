@@ -75,6 +75,7 @@ async function call(world: World) {
     logLevel: null,
     state: undefined,
     inputResponses: undefined,
+    headers: null,
   };
   const begun = { finished: (outcome: string) => void ends.push(outcome), becomeTask: () => mayBecome };
   const target = { supervised, method: 'tools/call', params: { name: 'compute' }, tool: TOOL } as const;

@@ -9,6 +9,7 @@ import {
 import { z } from 'zod';
 import { callSummary, callText } from '../../shared/mcp/call_summary.ts';
 import { formatToolName } from '../../shared/mcp/tool_names.ts';
+import { HEADER_MISMATCH, paramHeaderProblem } from '../../shared/mcp/tools/param_headers.ts';
 import { toolText } from '../../shared/mcp/tools/tool_definition.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
@@ -116,6 +117,7 @@ export class ToolRouter {
     try {
       const found = await this.#find(call.name, caller, request.round.signal);
       tool = found.tool;
+      requireSameHeaders(tool, call, request);
       return { result: await this.#callServer(found, call, request), tool };
     } catch (error) {
       const told = error instanceof ServerUnavailable || error instanceof DownstreamError || error instanceof CallEnded;
@@ -281,6 +283,12 @@ export class ToolRouter {
     const tool = listed.find((one) => formatToolName(serverName, one.name, sha256Hex) === name);
     return tool === undefined ? null : { tool, listed };
   }
+}
+
+/** The HTTP front has compared them, if it found the tool. Its server may have started or changed since. */
+function requireSameHeaders({ inputSchema }: Tool, { args }: ToolCall, { headers }: ClientRequest): void {
+  const problem = headers === null ? null : paramHeaderProblem(inputSchema, args, headers);
+  if (problem !== null) throw new ProtocolError(HEADER_MISMATCH, problem);
 }
 
 /** A call that the gateway itself refuses. */

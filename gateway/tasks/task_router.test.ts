@@ -44,6 +44,7 @@ function requestOf(client: GatewayClient = clientOf(), changes: Partial<ClientRe
     logLevel: null,
     state: undefined,
     inputResponses: undefined,
+    headers: null,
     ...changes,
   };
 }

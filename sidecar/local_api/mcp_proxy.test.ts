@@ -116,6 +116,7 @@ describe('/v1/mcp', () => {
         accept: 'application/json, text/event-stream',
         'mcp-session-id': 'one',
         'mcp-protocol-version': '2025-11-25',
+        'Mcp-Param-User_Id.v2': '7',
         [CALLER_HEADER]: 'forged',
         cookie: 'a=b',
         'x-forwarded-for': '10.0.0.1',
@@ -131,6 +132,7 @@ describe('/v1/mcp', () => {
       'content-length': '17',
       'mcp-session-id': 'one',
       'mcp-protocol-version': '2025-11-25',
+      'mcp-param-user_id.v2': '7',
     });
     expect(readCallerHeader(String(caller))).toEqual({ sessionId: null, servers: null });
     response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 'two', 'set-cookie': 'c=d' });

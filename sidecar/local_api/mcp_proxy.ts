@@ -3,6 +3,7 @@ import { pipeline, Transform, type TransformCallback } from 'node:stream';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { CALLER_HEADER, type Caller as GatewayCaller, callerHeader, HOST_CALLER } from '../../machine/mcp_caller.ts';
+import { ARGUMENT_HEADER } from '../../shared/mcp/tools/param_headers.ts';
 import type { Session } from '../session/session.ts';
 import type { Caller } from './callers.ts';
 import { errorReply, localError, type LocalError, noSessionError } from './local_error.ts';
@@ -15,7 +16,7 @@ export const MAX_MCP_BODY_BYTES = 8 * 1024 * 1024;
 const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'DELETE']);
 /**
  * The request headers that are forwarded. All others stay here: the token that opened this API, and headers a client could
- * use to impersonate another caller.
+ * use to impersonate another caller. A tool names the headers of its arguments (`Mcp-Param-…`), by any token.
  */
 const SENT_ON = /^(?:accept|accept-language|content-length|content-type|last-event-id|mcp-[a-z0-9-]{1,120})$/;
 const SENT_BACK = /^(?:allow|content-type|mcp-[a-z0-9-]{1,120}|retry-after)$/;
@@ -124,7 +125,7 @@ function sendOn(
 function headersFor({ headers }: IncomingMessage): Record<string, string> {
   const sent: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (typeof value === 'string' && SENT_ON.test(name)) sent[name] = value;
+    if (typeof value === 'string' && (SENT_ON.test(name) || ARGUMENT_HEADER.test(name))) sent[name] = value;
   }
   return sent;
 }

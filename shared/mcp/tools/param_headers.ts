@@ -5,8 +5,8 @@
 const PREFIX = 'Mcp-Param-';
 const ANNOTATION = 'x-mcp-header';
 const TYPES: readonly unknown[] = ['string', 'integer', 'boolean'];
-/** RFC 9110 section 5.6.2. */
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** The name of a header that may repeat an argument: any token (RFC 9110 section 5.6.2). */
+export const ARGUMENT_HEADER = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]+$/i;
 /** RFC 9110 section 5.5, without the bytes of other encodings. */
 const VALUE = /^[\t\x20-\x7e]*$/;
 const SENTINEL = /^=\?base64\?(.*)\?=$/;
@@ -40,7 +40,11 @@ export function paramHeaderProblem(inputSchema: unknown, args: unknown, headers:
 function listRepeated(schema: unknown, path: readonly string[]): readonly Repeated[] {
   if (!isObject(schema)) return [];
   const name = schema[ANNOTATION];
-  const isRepeated = path.length > 0 && typeof name === 'string' && TOKEN.test(name) && TYPES.includes(schema['type']);
+  const isRepeated =
+    path.length > 0 &&
+    typeof name === 'string' &&
+    ARGUMENT_HEADER.test(PREFIX + name) &&
+    TYPES.includes(schema['type']);
   const { properties } = schema;
   const inside = isObject(properties) ? Object.entries(properties) : [];
   return [
@@ -63,6 +67,9 @@ function primitiveAt(args: unknown, path: readonly string[]): Primitive | null {
 
 function headerProblem(header: string | null, argument: Primitive | null): string | null {
   if (argument === null) return header === null ? null : 'must be left out: the body has no value for it';
+  if (Number.isInteger(argument) && !Number.isSafeInteger(argument)) {
+    return 'cannot repeat an integer beyond 9007199254740991: pass a smaller one';
+  }
   if (header === null) return 'is missing: it must repeat the value in the body';
   const value = decodeValue(header);
   if (value === null) return 'is not plain ASCII or valid base64: write =?base64?…?= with the UTF-8 of the value';

@@ -1,4 +1,5 @@
 import type { MiddlewareHandler } from 'hono';
+import { ARGUMENT_HEADER } from '../../../shared/mcp/tools/param_headers.ts';
 import { apiError } from '../../../shared/wire/errors.ts';
 import type { AppContext, AppEnv } from '../http/app_env.ts';
 import { errorReply } from '../http/error_reply.ts';
@@ -43,10 +44,24 @@ export function allowAnyOrigin(paths: readonly string[]): MiddlewareHandler<AppE
 /** The answer to the question of a browser before a request of another origin's page. */
 export function answerPreflight(c: AppContext): Response {
   c.header('access-control-allow-methods', 'GET, POST');
-  c.header('access-control-allow-headers', ALLOWED_HEADERS);
+  c.header('access-control-allow-headers', [...ALLOWED_HEADERS, ...argumentHeaders(c)].join(', '));
   c.header('access-control-max-age', '600');
   return c.body(null, 204);
 }
 
-const ALLOWED_HEADERS =
-  'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, Mcp-Method, Mcp-Name';
+const ALLOWED_HEADERS: readonly string[] = [
+  'Authorization',
+  'Content-Type',
+  'Accept',
+  'MCP-Protocol-Version',
+  'Mcp-Session-Id',
+  'Last-Event-ID',
+  'Mcp-Method',
+  'Mcp-Name',
+];
+
+/** Those that the browser wants to send which repeat arguments. A tool names them, and CORS has no wildcard for a beginning. */
+function argumentHeaders(c: AppContext): readonly string[] {
+  const wanted = (c.req.header('access-control-request-headers') ?? '').split(',').map((name) => name.trim());
+  return wanted.filter((name) => ARGUMENT_HEADER.test(name));
+}
