@@ -86,6 +86,24 @@ describe('svc audit list', () => {
     expect(run.stdout).not.toContain('…');
   });
 
+  test('says to a person what the codes of refusals mean, each once', async () => {
+    const refused = (reason: string) => ({
+      ...event,
+      type: 'sandbox.proxy.rejected',
+      data: { ...event.data, 'svc.proxy.reason': reason },
+    });
+    const items = ['host_not_allowed', 'head_too_large', 'host_not_allowed', 'of_a_newer_svc'].map(refused);
+    const answer: Answer = () => ({ status: 200, body: { items: [event, ...items], next_cursor: null } });
+    const shown = await runCli(home, ['audit', 'list'], { answer, terminal: true });
+    expect(shown.stderr).toBe(
+      'host_not_allowed: The host is not an allowed host of the binding.\nhead_too_large: The head of the request was larger than the limit.\n',
+    );
+    for (const flags of [[], ['--json']]) {
+      expect((await runCli(home, ['audit', 'list', ...flags], { answer })).stderr).toBe('');
+    }
+    expect((await runCli(home, ['audit', 'list', '--json'], { answer, terminal: true })).stderr).toBe('');
+  });
+
   test('prints one line for an event', async () => {
     const run = await runCli(home, ['audit', 'list'], { answer: list });
     expect(run.stdout).toBe(

@@ -15,6 +15,7 @@ import { addSinkCommands } from './audit_sinks.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { followEvents } from './event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
+import { refusalWords } from '../../shared/model/refusal_words.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
@@ -190,6 +191,15 @@ async function listEvents(call: Call<ListOptions>): Promise<undefined> {
   const { columns = WIDE_TERMINAL } = context.stdout;
   const isNarrow = call.print.person && columns < WIDE_TERMINAL;
   call.print.rows({ items }, items, isNarrow ? narrowColumns(columns, items) : COLUMNS, 'No matching events.');
+  if (call.print.person && options.json !== true) explainRefusals(call, items);
+}
+
+/** What the codes in the column of results mean, each once. */
+function explainRefusals({ print }: Call<ListOptions>, rows: readonly EventRow[]): void {
+  for (const reason of new Set(rows.map(({ data }) => data['svc.proxy.reason'] ?? ''))) {
+    const words = refusalWords(reason);
+    if (words !== null) print.note(`${reason}: ${words}`);
+  }
 }
 
 const LONGEST_EVENT = 'foreign_credential_kept'.length;
