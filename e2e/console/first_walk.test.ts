@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
 import { chromiumProblem, startChromium } from '../support/chromium.ts';
 import { HANGS_MS } from '../support/hangs.ts';
-import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
+import { plantSecret } from '../support/planted_secret.ts';
 import { SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -21,9 +21,8 @@ let registry: RegistryServer;
 let world: World;
 let browser: Browser;
 let page: Page;
-/** The browser's requests, and the pages among them. */
+/** Of the browser's requests. */
 const origins = new Set<string>();
-const visited = new Set<string>();
 
 beforeAll(async () => {
   if (MISSING !== null) return;
@@ -33,10 +32,7 @@ beforeAll(async () => {
   browser = await startChromium();
   page = await browser.newPage({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
   page.setDefaultTimeout(HANGS_MS);
-  page.on('request', (request) => {
-    origins.add(new URL(request.url()).origin);
-    if (request.isNavigationRequest() && request.method() === 'GET') visited.add(request.url());
-  });
+  page.on('request', (request) => void origins.add(new URL(request.url()).origin));
 });
 afterAll(async () => {
   await browser?.close();
@@ -119,27 +115,7 @@ it('an MCP server is installed from the marketplace, its credential sealed, and 
   expect(await world.svc.ok(['mcp', 'show', 'weather', '--json'])).toContain(WEATHER);
 });
 
-it("no secret from the walk is on any page, in svc's output, or in a file", async () => {
-  for (const name of ['Overview', 'Audit', 'Secrets', 'Host rules', 'Account', 'Sidecars', 'MCP servers']) {
-    await open(name);
-    await page.getByRole('link', { name, exact: true }).and(page.locator('[aria-current=page]')).first().waitFor();
-  }
-  await page.getByRole('link', { name: 'weather' }).first().click();
-  await page.waitForURL(/\/mcp-servers\/[^/]+$/);
-  expect(visited.size).toBeGreaterThan(12);
-  for (const url of visited) {
-    if (url.includes('/auth/link/')) continue;
-    const { status, body } = await page.evaluate(async (asked) => {
-      const reply = await fetch(asked);
-      return { status: reply.status, body: await reply.text() };
-    }, url);
-    expect([url, status]).toEqual([url, 200]);
-    for (const secret of [TOKEN, API_KEY]) expect([url, foundIn(body, secret)]).toEqual([url, []]);
-  }
-  for (const secret of [TOKEN, API_KEY]) {
-    expect(foundIn(world.svc.output, secret)).toEqual([]);
-    expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
-  }
+it("every request of the browser went to the console's own origin", () => {
   const { port } = new URL(world.svc.runFile.control_url);
   expect([...origins]).toEqual([expect.stringMatching(new RegExp(`^http://svc-[0-9a-f]{32}\\.localhost:${port}$`))]);
 });

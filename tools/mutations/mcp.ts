@@ -17,6 +17,7 @@ const TOOLS = 'worker/mcp_tools.test.ts';
 const REVIEW = 'shared/mcp/tools/tool_review.test.ts';
 const REVIEWS = 'gateway/routing/tool_reviews.test.ts';
 const TASKS = 'gateway/tasks/task_router.test.ts';
+const PARAM_HEADERS = 'shared/mcp/tools/param_headers.test.ts';
 const POLICY = 'shared/mcp/tool_policy.test.ts';
 const CONFINED_SANDBOX = 'gateway/servers/confined_sandbox.test.ts';
 const CMDS = 'cli/mcp/mcp_commands.test.ts';
@@ -919,5 +920,37 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
     text: 'BEGIN DELETE FROM mcp_tools WHERE server_id = OLD.id; END',
     replacement: 'BEGIN SELECT 1; END',
     tests: [TOOLS],
+  },
+  {
+    row: 'MCP: headers of arguments',
+    holds: 'a call whose header differs from its argument is refused',
+    file: 'shared/mcp/tools/param_headers.ts',
+    text: "return isSame(value, argument) ? null : 'does not match the value in the body';",
+    replacement: 'return null;',
+    tests: [PARAM_HEADERS],
+  },
+  {
+    row: 'MCP: headers of arguments',
+    holds: 'an argument without its header is refused',
+    file: 'shared/mcp/tools/param_headers.ts',
+    text: "if (header === null) return 'is missing: it must repeat the value in the body';",
+    replacement: 'if (header === null) return null;',
+    tests: [PARAM_HEADERS],
+  },
+  {
+    row: 'MCP: headers of arguments',
+    holds: 'an integer that programs round is refused',
+    file: 'shared/mcp/tools/param_headers.ts',
+    text: 'if (Number.isInteger(argument) && !Number.isSafeInteger(argument)) {',
+    replacement: "if (!Number.isFinite(Number(argument)) && typeof argument === 'number') {",
+    tests: [PARAM_HEADERS],
+  },
+  {
+    row: 'MCP: headers of arguments',
+    holds: 'the sidecar forwards a header of any name',
+    file: 'sidecar/local_api/mcp_proxy.ts',
+    text: '(SENT_ON.test(name) || ARGUMENT_HEADER.test(name))',
+    replacement: 'SENT_ON.test(name)',
+    tests: [PROXY],
   },
 ];

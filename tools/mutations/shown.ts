@@ -63,4 +63,12 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
     replacement: 'named',
     tests: [PAGES],
   },
+  {
+    row: 'Shown text',
+    holds: 'a page of a sign-in repeats no code of its address',
+    file: 'worker/pages/frame/shell.ts',
+    text: 'const WITHOUT_QUERY = /^\\/(?:device$|auth\\/)/;',
+    replacement: 'const WITHOUT_QUERY = /^\\/device$/;',
+    tests: ['worker/routes/console/console.test.ts'],
+  },
 ];
