@@ -36,6 +36,12 @@ const pages: Answer = ({ url }) => {
   return { status: 200, body: { items: [event], next_cursor: last ? null : next } };
 };
 
+const refused = (reason: string) => ({
+  ...event,
+  type: 'sandbox.proxy.rejected',
+  data: { ...event.data, 'svc.proxy.reason': reason },
+});
+
 async function count(...flags: string[]): Promise<number> {
   const run = await runCli(home, ['audit', 'list', ...flags], { answer: pages });
   return run.stdout.trimEnd().split('\n').length;
@@ -87,11 +93,6 @@ describe('svc audit list', () => {
   });
 
   test('says to a person what the codes of refusals mean, each once', async () => {
-    const refused = (reason: string) => ({
-      ...event,
-      type: 'sandbox.proxy.rejected',
-      data: { ...event.data, 'svc.proxy.reason': reason },
-    });
     const items = ['host_not_allowed', 'head_too_large', 'host_not_allowed', 'of_a_newer_svc'].map(refused);
     const answer: Answer = () => ({ status: 200, body: { items: [event, ...items], next_cursor: null } });
     const shown = await runCli(home, ['audit', 'list'], { answer, terminal: true });

@@ -15,7 +15,7 @@ import { addSinkCommands } from './audit_sinks.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { followEvents } from './event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { refusalWords } from '../../shared/model/refusal_words.ts';
+import { refusalWords } from '../../shared/report/refusal_words.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';

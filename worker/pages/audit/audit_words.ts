@@ -9,7 +9,7 @@ import {
   type AuditEventData,
   type AuditEventType,
 } from '../../../shared/model/audit_event.ts';
-import { refusalWords } from '../../../shared/model/refusal_words.ts';
+import { refusalWords } from '../../../shared/report/refusal_words.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { BadgeKind } from '../components/badge.ts';
 import { counted } from '../../../shared/model/counted.ts';

@@ -1,4 +1,4 @@
-import type { RefusalReason } from './refusal.ts';
+import type { RefusalReason } from '../model/refusal.ts';
 
 /** One entry for every reason, checked by the compiler. */
 const REASONS: { readonly [R in RefusalReason]: string } = {
