@@ -20,7 +20,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import { parseTime } from '../terminal/relative_time.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 type EventRow = z.infer<typeof readAuditEvent>;
 

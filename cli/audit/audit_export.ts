@@ -10,7 +10,7 @@ import { MAX_PAGE } from '../../shared/wire/primitives.ts';
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 /** `svc audit export`. */
 export function addAuditExportCommand(line: CommandLine, audit: Command): void {

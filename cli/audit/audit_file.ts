@@ -15,7 +15,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { unreadableFile } from '../terminal/unreadable_file.ts';
 import { pinnedKey, publicKey } from './control_plane_key.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 interface FileOptions {
   readonly file?: string;

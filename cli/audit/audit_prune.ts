@@ -6,7 +6,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { parseDuration, parseTime } from '../terminal/relative_time.ts';
 import { valueOrUsageError } from '../command_options.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 interface PruneOptions {
   readonly before?: string;

@@ -17,7 +17,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 export interface FromOpenApiOptions {
   readonly list?: boolean;

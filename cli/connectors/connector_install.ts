@@ -24,7 +24,7 @@ import { secretsPage } from '../../shared/wire/secrets.ts';
 import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 export interface InstallOptions {
   readonly owner: string;

@@ -14,7 +14,7 @@ import { fetchAllPages } from '../terminal/fetch_all_pages.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import type { Column } from '../terminal/output.ts';
 import { pickNamed } from '../terminal/pick_named.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 interface DeleteOptions {
   readonly yes?: boolean;

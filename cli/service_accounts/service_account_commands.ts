@@ -19,7 +19,7 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { type Column, formatRows } from '../terminal/output.ts';
 import { pickNamed } from '../terminal/pick_named.ts';
 import { unreadableFile } from '../terminal/unreadable_file.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 const PATH = '/v1/service-accounts';
 

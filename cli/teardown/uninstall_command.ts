@@ -10,7 +10,7 @@ import { askLine } from '../terminal/ask.ts';
 import { homeOf } from '../up/home.ts';
 import { findInstalledService } from '../service/service_commands.ts';
 import { UpLock } from '../up/up_lock.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 interface UninstallOptions {
   readonly yes?: boolean;

@@ -4,7 +4,7 @@ import type { Call } from '../command_line.ts';
 import { CliError } from '../exit_codes.ts';
 import { endSession, listSessions, type SessionRecord } from '../launch/session_list.ts';
 import { listSessionFolders } from './session_folders.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 /** Sessions that end when svc stops. If the sidecar does not answer, that is reported and nothing is known to be running. */
 export async function findLiveSessions(call: Call, signal?: AbortSignal): Promise<readonly SessionRecord[]> {

@@ -17,7 +17,7 @@ import {
 } from '../read_fields.ts';
 import { homeOf } from './home.ts';
 import { formatRows } from '../terminal/output.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 /** Reply of `GET /v1/health` of the sidecar's local API to the host's user. */
 export interface SidecarHealth {

@@ -7,7 +7,7 @@ import { homeOf } from '../up/home.ts';
 import { runToEnd } from '../launch/run_to_end.ts';
 import type { Column } from '../terminal/output.ts';
 import { environmentFor } from '../up/up_programs.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 /** `svc db ...`: for operators of a control plane; uses the same settings for the database. */
 export function addDbCommands(line: CommandLine): void {

@@ -9,7 +9,7 @@ import { runToEnd } from '../launch/run_to_end.ts';
 import { addProtectCommand } from './protect_command.ts';
 import { environmentOfVault } from './vault_unlock.ts';
 import { addMoveCommand } from './move/move_command.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 const rotateAnswer = z.object({ resealed: z.record(z.string(), z.number()), damaged: z.array(z.string()) });
 const count = z.object({ kind: z.string(), current: z.number(), previous: z.number(), damaged: z.number() });

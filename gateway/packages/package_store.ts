@@ -18,7 +18,7 @@ import { hasAllFiles, listPackageFiles, watchSize } from './package_folder.ts';
 import type { LockedInstall, PackageInstaller, PackageStart } from './package_installer.ts';
 import { type Pip, pipOnPath } from './pip_program.ts';
 import { pythonInstaller } from './python_installer.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 /**
  * The record of an installed package. Replacing this file is the one step that installs a package or replaces it: before that

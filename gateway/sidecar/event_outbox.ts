@@ -2,7 +2,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { GatewayEventRecord } from '../../shared/wire/mcp/mcp_gateway.ts';
 import { backoffMs } from '../../shared/net/backoff.ts';
 import type { LocalApiFailure } from './local_api.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 interface EventOutboxOptions {
   /** Sends events to the sidecar; returns whether it accepts more. */

@@ -2,7 +2,7 @@ import type { InstalledConnector, Operation } from '../model/connector.ts';
 import { describeDocument, type GraphqlDocument } from './graphql_document.ts';
 import { pathArgs } from './path_args.ts';
 import { toShownLine } from '../model/shown_text.ts';
-import { counted } from '../model/counted.ts';
+import { counted } from '../model/sentence.ts';
 
 const MOST_CHARACTERS = 500;
 const MOST_VALUE_CHARACTERS = 80;

@@ -1,7 +1,7 @@
 import { canonicalJson } from '../audit/canonical_json.ts';
 import type { McpServer } from '../model/mcp_server.ts';
 import { toShownLine } from '../model/shown_text.ts';
-import { counted } from '../model/counted.ts';
+import { counted } from '../model/sentence.ts';
 
 type Args = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { capitalise, toSentence } from './sentence.ts';
+import { capitalise, counted, toSentence } from './sentence.ts';
 
 test.each([
   ['the path is taken', 'The path is taken'],
@@ -25,4 +25,16 @@ test.each([
 ])('%j starts with a name, which keeps its spelling', (text) => {
   expect(capitalise(text)).toBe(text);
   expect(toSentence(text)).toBe(`${text}.`);
+});
+
+test.each([
+  [0, '0 requests'],
+  [1, '1 request'],
+  [2, '2 requests'],
+])('%i is written with the right form of the word', (count, text) => {
+  expect(counted(count, 'request')).toBe(text);
+});
+
+test('a word may have a plural of its own', () => {
+  expect([1, 2].map((count) => counted(count, 'person', 'people'))).toEqual(['1 person', '2 people']);
 });

@@ -2,7 +2,7 @@ import type { Owner } from '../model/host_binding.ts';
 import { covers } from '../net/host_pattern.ts';
 import type { HostBindingRecord } from '../wire/host_binding.ts';
 import type { RemovalEffect, RemovalPreview, RemovalUse } from '../wire/removals.ts';
-import { counted } from '../model/counted.ts';
+import { counted } from '../model/sentence.ts';
 
 type Binding = Pick<HostBindingRecord, 'id' | 'host' | 'owner'>;
 

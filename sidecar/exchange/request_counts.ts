@@ -5,7 +5,7 @@ import { parseJson } from '../../shared/model/json.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { RollingCount } from './rolling_count.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 type LimitedBinding = Pick<HostBinding, 'id' | 'host'> & RequestLimits;
 

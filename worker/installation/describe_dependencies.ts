@@ -1,6 +1,6 @@
 import type { DependencyKind, DependencyRecord, DependencyState } from '../../shared/wire/status/dependencies.ts';
 import type { AuditSinkRecord } from '../../shared/wire/audit_sinks.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { ProgramContext } from './program_context.ts';

@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { readInstallation } from '../store/installation.ts';
 import { schemaStatus } from '../store/migrate.ts';
 import type { ServiceContext } from '../kernel/service_context.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 /**
  * Whether this program may receive calls; the error is a sentence. A schema newer than the program is allowed, because

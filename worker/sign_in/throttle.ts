@@ -3,7 +3,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { nowSeconds, type ServiceContext } from '../kernel/service_context.ts';
 import { clientNetwork } from './client_network.ts';
 import { clearThrottle, countAttempt, forgetOldThrottles } from '../store/throttles.ts';
-import { counted } from '../../shared/model/counted.ts';
+import { counted } from '../../shared/model/sentence.ts';
 
 /** A limit on attempts. */
 export interface Throttle {

@@ -3,7 +3,7 @@ import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES } from '../../model/host_bi
 import { MCP_MODES } from '../../model/mcp_server.ts';
 import { email } from '../auth.ts';
 import { id, page, pageQuery, time } from '../primitives.ts';
-import { counted } from '../../model/counted.ts';
+import { counted } from '../../model/sentence.ts';
 
 /** Whose shares are listed: those that the caller gave, those with the caller, or for admins all of the enterprise. */
 export const SHARE_LISTS = ['given', 'received', 'all'] as const;

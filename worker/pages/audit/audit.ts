@@ -21,7 +21,7 @@ import { eventTable } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { requestChart } from './request_chart.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 export const AUDIT_FILTERS = [
   'type',

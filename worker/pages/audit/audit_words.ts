@@ -12,7 +12,7 @@ import {
 import { refusalWords } from '../../../shared/report/refusal_words.ts';
 import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
 import type { BadgeKind } from '../components/badge.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 /** What happened, in two or three words. */
 interface EventWords {

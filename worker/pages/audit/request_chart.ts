@@ -5,7 +5,7 @@ import { type Bar, chartBars, DECISION_TITLES, DECISIONS } from '../frame/chart_
 import { dataTable } from '../components/data_table.ts';
 import { exactTime, writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 const HOW_TO_CHOOSE = 'Drag over the bars to choose a period; by keyboard, hold Shift and press an arrow key on a bar.';
 

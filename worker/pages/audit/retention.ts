@@ -12,7 +12,7 @@ import { writtenTime } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { PROOF_PATH } from './audit.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 export const RETENTION_PATH = '/audit/retention';
 

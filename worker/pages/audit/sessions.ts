@@ -13,7 +13,7 @@ import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { sessionPath } from './event_table.ts';
 import { tag } from '../components/tag.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 export const SESSIONS_PATH = '/audit/sessions';
 export const PLANS_PATH = '/plans';

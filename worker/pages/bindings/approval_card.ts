@@ -7,7 +7,7 @@ import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 /** One request that waits for a decision: who asks, what for, what was decided before, and how long its agent still waits. */
 export function approvalCard(pending: PendingApproval, nowMs: number): Html {

@@ -26,7 +26,7 @@ import { LAST_USED_NOTE, lastUsedWords } from '../bindings/use_words.ts';
 import { RULE_FIELDS, ruleEditor } from './rule_fields.ts';
 import type { SpecProblem } from '../../services/connectors/read_spec_text.ts';
 import { tag } from '../components/tag.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';

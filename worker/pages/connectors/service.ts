@@ -12,12 +12,11 @@ import { codeBlock } from '../components/code_block.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { type FormState, formRefusal, problemOf, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
-import { capitalise } from '../../../shared/model/sentence.ts';
+import { capitalise, counted } from '../../../shared/model/sentence.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { type FoundServers, SERVICES_PAGE, serversPanel } from './services.ts';
 import { tag } from '../components/tag.ts';
-import { counted } from '../../../shared/model/counted.ts';
 
 /** What became of a test call: the service's reply, or why there is none. */
 export type TestCall = { readonly reply: RunReply; readonly excerpt: string } | { readonly problem: string };

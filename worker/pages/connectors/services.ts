@@ -10,7 +10,7 @@ import { searchField } from '../components/search_field.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
 import { entryPath } from '../mcp/marketplace_words.ts';
-import { counted } from '../../../shared/model/counted.ts';
+import { counted } from '../../../shared/model/sentence.ts';
 
 export const SERVICES_PAGE = { path: '/services', title: 'Services' };
 
