@@ -32,7 +32,12 @@ async function browserOf({ caller }: HostedUser): Promise<TestBrowser> {
   browser.cookies.set(name, value);
   return browser;
 }
-const save = (change: Readonly<Record<string, string>>) => owner.submit('/enterprise', { ...FIELDS, ...change });
+
+async function save(change: Readonly<Record<string, string>>): Promise<Response> {
+  const page = await (await owner.get('/enterprise')).text();
+  const [, revision = ''] = /name="revision" value="([^"]+)"/.exec(page) ?? [];
+  return owner.submit('/enterprise', { ...FIELDS, ...change, revision });
+}
 
 test('the settings have the MCP clients of the provider, which members see', async () => {
   expect((await save({ provider_mcp_clients: `${CLIENT}\n` })).headers.get('location')).toBe(
