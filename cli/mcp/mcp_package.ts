@@ -1,14 +1,10 @@
 import { join } from 'node:path';
-import {
-  countText,
-  type InstalledPackage,
-  type PackagePlan,
-  PackageStore,
-} from '../../gateway/packages/package_store.ts';
+import { type InstalledPackage, type PackagePlan, PackageStore } from '../../gateway/packages/package_store.ts';
 import { downloadBytes, type FetchHead } from '../../gateway/packages/download_size.ts';
 import { scriptsCommand } from '../../shared/mcp/npm_command.ts';
 import { type InstallSpec, packageText, readPackageCommand } from '../../shared/mcp/package_command.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { counted } from '../../shared/model/sentence.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
@@ -195,11 +191,11 @@ async function planText(
   const run =
     scripts.length === 0 ? '' : `; runs install scripts as you, with your files and network: ${scripts.join(', ')}`;
   const others = left.length === 0 ? '' : `; their install scripts are not run: ${left.join(', ')}`;
-  return `${nameText(spec, plan.release)}, ${countText(plan.tarballs.length)}, ${size}${run}${others}`;
+  return `${nameText(spec, plan.release)}, ${counted(plan.tarballs.length, 'package')}, ${size}${run}${others}`;
 }
 
 function installedText(spec: InstallSpec, { release, packages, bytes }: InstalledPackage): string {
-  return `${nameText(spec, release)} (${countText(packages)}, ${bytesText(bytes)} on disk)`;
+  return `${nameText(spec, release)} (${counted(packages, 'package')}, ${bytesText(bytes)} on disk)`;
 }
 
 /** Without a version in the command, the release that was the newest at the install is used until it is installed again. */

@@ -8,7 +8,8 @@ import { endLeftOvers } from './supervisor.ts';
 import { pause } from '../../machine/pause.ts';
 import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { readEndpoints, removeLeftContainers } from './left_containers.ts';
-import { countOf, endSessions, findLiveSessions, removeSavedSessions, sessionLines } from './live_sessions.ts';
+import { counted } from '../../shared/model/sentence.ts';
+import { endSessions, findLiveSessions, removeSavedSessions, sessionLines } from './live_sessions.ts';
 import { requireAgreement } from './stop_question.ts';
 import { UpLock } from './up_lock.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
@@ -40,7 +41,8 @@ async function stopEverything(call: Call<DownOptions>): Promise<undefined> {
   const keepsSessions = options.keepSessions === true;
   const sessions = UpLock.readRunning(home) === null ? [] : await findLiveSessions(call);
   if (keepsSessions) {
-    if (sessions.length > 0) print.note(`svc: ${countOf(sessions)} will continue when svc is started again`);
+    if (sessions.length > 0)
+      print.note(`svc: ${counted(sessions.length, 'live session')} will continue when svc is started again`);
   } else {
     const facts = sessionLines(sessions);
     await requireAgreement(call, { yes: options.yes === true, facts, question: 'Stop svc and end them?' });

@@ -20,12 +20,10 @@ export async function findLiveSessions(call: Call, signal?: AbortSignal): Promis
 /** One line for each session that would end, under a heading; none if there is no session. */
 export function sessionLines(sessions: readonly SessionRecord[]): readonly string[] {
   if (sessions.length === 0) return [];
-  return [`This ends ${countOf(sessions)}:`, ...sessions.map((session) => `  ${lineOf(session)}`)];
-}
-
-/** `2 live sessions`. */
-export function countOf(sessions: readonly SessionRecord[]): string {
-  return counted(sessions.length, 'live session');
+  return [
+    `This ends ${counted(sessions.length, 'live session')}:`,
+    ...sessions.map((session) => `  ${lineOf(session)}`),
+  ];
 }
 
 function lineOf({ session_id: id, name, sandbox }: SessionRecord): string {

@@ -104,11 +104,9 @@ export async function describedReads({ byKey }: Askers): Promise<readonly string
     .map(([path]) => path);
 }
 
-const consoleTable = () => pageTable(new OpenAPIHono<AppEnv>());
-
 /** The pages of the console, or the routes that receive its forms. */
 export function consoleRoutes(method: 'get' | 'post'): readonly string[] {
-  return consoleTable()
+  return pageTable(new OpenAPIHono<AppEnv>())
     .filter(([each]) => each === method)
     .map(([, path]) => path);
 }

@@ -172,7 +172,7 @@ class Planter {
     }
     const remote = { name: 'remote', mode: 'remote', url: 'https://mcp.example.test/mcp' };
     const remoteId = await this.#make('/v1/mcp-servers', remote);
-    await this.#change('PUT', `/v1/mcp-servers/${remoteId}`, { ...remote, description: 'Changed' });
+    await this.#change('PUT', `/v1/mcp-servers/${remoteId}`, { ...remote, url: 'https://mcp.example.test/changed' });
     this.more.push(
       `/v1/marketplace/servers/${entry}`,
       `/mcp-servers/install?registry_id=${entry}&version=1.2.2&step=settings`,

@@ -237,7 +237,7 @@ export class PackageStore {
       const scripts = first === null ? (options.scripts ?? []) : consentedScripts(first, spec);
       const unknown = scripts.find((name) => !planned.value.withScripts.includes(name));
       if (unknown !== undefined) return err(`has no install scripts of ${unknown}`);
-      tell(`installing ${packageText(spec)}: ${countText(planned.value.tarballs.length)}`);
+      tell(`installing ${packageText(spec)}: ${counted(planned.value.tarballs.length, 'package')}`);
       const record = await this.#fetch(spec, { ...planned.value, scripts }, folder, both);
       if (!record.ok) return record;
       const previous = this.#previousOf(spec, record.value);
@@ -382,10 +382,6 @@ export class PackageStore {
     const parsed = packageRecord.safeParse(text.ok && text.value !== null ? parseJson(text.value) : undefined);
     return parsed.success ? parsed.data : null;
   }
-}
-
-export function countText(packages: number): string {
-  return counted(packages, 'package');
 }
 
 interface PlannedScripts extends PackagePlan {

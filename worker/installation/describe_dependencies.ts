@@ -148,7 +148,7 @@ async function describeSources(context: ProgramContext, caller: Caller): Promise
   const times = used.flatMap(({ last_minted_at: worked }) => worked ?? []).toSorted();
   const rest = items.length - failing.length;
   if (rest === 0) return failing;
-  const name = rest === 1 ? '1 source without a failure' : `${rest} sources without a failure`;
+  const name = `${counted(rest, 'source')} without a failure`;
   const state = used.length === 0 ? 'unused' : 'works';
   return [...failing, toRecord('source', name, state, { worked_at: times.at(-1) ?? null })];
 }

@@ -35,7 +35,7 @@ export function servicesPage({ text, services, servers }: ServicesView): Page {
       ${searchField(text, 'GitHub, Stripe, api.openai.com …')}
       <button class="primary">Search</button>
     </form>
-    <p class="small quiet" id="found" role="status">${foundWords(services.length)}</p>
+    <p class="small quiet" id="found" role="status">${counted(services.length, 'service')}</p>
     <div id="results">
       <div class="stack">
         ${services.length === 0 ? html`<div class="panel flush">${nothing(text)}</div>` : gallery(services)}
@@ -43,10 +43,6 @@ export function servicesPage({ text, services, servers }: ServicesView): Page {
       </div>
     </div>`;
   return layout('Connect a service', content);
-}
-
-function foundWords(count: number): string {
-  return counted(count, 'service');
 }
 
 function nothing(text: string): Html {

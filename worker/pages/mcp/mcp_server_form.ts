@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { McpMode } from '../../../shared/model/mcp_server.ts';
 import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
-import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
+import { type FormState, formRefusal, revisionField, selectField, textField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { tabs } from '../components/tabs.ts';
 import { textArea } from '../components/text_area.ts';
@@ -81,8 +81,7 @@ export function editServerPage({ server, form, changes }: EditView): Page {
     })}
     ${formRefusal(form, SERVER_FIELDS)} ${changes === null ? '' : changePanel(changes)}
     <form class="panel stack" method="post" action="/mcp-servers/${id}/edit">
-      <input type="hidden" name="revision" value="${String(revision)}" />
-      ${nameField(form)} ${mode === 'local' ? localFields(form) : remoteFields(form)}
+      ${revisionField(String(revision))} ${nameField(form)} ${mode === 'local' ? localFields(form) : remoteFields(form)}
       ${moreFields(form, 'Version, description', '')}
       <p class="quiet small">
         ${

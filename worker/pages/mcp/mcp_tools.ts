@@ -9,6 +9,7 @@ import { badge, type BadgeKind } from '../components/badge.ts';
 import { dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
+import { revisionField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
@@ -134,7 +135,7 @@ function descriptionOf({ description }: McpToolRecord['definition']): string {
 function choiceForm({ id, revision }: McpServerRecord, { name, choice }: McpToolRecord): Html {
   return html`<form class="actions" method="post" action="/mcp-servers/${id}/tools/choice">
     <input type="hidden" name="tool" value="${name}" />
-    <input type="hidden" name="revision" value="${String(revision)}" />
+    ${revisionField(String(revision))}
     ${TOOL_CHOICES.filter((other) => other !== choice).map(
       (other) =>
         html`<button class="compact" name="choice" value="${other}">

@@ -5,7 +5,14 @@ import { badge } from '../components/badge.ts';
 import { type Column, dataTable } from '../components/data_table.ts';
 import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
-import { type Choice, type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
+import {
+  type Choice,
+  type FormState,
+  formRefusal,
+  revisionField,
+  selectField,
+  textField,
+} from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
@@ -87,7 +94,7 @@ function receivedActions(share: ShareRecord): Html {
     </form>`;
   }
   return html`<form method="post" action="/shares/${id}/accept">
-    <input type="hidden" name="revision" value="${revision}" />
+    ${revisionField(revision)}
     <button class="compact primary">Accept${of}</button>
   </form>`;
 }
