@@ -9,11 +9,21 @@ const CONTAINERS = [
   'e2e/mcp/{gateway_container,in_container,sealed_container}.test.ts',
 ];
 
-/** Only with `npm run test:full`: they build and start images of a release, and install further MCP clients. */
+/**
+ * Only with `npm run test:full`. Each repeats in another place what a file of every run shows: further agents and MCP clients,
+ * users and engines, and the images of a release.
+ */
 const ONLY_FULL =
   process.env['SVC_TEST_FULL'] === '1'
     ? []
-    : ['e2e/images/release_images.test.ts', 'e2e/mcp/clients/more_clients.test.ts'];
+    : [
+        'e2e/containers/agent_matrix.test.ts',
+        'e2e/containers/agents_of_users.test.ts',
+        'e2e/containers/cloud_sdks.test.ts',
+        'e2e/containers/rootless.test.ts',
+        'e2e/images/release_images.test.ts',
+        'e2e/mcp/clients/more_clients.test.ts',
+      ];
 
 /**
  * They measure what they test (memory, long tasks, the time to the first paint), or drive a suite of others that gives up after

@@ -7,6 +7,7 @@ import { createClient } from '@libsql/client';
 import { importJWK, SignJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { sampleOf } from './support/full_counts.ts';
 import { plantSecret } from './support/planted_secret.ts';
 import { type Finished, run, SVC } from './support/program.ts';
 import { readRunFile, Svc } from './support/svc.ts';
@@ -136,11 +137,12 @@ describe('a database of a newer version', () => {
 });
 
 describe('the audit log', () => {
-  it.each([
+  const damages: [string, string][] = [
     ['changed', "UPDATE audit_events SET data = replace(data, 'user/demo', 'user/none')"],
     ['removed from the middle', 'DELETE FROM audit_events WHERE position = (SELECT min(position) FROM audit_events)'],
     ['removed from the end', 'DELETE FROM audit_events WHERE position = (SELECT max(position) FROM audit_events)'],
-  ])('with an event %s in the database is found by svc audit verify', async (_, sql) => {
+  ];
+  it.each(sampleOf(damages, 1))('with an event %s in the database is found by svc audit verify', async (_, sql) => {
     const client = createClient({ url: `file:${join(home, 'control.db')}` });
     const { rowsAffected } = await client.execute(sql);
     client.close();
@@ -163,8 +165,7 @@ describe('the state of the sidecar', () => {
 });
 
 describe('a left-over run.json', () => {
-  it.each([
-    ['garbage', 'garbage'],
+  const left: [string, string][] = [
     [
       'of processes that have ended',
       JSON.stringify({
@@ -176,7 +177,9 @@ describe('a left-over run.json', () => {
         started_at: '2026-01-01T00:00:00.000Z',
       }),
     ],
-  ])('%s does not stop a start, and is ignored by the CLI', async (_, text) => {
+    ['garbage', 'garbage'],
+  ];
+  it.each(sampleOf(left, 1))('%s does not stop a start, and is ignored by the CLI', async (_, text) => {
     writeFileSync(join(home, 'run.json'), text);
     const list = await run(SVC, ['secret', 'list'], { env: { SVC_HOME: home } });
     expect(list.code).toBe(3);
@@ -208,13 +211,14 @@ describe('a start that is impossible', () => {
     await first.stop();
   });
 
-  it.each([
+  const wrong: [string, Record<string, string>, string[], RegExp][] = [
     ['a setting', { SVC_MAX_HEAD_BYTES: 'lots' }, [], /SVC_MAX_HEAD_BYTES/],
     ['a flag', {}, ['--proxyport', '1'], /--proxyport/],
     ['a port', {}, ['--control-port', '99999'], /99999/],
     ['a file of roots that does not exist', {}, ['--upstream-ca', '/nonexistent/ca.pem'], /\/nonexistent\/ca\.pem/],
     ['a --resolve', {}, ['--resolve', 'no-address'], /no-address/],
-  ])('because %s is wrong names it', async (_, env, flags, message) => {
+  ];
+  it.each(sampleOf(wrong, 2))('because %s is wrong names it', async (_, env, flags, message) => {
     expect(describeStart(await up(env, flags))).toEqual(refusal(message));
   });
 
@@ -226,13 +230,14 @@ describe('a start that is impossible', () => {
 });
 
 describe('the CLI without a running svc', () => {
-  it.each([
+  const commands = [
     ['secret', 'list'],
+    ['run', '--', 'true'],
     ['binding', 'list'],
     ['audit', 'list'],
-    ['run', '--', 'true'],
     ['api', 'GET', '/v1/me'],
-  ])('%s %s says what to start', async (...args) => {
+  ];
+  it.each(sampleOf(commands, 2))('%s %s says what to start', async (...args) => {
     const done = await run(SVC, args, { env: { SVC_HOME: home } });
     expect(done.code).toBe(args[0] === 'run' ? 125 : 3);
     expect(done.stderr).toMatch(/svc up|npm start/);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { countOf, IS_FULL } from './support/full_counts.ts';
+import { countOf, IS_FULL, sampleOf } from './support/full_counts.ts';
 import { HANGS_MS } from './support/hangs.ts';
 import { plantSecret, searchFiles } from './support/planted_secret.ts';
 import { kill } from './support/process.ts';
@@ -176,10 +176,11 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
   { what: 'the control plane', victims: ['control_pid'] },
   { what: 'both programs', victims: ['sidecar_pid', 'control_pid'] },
 ])('an agent of svc run continues after kill -9 of $what', ({ what, victims }) => {
-  it.each([
-    { when: 'between requests', killOnce: killIdle },
+  const moments = [
     { when: 'in the middle of a reply', killOnce: killMidStream },
-  ])(
+    { when: 'between requests', killOnce: killIdle },
+  ];
+  it.each(sampleOf(moments, 1))(
     '$when, with at most one failed request for each kill',
     async ({ when, killOnce }) => {
       let failed = 0;

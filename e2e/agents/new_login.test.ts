@@ -140,7 +140,7 @@ async function visit(page: URL): Promise<void> {
   if (to?.host === page.host) await visit(to);
 }
 
-describe.each(sampleOf(TRIED, 2))('svc login $label', (tried) => {
+describe.each(sampleOf(TRIED, 1))('svc login $label', (tried) => {
   const { agent, issuer } = tried;
   let home = '';
   let env: Record<string, string> = {};
