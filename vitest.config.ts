@@ -25,11 +25,8 @@ const ONLY_FULL =
         'e2e/mcp/clients/more_clients.test.ts',
       ];
 
-/**
- * They measure what they test (memory, long tasks, the time to the first paint), or drive a suite of others that gives up after
- * a time of its own. One at a time, after the others.
- */
-const ALONE = ['e2e/console/budgets.test.ts', 'e2e/large/*.test.ts', 'e2e/mcp/conformance/*.test.ts'];
+/** They drive a suite of others that gives up after a time of its own. One at a time, after the others. */
+const ALONE = ['e2e/mcp/conformance/*.test.ts'];
 
 /** Short files with long tests. Started last, as the sizes of files have it, one would run while the other processors wait. */
 const LONG = [
@@ -78,7 +75,7 @@ const PACKAGE = 'e2e/support/package_setup.ts';
 
 const END_TO_END = {
   environment: 'node',
-  // As for the unit tests. A file that measures its own process has one of its own.
+  // As for the unit tests.
   isolate: false,
   setupFiles: ['e2e/support/file_setup.ts'],
   // Several programs, each of which may take as long as HANGS_MS says: only what hangs is ended.
