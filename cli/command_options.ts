@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import { parseSize } from '../shared/model/byte_size.ts';
 import { OWNERS } from '../shared/model/host_binding.ts';
 import type { Result } from '../shared/model/result.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -49,4 +50,14 @@ export function dropUndefined<T>(fields: Readonly<Record<string, T | undefined>>
 export function valueOrUsageError<T>(option: string, parsed: Result<T, string>): T {
   if (parsed.ok) return parsed.value;
   throw new CliError(EXIT.usage, `${option} ${parsed.error}`);
+}
+
+/** A number where it is one, for the validation to judge. */
+export function toCount(text: string | undefined): number | string | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
+}
+
+/** Bytes where it is a size such as `500MB`, for the validation to judge. */
+export function toSize(text: string | undefined): number | string | undefined {
+  return text === undefined ? undefined : (parseSize(text) ?? text);
 }

@@ -134,6 +134,27 @@ describe('svc binding limit', () => {
     expect([listWrites(shown), shown.stdout]).toEqual([[], expect.stringContaining('60 requests a minute')]);
   });
 
+  test('takes a size of bytes in words, shows it so, and removes it', async () => {
+    const argv = ['binding', 'limit', 'api.example.com', '--bytes-per-day'];
+    const run = await runCli(home, [...argv, '500MB'], { answer: control });
+    expect(run.calls.at(-1)?.body).toEqual({ ...input, bytes_per_day: 500_000_000 });
+    expect(run.stdout).toContain('at most 500 MB a day, on each machine');
+    const limited = { ...existing, bytes_per_day: 500_000_000 };
+    const answer: Answer = (call) =>
+      call.method === 'GET' ? { status: 200, body: { items: [limited], next_cursor: null } } : control(call);
+    const off = await runCli(home, [...argv, 'off'], { answer });
+    expect([off.calls.at(-1)?.body, off.stdout]).toEqual([
+      input,
+      expect.stringContaining('no limit of requests or bytes'),
+    ]);
+    const wrong = await runCli(home, [...argv, '1.5GB'], { answer: control });
+    expect([wrong.code, listWrites(wrong), wrong.stderr]).toEqual([
+      2,
+      [],
+      'svc: --bytes-per-day must be a whole number of bytes, or a size such as 500MB or 2GiB\n     To remove the limit: off\n',
+    ]);
+  });
+
   test.each([
     ['0', 'must be at least 1'],
     ['1.5', 'must be a whole number from 1 to 1000000'],
@@ -148,9 +169,10 @@ describe('svc binding limit', () => {
 
 describe('svc binding add', () => {
   test('takes limits of requests', async () => {
-    const limits = ['--scheme', 'bearer', '--requests-per-minute', '5', '--requests-per-day', '90'];
-    const run = await runCli(home, [...add, ...limits], { answer: control });
-    expect(run.calls[0]?.body).toMatchObject({ requests_per_minute: 5, requests_per_day: 90 });
+    const limits = ['--requests-per-minute', '5', '--requests-per-day', '90', '--bytes-per-day', '2 GiB'];
+    const run = await runCli(home, [...add, '--scheme', 'bearer', ...limits], { answer: control });
+    const expected = { requests_per_minute: 5, requests_per_day: 90, bytes_per_day: 2_147_483_648 };
+    expect(run.calls[0]?.body).toMatchObject(expected);
     const wrong = await runCli(home, [...add, '--scheme', 'bearer', '--requests-per-day', 'x'], { answer: control });
     expect(wrong.stderr).toContain('--requests-per-day must be a whole number from 1 to 1000000');
   });

@@ -90,6 +90,10 @@ function addOptions(command: Command): Command {
     )
     .option('--requests-per-minute <n>', 'the most requests that get the credential in 60 seconds, on each machine')
     .option('--requests-per-day <n>', 'the most in 24 hours')
+    .option(
+      '--bytes-per-day <size>',
+      'the bytes of their bodies and of their replies in 24 hours, such as 500MB, after which no further one gets it',
+    )
     .addOption(ownerOption('owner of the binding (default: personal)'))
     .option('--description <text>', 'what it is for');
 }

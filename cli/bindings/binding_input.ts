@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { VAULT_SCHEME } from '../../shared/model/vault_path.ts';
-import { dropUndefined } from '../command_options.ts';
+import { dropUndefined, toCount, toSize } from '../command_options.ts';
 
 /** The options of `svc binding add` that become fields of a binding. */
 export interface BindingFlags {
@@ -25,6 +25,7 @@ export interface BindingFlags {
   readonly keepCookies?: boolean;
   readonly requestsPerMinute?: string;
   readonly requestsPerDay?: string;
+  readonly bytesPerDay?: string;
   readonly owner?: string;
   readonly description?: string;
 }
@@ -52,6 +53,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   keep_cookies: '--keep-cookies',
   requests_per_minute: '--requests-per-minute',
   requests_per_day: '--requests-per-day',
+  bytes_per_day: '--bytes-per-day',
   owner: '--owner',
   description: '--description',
 };
@@ -79,6 +81,7 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
     keep_cookies: flags.keepCookies,
     requests_per_minute: toCount(flags.requestsPerMinute),
     requests_per_day: toCount(flags.requestsPerDay),
+    bytes_per_day: toSize(flags.bytesPerDay),
     owner: flags.owner,
     description: flags.description,
   });
@@ -90,11 +93,6 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
  */
 export function toReference(text: string): string {
   return /^[a-z][a-z0-9._-]{0,30}(?:\/[a-z][a-z0-9._-]{0,30})+$/.test(text) ? `${VAULT_SCHEME}${text}` : text;
-}
-
-/** A number where it is one, for the validation to judge. */
-export function toCount(text: string | undefined): number | string | undefined {
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
 }
 
 /** The flag that sets a field, such as `--region`. */

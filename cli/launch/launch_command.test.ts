@@ -269,8 +269,12 @@ describe('a launch with the proxy', () => {
   });
 
   test('passes on how many requests may get a credential, and refuses what is no limit', async () => {
-    const run = await launch(['--requests-per-minute', '60', '--requests-per-day', '2000', '--', 'tool']);
-    expect(run.calls[1]?.body).toMatchObject({ requests_per_minute: 60, requests_per_day: 2000 });
+    const limits = ['--requests-per-minute', '60', '--requests-per-day', '2000', '--bytes-per-day', '500MB'];
+    const run = await launch([...limits, 'tool']);
+    const expected = { requests_per_minute: 60, requests_per_day: 2000, bytes_per_day: 500_000_000 };
+    expect(run.calls[1]?.body).toMatchObject(expected);
+    const size = await launch(['--bytes-per-day=much', '--', 'tool']);
+    expect([size.code, size.stderr]).toEqual([125, expect.stringContaining('--bytes-per-day must be a whole number')]);
     const refused = await launch(['--requests-per-day', 'many', '--', 'tool']);
     expect([refused.code, refused.stderr]).toEqual([
       125,

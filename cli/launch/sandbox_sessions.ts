@@ -6,7 +6,7 @@ import { allowListFields, otherPortsFields } from './hosts/allowed_hosts.ts';
 import { plainHttpFields } from './hosts/plain_http_option.ts';
 import type { Call } from '../command_line.ts';
 import { errorOfReply } from '../terminal/http_client.ts';
-import { limitFields } from './limit_options.ts';
+import { toLimitFields } from '../../shared/model/request_limits.ts';
 import { scopesField } from './scope_option.ts';
 import { policyVersion, useSecretsField } from './session_access.ts';
 
@@ -93,7 +93,7 @@ function sessionBody(wanted: NewSandboxSession, version: number | null): object 
     ...otherPortsFields(otherPorts),
     ...useSecretsField(secrets),
     ...scopesField(scopes),
-    ...limitFields(limits),
+    ...toLimitFields(limits),
     ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: runtime.program, image, image_id: imageId, runtime, detached, egress, unsealed },
   };

@@ -13,7 +13,7 @@ import type { AllowList } from '../../shared/model/egress.ts';
 import type { RequestLimits } from '../../shared/model/host_binding.ts';
 import type { SecretScope } from '../../shared/wire/sources/narrowing.ts';
 import { endSession } from './end_session.ts';
-import { limitFields } from './limit_options.ts';
+import { toLimitFields } from '../../shared/model/request_limits.ts';
 import { scopesField } from './scope_option.ts';
 import { CliError, EXIT, isUnreachable } from '../exit_codes.ts';
 import type { HostSandboxField } from '../sandbox/host_sandbox.ts';
@@ -97,7 +97,7 @@ export async function openSession(call: Call, wanted: WantedSession): Promise<Op
     ...(wanted.selfTest === true && { self_test: true }),
     ...useSecretsField(wanted.secrets ?? []),
     ...scopesField(wanted.scopes),
-    ...limitFields(wanted.limits),
+    ...toLimitFields(wanted.limits),
     ...(wanted.login !== undefined && { login: wanted.login }),
     ...(wanted.hostSandbox !== undefined && { host_sandbox: wanted.hostSandbox }),
     ...(wanted.keptEnv !== undefined && { kept_env: wanted.keptEnv.map(keptRecord) }),

@@ -42,9 +42,10 @@ export const sessionRecord = z.looseObject({
   used_secrets: z
     .array(z.object({ reference: z.string(), by: z.enum(CHOSEN_BY), from: z.string().nullable() }))
     .default([]),
-  /** How many of its requests may get a credential; null: any number. */
+  /** How many of its requests may get a credential, and with how many bytes; null: any number. */
   requests_per_minute: z.number().nullish(),
   requests_per_day: z.number().nullish(),
+  bytes_per_day: z.number().nullish(),
   masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
 });
 export type SessionRecord = z.infer<typeof sessionRecord>;

@@ -280,12 +280,16 @@ describe('a run in a folder with a .svc.toml', () => {
   });
 
   test('inside a session with a limit of requests, no other session is started', async () => {
-    for (const limit of [{ requests_per_day: 5 }, { requests_per_minute: 5, requests_per_day: null }]) {
+    for (const limit of [
+      { requests_per_day: 5 },
+      { requests_per_minute: 5, requests_per_day: null },
+      { bytes_per_day: 5 },
+    ]) {
       const { run, body } = await used(home.path, [], insideWith([], limit));
       expect([run.code, body]).toEqual([125, undefined]);
       expect(run.stderr).toContain('inside a session with a limit of requests');
     }
-    const none = { requests_per_minute: null, requests_per_day: null };
+    const none = { requests_per_minute: null, requests_per_day: null, bytes_per_day: null };
     expect((await used(home.path, [], insideWith([], none))).run.code).toBe(0);
   });
 

@@ -62,6 +62,7 @@ const LISTS: Readonly<Record<string, string>> = {
 /** The fields of a session that a person chose by a flag. */
 const FLAGS: Readonly<Record<string, string>> = {
   allowed_hosts: '--allow',
+  bytes_per_day: '--bytes-per-day',
   mcp_servers: '--mcp',
   named_hosts: '--allow',
   other_port_hosts: '--allow',

@@ -47,6 +47,9 @@ describe('explain', () => {
     expect(explain([limited], 'https://api.example.com/').reasons.join(' ')).toContain(
       'At most 60 a minute and 2000 a day get the credential on each machine',
     );
+    const bytes = explain([{ ...BINDING, bytesPerDay: 500_000_000 }], 'https://api.example.com/').reasons.join(' ');
+    expect(bytes).toContain('After 500 MB a day of bodies');
+    expect(bytes).not.toContain('At most');
   });
 
   test.each([

@@ -47,6 +47,7 @@ import {
   type ExplainedOperation,
 } from './explain_operation.ts';
 import type { FieldProblem } from '../model/problem.ts';
+import { formatSize } from '../model/byte_size.ts';
 import { listRequestLimits } from '../model/request_limits.ts';
 import { toSentence } from '../model/sentence.ts';
 
@@ -536,13 +537,19 @@ function issuedSentence(issued: string): string {
   return `Its reply may contain ${issued}, which the agent can then use: only the added credential is masked, and the log records the kinds of what the agent receives.`;
 }
 
-function limitSentences({ requestsPerMinute: minute, requestsPerDay: day }: HostBinding): string[] {
-  const limits = listRequestLimits({ minute, day });
-  return limits.length === 0
-    ? []
-    : [
-        `At most ${limits.join(' and ')} get the credential on each machine; further ones are refused (request_limit_reached).`,
-      ];
+function limitSentences({ bytesPerDay, ...others }: HostBinding): string[] {
+  const requests = listRequestLimits(others);
+  const refused = 'further ones are refused (request_limit_reached).';
+  return [
+    ...(requests.length === 0
+      ? []
+      : [`At most ${requests.join(' and ')} get the credential on each machine; ${refused}`]),
+    ...(bytesPerDay === undefined
+      ? []
+      : [
+          `After ${formatSize(bytesPerDay)} a day of bodies, of requests and replies together on each machine, ${refused}`,
+        ]),
+  ];
 }
 
 function cookieSentence({ keepCookies }: HostBinding): string {

@@ -59,6 +59,8 @@ export interface HostBinding {
   readonly requestsPerMinute?: number;
   /** The same in any 24 hours. */
   readonly requestsPerDay?: number;
+  /** The bytes of their bodies and of the bodies of their replies in any 24 hours, after which no further request gets it. */
+  readonly bytesPerDay?: number;
 }
 
 /**
@@ -76,5 +78,5 @@ export interface ClientCertificate {
   readonly http2?: true;
 }
 
-/** How many requests may get a credential on one machine; absent: any number. */
-export type RequestLimits = Pick<HostBinding, 'requestsPerMinute' | 'requestsPerDay'>;
+/** How many requests may get a credential on one machine, and with how many bytes; absent: any number. */
+export type RequestLimits = Pick<HostBinding, 'requestsPerMinute' | 'requestsPerDay' | 'bytesPerDay'>;

@@ -1,3 +1,4 @@
+import { formatSize, parseSize } from './byte_size.ts';
 import { type ApiLimits, type ConnectionLimits, DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 
@@ -197,15 +198,11 @@ export function isControlLimit(limit: keyof Limits): boolean {
   return limit in CONTROL_LIMITS;
 }
 
-const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, KIB, MIB, GIB };
-
-/** A whole number in the range; bytes may have the unit KiB, MiB or GiB. */
+/** A whole number in the range; bytes may have a unit, such as MiB or MB. */
 export function parseQuantity(text: string, range: LimitRange): Result<number, string> {
-  const match = /^(\d{1,15})(KiB|MiB|GiB|)$/i.exec(text);
-  const unit = match?.[2]?.toUpperCase() ?? '';
-  const value = Number(match?.[1]) * (SIZE_UNITS[unit] ?? 1);
-  const wrongForm = !match || (unit !== '' && range.unit !== 'bytes');
-  if (wrongForm || value < range.min || value > range.max) {
+  const whole = /^\d{1,15}$/.test(text) ? Number(text) : null;
+  const value = range.unit === 'bytes' ? parseSize(text) : whole;
+  if (value === null || value < range.min || value > range.max) {
     const form = range.unit === 'bytes' ? 'a whole number of bytes (or KiB, MiB, GiB)' : wholeNumber(range.unit);
     const bounds = `from ${formatQuantity(range.min, range.unit)} to ${formatQuantity(range.max, range.unit)}`;
     return err(`is ${JSON.stringify(text)}: use ${form} ${bounds}`);
@@ -221,8 +218,5 @@ function wholeNumber(unit: LimitRange['unit']): string {
 export function formatQuantity(value: number, unit: LimitRange['unit']): string {
   if (unit === 'count') return String(value);
   if (unit === 'seconds') return `${value} s`;
-  if (value >= GIB && value % GIB === 0) return `${value / GIB} GiB`;
-  if (value >= MIB && value % MIB === 0) return `${value / MIB} MiB`;
-  if (value >= KIB && value % KIB === 0) return `${value / KIB} KiB`;
-  return `${value} bytes`;
+  return formatSize(value);
 }

@@ -1,12 +1,42 @@
-interface RequestLimits {
-  readonly minute: number | undefined;
-  readonly day: number | undefined;
+import { formatSize } from './byte_size.ts';
+import type { RequestLimits } from './host_binding.ts';
+
+/** The limits as fields of the API, of which each may be absent or null. */
+interface LimitFields {
+  readonly requests_per_minute?: number | null | undefined;
+  readonly requests_per_day?: number | null | undefined;
+  readonly bytes_per_day?: number | null | undefined;
 }
 
-/** Each limit of a binding in words, such as `60 a minute`; `noun` stands after the number. */
-export function listRequestLimits({ minute, day }: RequestLimits, noun = ''): readonly string[] {
+/** The limits of these fields. */
+export function toRequestLimits(fields: LimitFields): RequestLimits {
+  const { requests_per_minute: minute, requests_per_day: day, bytes_per_day: bytes } = fields;
+  return {
+    ...(typeof minute === 'number' && { requestsPerMinute: minute }),
+    ...(typeof day === 'number' && { requestsPerDay: day }),
+    ...(typeof bytes === 'number' && { bytesPerDay: bytes }),
+  };
+}
+
+/** Their fields. A sidecar of a version that does not know one refuses it, and does nothing without its limit. */
+export function toLimitFields({ requestsPerMinute, requestsPerDay, bytesPerDay }: RequestLimits = {}): LimitFields {
+  return {
+    ...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
+    ...(requestsPerDay !== undefined && { requests_per_day: requestsPerDay }),
+    ...(bytesPerDay !== undefined && { bytes_per_day: bytesPerDay }),
+  };
+}
+
+/** Each limit in words, such as `60 a minute`; `noun` stands after a number of requests. */
+export function listRequestLimits(limits: RequestLimits, noun = ''): readonly string[] {
+  const { requestsPerMinute, requestsPerDay, bytesPerDay } = limits;
   return [
-    ...(minute === undefined ? [] : [`${minute}${noun} a minute`]),
-    ...(day === undefined ? [] : [`${day}${noun} a day`]),
+    ...(requestsPerMinute === undefined ? [] : [`${requestsPerMinute}${noun} a minute`]),
+    ...(requestsPerDay === undefined ? [] : [`${requestsPerDay}${noun} a day`]),
+    ...(bytesPerDay === undefined ? [] : [`${formatSize(bytesPerDay)} a day`]),
   ];
+}
+
+export function hasLimit({ requestsPerMinute, requestsPerDay, bytesPerDay }: RequestLimits): boolean {
+  return requestsPerMinute !== undefined || requestsPerDay !== undefined || bytesPerDay !== undefined;
 }

@@ -22,7 +22,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   account_not_chosen: 'The request asked for another account than the session chose for this host.',
   effect_not_allowed: 'The binding is read-only, and the method may write.',
   borrow_not_consented: 'The credential is borrowed, and nobody on that machine consented to give it to this request.',
-  request_limit_reached: 'The limit of requests of the binding or of the session was reached on this machine.',
+  request_limit_reached:
+    'A limit of the binding or of the session was reached on this machine: of requests, or of bytes.',
   binding_paused: 'Too many replies of this session contained the credential, so the binding is paused for it.',
   body_too_large: 'The body was larger than a request with a credential may have.',
   credential_unavailable: 'The credential is not stored, or was not retrieved in time.',

@@ -10,6 +10,7 @@ import {
   type Injection,
   type InjectionScheme,
 } from '../model/host_binding.ts';
+import { toRequestLimits } from '../model/request_limits.ts';
 import { parseSentReference } from '../model/vault_path.ts';
 import {
   accessKeyIdText,
@@ -23,6 +24,7 @@ import {
   MAX_ALLOWED_HOSTS,
   queryParamText,
   regionSetText,
+  byteLimit,
   requestLimit,
   sentCredentialText,
   sentinelEnvText,
@@ -68,6 +70,7 @@ const fields = {
   keep_cookies: z.boolean({ error: 'must be true or false' }).optional(),
   requests_per_minute: requestLimit.optional(),
   requests_per_day: requestLimit.optional(),
+  bytes_per_day: byteLimit.optional(),
   description: descriptionText.optional(),
 };
 
@@ -133,8 +136,7 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
     ...(record.effect === undefined ? {} : { effect: record.effect }),
     body: record.body,
     ...(record.keep_cookies === true ? { keepCookies: true } : {}),
-    ...(record.requests_per_minute === undefined ? {} : { requestsPerMinute: record.requests_per_minute }),
-    ...(record.requests_per_day === undefined ? {} : { requestsPerDay: record.requests_per_day }),
+    ...toRequestLimits(record),
   };
 }
 

@@ -153,6 +153,15 @@ export const requestLimit = z
   .min(1, { error: 'must be at least 1' })
   .max(MOST_REQUESTS, { error: `must be at most ${MOST_REQUESTS}: leave it out for no limit` });
 
+/** So that counts of bytes, which a limit may be exceeded by, stay exact. */
+const MOST_BYTES = 1_000_000_000_000_000;
+
+/** How many bytes requests with the credential and their replies may have in a day. */
+export const byteLimit = z
+  .int({ error: 'must be a whole number of bytes, or a size such as 500MB or 2GiB' })
+  .min(1, { error: 'must be at least 1' })
+  .max(MOST_BYTES, { error: `must be at most ${MOST_BYTES}: leave it out for no limit` });
+
 /** One of a closed set. */
 export function oneOfValues<const T extends readonly string[]>(values: T) {
   const list = values.join(', ');

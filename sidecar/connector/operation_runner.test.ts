@@ -125,6 +125,14 @@ describe('running an operation', () => {
     expect(describeResult(await run('get-item', { id: '2' }, {}, { ...SHIM, sessionId: null }))).toContain('200');
   });
 
+  test('counts the bytes of its body and of the body that it returns', async () => {
+    plane.sessionLimits.set('ses_test', { bytesPerDay: 20 });
+    expect(describeResult(await run('create-item', { title: 'ab', count: 2 }))).toContain('200');
+    const sent = Buffer.byteLength('{"title":"ab","count":2}');
+    expect(plane.bytesCounted('ses_test')).toBe(sent + '{"ok":true}'.length);
+    expect(describeResult(await run('get-item', { id: '2' }))).toBe('request_limit_reached');
+  });
+
   test('POST: sends the args as a JSON body', async () => {
     await run('create-item', { title: 'Größe', count: 2 });
     const body = Buffer.from('{"title":"Größe","count":2}').toString('latin1');

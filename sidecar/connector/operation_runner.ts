@@ -156,7 +156,10 @@ async function attempt(
     certificate,
   };
   const onMasked = (): void => noteMasked(caller.sessionId, binding.id, parts.host, ports);
+  const meter = counts.meter(binding, caller.sessionId);
+  meter?.add(Buffer.byteLength(parts.body ?? ''));
   const result = await callUpstream(admitted, caller.signal, onMasked, ports);
+  if (result.ok) meter?.add(result.value.body.length);
   return withCertificateFacts({ approvalId, result }, certificate);
 }
 

@@ -30,6 +30,7 @@ overHttp2('revocation', () => import('./revocation.test.ts'));
 overHttp2('logins of programs', () => import('./program_login.test.ts'));
 overHttp2('masked replies', () => import('./masked_replies.test.ts'));
 overHttp2('limits of requests', () => import('./request_limits.test.ts'));
+overHttp2('limits of bytes', () => import('./byte_limits.test.ts'));
 overHttp2('accounts', () => import('./account_choice.test.ts'));
 overHttp2('client certificates', () => import('./client_certificates.test.ts'));
 overHttp2('captured logins', () => import('./captured_login.test.ts'));

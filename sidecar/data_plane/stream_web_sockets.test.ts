@@ -298,6 +298,21 @@ describe('a WebSocket over HTTP/2', () => {
   });
 });
 
+test('a limit of bytes counts its frames in both directions', async () => {
+  await serve((stream) => {
+    open(stream);
+    stream.write(textFrame(`hello ${SECRET}`));
+  });
+  const binding = bearerBinding(HOST, { bytesPerDay: 1000 });
+  plane.policy.use([binding]);
+  const { stream, got } = connect(await openAnnounced());
+  const frame = textFrame(`hello ${MASK}`);
+  await expect.poll(() => got.body).toBe(frame.toString('latin1'));
+  stream.write('raw bytes');
+  await expect.poll(() => seen[0]?.body).toBe('raw bytes');
+  expect(plane.bytesCounted(binding.id)).toBe(frame.length + 'raw bytes'.length);
+});
+
 describe('before the answer', () => {
   test('frames are held, and sent after it', async () => {
     await serve(() => undefined);

@@ -240,11 +240,12 @@ async function forwardCertified(
     return context.onInterim?.(shown.raw, shown.head);
   };
   const outgoing = { ...asIs(incoming, { host: tunnel.host, limited: true }), certificate };
-  const reply = await forward(outgoing, { ...context, onInterim, inForce });
+  const meter = certificate === null ? null : ports.counts.meter(null, tunnel.sessionId);
+  const reply = await forward(outgoing, { ...context, onInterim, inForce, meter });
   if (!reply.ok) return tunnel.client.closed ? abandon(facts) : refuse(facts, reply.error, incoming);
   const shown = { ...reply.value, ...sanitiseHead(reply.value, false) };
   const withheldHeaders = listWithheldHeaders(reply.value.head.fields, false);
-  return { ...replyWith(incoming, facts, mediation, shown, null), withheldHeaders, inForce };
+  return { ...replyWith(incoming, facts, mediation, shown, null), withheldHeaders, inForce, meter };
 }
 
 /** The request without a credential and without the headers for the proxy. */

@@ -29,7 +29,7 @@ export interface ExchangePorts {
   readonly budget: BodyBudget;
   readonly materials: MaterialCache;
   readonly masked: MaskedReplies;
-  readonly counts: Pick<RequestCounts, 'refuse' | 'take'>;
+  readonly counts: Pick<RequestCounts, 'refuse' | 'take' | 'meter'>;
   readonly hash: HashPort;
   /** What a session gets that narrows its secrets; absent: `credentials` serves every session. */
   readonly scopes?: SessionScopes;

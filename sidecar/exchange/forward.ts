@@ -65,7 +65,7 @@ async function attemptOn(
   const sent = outgoing.raw ?? formatRequestHead(outgoing.head);
   if (body.kind === 'bytes') writeTogether(upstream, sent, body.chunks);
   else upstream.write(sent);
-  const requestBody = sendBody(context.client, upstream, body);
+  const requestBody = sendBody(upstream, body, context);
   const reply = await readReply(upstream, outgoing, context);
   if (reply.ok) {
     const { head, raw, framing } = reply.value;
@@ -88,13 +88,17 @@ function writeTogether(upstream: Connection, head: string | Buffer, chunks: read
  * Sends the part of the body that is not in memory. Afterwards a client's half-close is passed on, because only the upstream
  * knows whether it still answers.
  */
-function sendBody(client: Connection | null, upstream: Connection, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
+function sendBody(
+  upstream: Connection,
+  body: OutgoingBody,
+  { client, meter }: Pick<ForwardContext, 'client' | 'meter'>,
+): BodyEnd | Promise<BodyEnd> {
   if (body.kind === 'bytes' || body.framing.kind === 'none') {
     client?.onFinished(() => upstream.end());
     return 'sent';
   }
   if (client === null) throw new Error('a body is streamed from a client');
-  const sent = streamBody(client, upstream, body.framing, body.transform);
+  const sent = streamBody(client, upstream, body.framing, body.transform, meter);
   void passOnEndAfter(sent, client, upstream);
   return sent;
 }

@@ -40,7 +40,7 @@ export async function attemptStream(
     const ended = failClosedEarly('it takes no more requests on this connection', outgoing);
     return err({ ...ended.error, isUntouched: true });
   }
-  const requestBody = hasNone ? 'sent' : sendBody(context.client, upstream, body);
+  const requestBody = hasNone ? 'sent' : sendBody(upstream, body, context);
   endWithClient(context.client, upstream, requestBody);
   const reply = await whileInForce(upstream, context, readReply(upstream, outgoing, context));
   if (reply.ok && isConnect && isSuccess(reply.value.head)) {
@@ -117,10 +117,14 @@ async function whileInForce<Value>(
   }
 }
 
-function sendBody(client: Connection | null, upstream: UpstreamStream, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
+function sendBody(
+  upstream: UpstreamStream,
+  body: OutgoingBody,
+  { client, meter }: Pick<ForwardContext, 'client' | 'meter'>,
+): BodyEnd | Promise<BodyEnd> {
   if (body.kind === 'bytes') return writeInPieces(upstream, body.chunks);
   if (client === null) throw new Error('a body is streamed from a client');
-  return streamToEnd(client, upstream, body);
+  return streamToEnd(client, upstream, body, meter);
 }
 
 /**
@@ -153,8 +157,9 @@ async function streamToEnd(
   client: Connection,
   upstream: UpstreamStream,
   { framing, transform }: Extract<OutgoingBody, { kind: 'stream' }>,
+  meter: ForwardContext['meter'],
 ): Promise<BodyEnd> {
-  const end = await streamBody(client, upstream, framing, transform);
+  const end = await streamBody(client, upstream, framing, transform, meter);
   if (end === 'sent') upstream.end(withoutProxyFields(client.trailers), client.unindexedTrailers);
   return end;
 }

@@ -15,6 +15,7 @@ import { connectionTokens } from '../../shared/net/http/http1_head.ts';
 import type { Reply } from './outgoing.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
+import type { ByteMeter } from './request_counts.ts';
 import type { WithheldHeaders } from './sanitise_head.ts';
 
 /** What the audit event needs to know of a request. Contains no secret. */
@@ -58,6 +59,8 @@ export interface Replied {
   readonly withheldHeaders?: WithheldHeaders;
   /** For a credentialed request: whether its binding or connector is still in force while the reply is streamed. */
   readonly inForce?: InForce;
+  /** Counts the body while it is given to the client. */
+  readonly meter?: ByteMeter | null;
 }
 
 /** A request for the tokens of a program's login, which svc answers itself with placeholders, or with a reply that it has read. */

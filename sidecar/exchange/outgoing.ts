@@ -8,6 +8,7 @@ import type { Connection } from '../../machine/connection/connection.ts';
 import type { PresentedCertificate, UpstreamLanes, UpstreamStream } from '../ports.ts';
 import { describeCertificateAlert } from '../../shared/net/certificate_alert.ts';
 import type { InForce } from './in_force.ts';
+import type { ByteMeter } from './request_counts.ts';
 import type { BodyEnd } from './stream_body.ts';
 
 /** An outgoing request. */
@@ -58,6 +59,8 @@ export interface ForwardContext {
    * without an injected credential.
    */
   readonly inForce: InForce | null;
+  /** Counts the body while it is copied from the client. */
+  readonly meter?: ByteMeter | null;
 }
 
 /** An upstream that sends more interim replies than this is treated as one that never answers. */

@@ -106,6 +106,57 @@ test('asking whether there is room counts nothing', () => {
   ]);
 });
 
+describe('a limit of bytes', () => {
+  test('refuses the next request once it is reached, until the bytes have left the day', () => {
+    const clock = new FakeClock();
+    const counts = new RequestCounts({ clock });
+    const limited = { ...BINDING, bytesPerDay: 2_000_000 };
+    expect(counts.take(limited, null)).toBeNull();
+    const meter = counts.meter(limited, null);
+    meter?.add(1_999_999);
+    expect(counts.take(limited, null)).toBeNull();
+    clock.advance(HOUR_MS);
+    meter?.addAll([new Uint8Array(1), new Uint8Array(0), new Uint8Array(9)]);
+    const refused = counts.take(limited, null);
+    expect(refused).toMatchObject({
+      reason: 'request_limit_reached',
+      message: expect.stringMatching(
+        /allows 2 MB a day on this machine, and the next request in \d+ s; .*svc binding limit/,
+      ),
+    });
+    clock.advance((refused?.retryAfterSeconds ?? 0) * 1000 - 1001);
+    expect(counts.take(limited, null)).not.toBeNull();
+    clock.advance(1001);
+    expect(counts.take(limited, null)).toBeNull();
+  });
+
+  test('counts nothing without one, and for a binding and its session where both have one', () => {
+    const limits = { bytesPerDay: 100 };
+    const limitsOfSession = (id: string) => (id === 'ses_limited' ? limits : { requestsPerDay: 5 });
+    const counts = new RequestCounts({ clock: new FakeClock(), limitsOfSession });
+    expect(counts.meter({ ...BINDING, requestsPerDay: 5 }, 'ses_other')).toBeNull();
+    counts.meter({ ...BINDING, ...limits }, 'ses_limited')?.add(60);
+    counts.meter(null, 'ses_limited')?.add(40);
+    expect(counts.take({ ...BINDING, ...limits }, 'ses_other')).toBeNull();
+    expect(counts.take(null, 'ses_limited')?.message).toContain('this session allows 100 bytes a day');
+    counts.meter({ ...BINDING, ...limits }, 'ses_other')?.add(40);
+    expect(counts.take({ ...BINDING, ...limits }, 'ses_other')?.message).toContain(`the binding of ${BINDING.host}`);
+  });
+
+  test('keeps the bytes of a stream that is longer than a day, whose request is long forgotten', () => {
+    const clock = new FakeClock();
+    const limits = { bytesPerDay: 100 };
+    const counts = new RequestCounts({ clock, limitsOfSession: () => limits });
+    counts.take(null, 'ses_1');
+    const meter = counts.meter(null, 'ses_1');
+    clock.advance(25 * HOUR_MS);
+    meter?.add(100);
+    // Makes room.
+    counts.take(null, 'ses_2');
+    expect(counts.take(null, 'ses_1')?.reason).toBe('request_limit_reached');
+  });
+});
+
 test('what had no request for a day is forgotten, also if nothing is saved', () => {
   const clock = new FakeClock();
   const counts = new RequestCounts({ clock, limitsOfSession: () => ({ requestsPerMinute: 5 }) });
@@ -142,6 +193,28 @@ describe('the file', () => {
     expect(open('kept.json', clock).counts.take(limited, null)?.reason).toBe('request_limit_reached');
     clock.advance(12 * HOUR_MS + 2 * MINUTE_MS);
     expect(open('kept.json', clock).counts.take(limited, null)).toBeNull();
+  });
+
+  test('keeps the bytes of the day over a restart', async () => {
+    const clock = new FakeClock();
+    const limited = { ...BINDING, bytesPerDay: 100 };
+    const first = open('bytes.json', clock);
+    first.counts.take(limited, null);
+    first.counts.meter(limited, null)?.add(100);
+    await first.flush();
+    expect(open('bytes.json', clock).counts.take(limited, null)?.reason).toBe('request_limit_reached');
+    clock.advance(25 * HOUR_MS);
+    expect(open('bytes.json', clock).counts.take(limited, null)).toBeNull();
+  });
+
+  test('is read where an earlier version wrote it', () => {
+    const clock = new FakeClock();
+    const minute = Math.floor(clock.now() / MINUTE_MS);
+    const text = `{"version":1,"days":{"${BINDING.id}":[[${minute},3]]}}`;
+    writeFileSync(join(folder, 'earlier.json'), text, { mode: 0o600 });
+    const { counts } = open('earlier.json', clock);
+    expect(counts.take({ ...BINDING, requestsPerDay: 3 }, null)?.reason).toBe('request_limit_reached');
+    expect(counts.save()).toBe(text);
   });
 
   test('is not written for limits of a minute', async () => {

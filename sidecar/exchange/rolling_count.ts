@@ -20,8 +20,8 @@ export class RollingCount {
     for (const [interval, count] of entries.toSorted(([a], [b]) => a - b)) this.#put(interval, count);
   }
 
-  add(now: number): void {
-    this.#put(this.#current(now), 1);
+  add(now: number, count = 1): void {
+    this.#put(this.#current(now), count);
   }
 
   total(now: number): number {

@@ -79,12 +79,14 @@ export async function sendCredentialed(
   const keepCookies = keepsCookies(facts);
   const telling = { scrub, keepCookies, lane: outgoing.value.lane };
   const context = forwardContext(incoming, tunnel, ports, telling);
-  const reply = await forward(outgoing.value, { ...context, inForce: untilEnd(inForce, hasEnded, tunnel.host) });
+  const meter = ports.counts.meter(admitted.binding, tunnel.sessionId);
+  if (body.buffered !== null) meter?.add(body.buffered.bytes);
+  const reply = await forward(outgoing.value, { ...context, inForce: untilEnd(inForce, hasEnded, tunnel.host), meter });
   if (reply.ok) {
     if (mayBindConnection(incoming.head.fields, reply.value.head)) tunnel.lanes.keepToTunnel(reply.value.lane);
     const shown = { ...reply.value, ...sanitiseHead(reply.value, keepCookies) };
     const held = listWithheldHeaders(reply.value.head.fields, keepCookies);
-    return { ...replyWith(incoming, certified, mediation, shown, scrub), withheldHeaders: held, inForce };
+    return { ...replyWith(incoming, certified, mediation, shown, scrub), withheldHeaders: held, inForce, meter };
   }
   return tunnel.client.closed ? abandon(certified) : refuse(certified, reply.error, incoming, wasRead);
 }

@@ -7,6 +7,7 @@ import { BodyReader, encodeChunk, encodeLastChunk } from '../../shared/net/http/
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { brokenBodyRefusal } from './body.ts';
+import type { ByteMeter } from './request_counts.ts';
 
 /** How copying a request body ended: all of it was sent, one side disconnected, or the body itself was refused. */
 export type BodyEnd = 'sent' | 'client_gone' | 'upstream_gone' | Refusal;
@@ -19,13 +20,15 @@ export async function refusalOfBody(requestBody: BodyEnd | Promise<BodyEnd>): Pr
 
 /**
  * Copies a request body to the upstream as it arrives, with its framing; a transform can rewrite its payload. A body that is
- * cut off or has broken framing destroys the upstream connection: a partial body must never look complete.
+ * cut off or has broken framing destroys the upstream connection: a partial body must never look complete. `meter` counts the payload
+ * that the client sent.
  */
 export async function streamBody(
   client: Connection,
   upstream: Connection,
   framing: BodyFraming,
   transform: BodyTransform | null,
+  meter: ByteMeter | null = null,
 ): Promise<BodyEnd> {
   const reader = new BodyReader(framing, { collectTrailers: transform !== null });
   const copy = transform === null ? null : new TransformedCopy(transform, framing.kind === 'chunked');
@@ -37,6 +40,7 @@ export async function streamBody(
       if (!fed.ok) return abandonUpstream(upstream, brokenBodyRefusal(fed.error.message));
       if (piece === null || fed.value === undefined) break;
       const { used, data } = fed.value;
+      meter?.addAll(data);
       if (used < piece.length) client.putBack(piece.subarray(used));
       const out = copy === null ? ok([piece.subarray(0, used)]) : await copy.push(data);
       if (!out.ok) return abandonUpstream(upstream, out.error);

@@ -9,6 +9,7 @@ import {
   chosenSecrets,
   credentialRefText,
   hostPatternText,
+  byteLimit,
   requestLimit,
 } from '../../shared/wire/host_binding_fields.ts';
 import { narrowing } from '../../shared/wire/sources/narrowing.ts';
@@ -91,9 +92,10 @@ export const sessionInput = z.strictObject({
     .array(z.strictObject({ reference: credentialRefText, narrowing }))
     .max(MAX_SCOPES)
     .default([]),
-  /** How many of its requests may get a credential, on this machine; without them, any number. */
+  /** How many of its requests may get a credential, on this machine, and with how many bytes; without them, any number. */
   requests_per_minute: requestLimit.optional(),
   requests_per_day: requestLimit.optional(),
+  bytes_per_day: byteLimit.optional(),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
   /** A person gave the agent in the sandbox svc's MCP gateway: the session's token may use every server. */

@@ -338,6 +338,7 @@ describe('a session with a sandbox', () => {
       scopes: [],
       requests_per_minute: null,
       requests_per_day: null,
+      bytes_per_day: null,
       masked_replies: [],
     });
     expect(shown.text).not.toContain(token);
@@ -345,10 +346,10 @@ describe('a session with a sandbox', () => {
   });
 
   it('shows how many of its requests may get a credential, and refuses what is no limit', async () => {
-    const { id } = await bench.createSession({ requests_per_minute: 60, requests_per_day: 2000 });
-    const limits = { requests_per_minute: 60, requests_per_day: 2000 };
+    const limits = { requests_per_minute: 60, requests_per_day: 2000, bytes_per_day: 500 };
+    const { id } = await bench.createSession(limits);
     expect((await bench.call('GET', `${SESSIONS}/${id}`)).body).toMatchObject(limits);
-    expect(bench.sessions.get(id)?.limits).toEqual({ requestsPerMinute: 60, requestsPerDay: 2000 });
+    expect(bench.sessions.get(id)?.limits).toEqual({ requestsPerMinute: 60, requestsPerDay: 2000, bytesPerDay: 500 });
     const refused = await bench.call('POST', SESSIONS, { requests_per_minute: 0 });
     expect([refused.status, refused.code]).toEqual([400, 'invalid_input']);
     expect(refused.text).toContain('requests_per_minute: must be at least 1');

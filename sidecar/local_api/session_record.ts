@@ -47,9 +47,10 @@ export function sessionRecord(
     })),
     /** What it does less with minted secrets. */
     scopes: session.scopes.map(({ path, narrowing }) => ({ reference: formatVaultReference(path), narrowing })),
-    /** How many of its requests may get a credential; null: any number. */
+    /** How many of its requests may get a credential, and with how many bytes; null: any number. */
     requests_per_minute: session.limits.requestsPerMinute ?? null,
     requests_per_day: session.limits.requestsPerDay ?? null,
+    bytes_per_day: session.limits.bytesPerDay ?? null,
     /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
       .countsOfSession(id)

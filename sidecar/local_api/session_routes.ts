@@ -1,5 +1,5 @@
 import type { AllowList } from '../../shared/model/egress.ts';
-import type { RequestLimits } from '../../shared/model/host_binding.ts';
+import { toRequestLimits } from '../../shared/model/request_limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { PENDING_LOGIN_SECONDS } from '../../shared/wire/pending_logins.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan/plan_lock.ts';
@@ -169,7 +169,7 @@ async function checkSession(
     ...lists,
     folder: input.folder ?? null,
     scopes: scopes.value,
-    limits: limitsOf(input),
+    limits: toRequestLimits(input),
     hostSandbox: input.host_sandbox ?? null,
     mcpServer: served.value?.mcpServer ?? null,
     mcpServers: mcpServers.value,
@@ -362,14 +362,6 @@ function choiceOf(
   }
   const choice = chooseAccounts(secrets, policy.bindings());
   return choice.ok ? choice : err(localError('invalid_input', `use_secrets: ${choice.error}`));
-}
-
-/** How many of its requests may get a credential. */
-function limitsOf({ requests_per_minute: minute, requests_per_day: day }: SessionInput): RequestLimits {
-  return {
-    ...(minute !== undefined && { requestsPerMinute: minute }),
-    ...(day !== undefined && { requestsPerDay: day }),
-  };
 }
 
 /** What the session does less with some secrets. A program that has the plaintext of one could do all that its source allows. */

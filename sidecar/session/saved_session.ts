@@ -10,7 +10,7 @@ import { EGRESS_MODES } from '../../shared/model/egress.ts';
 import { CHOSEN_BY } from '../../shared/model/account_choice.ts';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { narrowing } from '../../shared/wire/sources/narrowing.ts';
-import { requestLimit } from '../../shared/wire/host_binding_fields.ts';
+import { byteLimit, requestLimit } from '../../shared/wire/host_binding_fields.ts';
 import { id } from '../../shared/wire/primitives.ts';
 import { hostSandbox } from './sandbox.ts';
 import type { Session } from './session.ts';
@@ -97,7 +97,11 @@ export const savedSession = z.strictObject({
   scopes: z.array(z.strictObject({ path: text, narrowing })).optional(),
   /** Absent without one, and in files of earlier versions. An earlier version restores no session that has some. */
   limits: z
-    .strictObject({ requestsPerMinute: requestLimit.exactOptional(), requestsPerDay: requestLimit.exactOptional() })
+    .strictObject({
+      requestsPerMinute: requestLimit.exactOptional(),
+      requestsPerDay: requestLimit.exactOptional(),
+      bytesPerDay: byteLimit.exactOptional(),
+    })
     .optional(),
   container: container.nullable(),
   unsealed: z.array(z.strictObject({ env: text, reference: text, host: text, reason: text })),

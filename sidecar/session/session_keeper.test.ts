@@ -231,7 +231,7 @@ describe('a session that is restored', () => {
   });
 
   it('has the limits that it was started with', async () => {
-    const limits = { requestsPerMinute: 60, requestsPerDay: 2000 };
+    const limits = { requestsPerMinute: 60, requestsPerDay: 2000, bytesPerDay: 500 };
     const { session } = await openSession(runOf(), { limits });
     const { sessions } = await nextRun();
     expect(sessions.get(session.id)?.limits).toEqual(limits);

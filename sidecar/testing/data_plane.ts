@@ -115,6 +115,8 @@ export interface DataPlane {
   readonly credentialIds: (string | null)[];
   /** The limits of sessions by their ids. */
   readonly sessionLimits: Map<string, RequestLimits>;
+  /** The bytes that were counted for a binding or a session with a limit of them. */
+  bytesCounted(id: string): number;
   readonly approvals: FakeApprovalSource;
   readonly audit: FakeAuditSink;
   readonly metrics: FakeMetrics;
@@ -230,6 +232,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   const errors: string[] = [];
   const credentialIds: (string | null)[] = [];
   const sessionLimits = new Map<string, RequestLimits>();
+  const counts = new RequestCounts({ clock: new FakeClock(), limitsOfSession: (id) => sessionLimits.get(id) ?? null });
   const budget = new BodyBudget(all.maxBufferedBodiesBytes);
   const refusals = new SessionRefusals(fakes.audit);
   const dialerOptions: DialerOptions = {
@@ -267,7 +270,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
       budget,
       materials: new MaterialCache(),
       masked: new MaskedReplies(all.maxMaskedReplies, () => true),
-      counts: new RequestCounts({ clock: new FakeClock(), limitsOfSession: (id) => sessionLimits.get(id) ?? null }),
+      counts,
       hash: NodeSha256,
     },
     audit: fakes.audit,
@@ -299,6 +302,10 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     endSession: () => ends.end(),
     credentialIds,
     sessionLimits,
+    bytesCounted(id) {
+      const entries: readonly [number, number][] = JSON.parse(counts.save()).bytes?.[id] ?? [];
+      return entries.reduce((sum, [, bytes]) => sum + bytes, 0);
+    },
     operations: createOperationRunner(ports),
     errors,
     gate: connections,

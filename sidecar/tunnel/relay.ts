@@ -4,11 +4,13 @@ import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { splice } from '../../machine/connection/splice.ts';
 import type { Reply } from '../exchange/outgoing.ts';
 import type { Replied } from '../exchange/outcome.ts';
+import type { ByteMeter } from '../exchange/request_counts.ts';
 import { scrubHeadBytes } from '../exchange/scrub_head.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
 import { relayScrubbed } from './relay_scrubbed.ts';
 import { takeWholeReply } from './whole_reply.ts';
+import { withMeter } from './with_meter.ts';
 import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 
 /** Called for each reply or WebSocket message in which something was masked. */
@@ -25,15 +27,17 @@ export async function relay(
   lanes: UpstreamLanes,
   onMasked: OnMasked,
 ): Promise<boolean> {
-  const { reply, scrub } = outcome;
+  const { reply, scrub, meter = null } = outcome;
   try {
     if (reply.head.status === 101) return await relayUpgrade(client, outcome, onMasked);
     const whole = takeWholeReply(reply, scrub);
     let framed = true;
     if (whole !== null) {
+      if (reply.framing.kind === 'length') meter?.add(reply.framing.length);
       client.write(whole.bytes);
       if (whole.masked) onMasked();
-    } else if (scrub === null || (scrub.isEmpty && reply.framing.kind !== 'chunked')) await relayExact(client, reply);
+    } else if (scrub === null || (scrub.isEmpty && reply.framing.kind !== 'chunked'))
+      await relayExact(client, reply, meter);
     else framed = await relayScrubbed(client, outcome, scrub, onMasked);
     const reusable = isPersistent(reply) && (reply.requestBody === 'sent' || (await reply.requestBody) === 'sent');
     if (reusable) lanes.give(reply.lane, reply.upstream);
@@ -57,18 +61,23 @@ function isPersistent({ head, framing }: Reply): boolean {
   return head.version === '1.1' ? !tokens.has('close') : tokens.has('keep-alive');
 }
 
-async function relayExact(client: Connection, reply: Reply): Promise<void> {
+async function relayExact(client: Connection, reply: Reply, meter: ByteMeter | null): Promise<void> {
   client.writeInTurn(reply.raw);
   const body = new ReplyBody(reply.upstream, reply.framing);
   for (;;) {
     const piece = body.take() ?? (await body.nextPiece());
     if (piece === 'done') return;
+    meter?.addAll(piece.data);
     if (!client.writeInTurn(piece.raw)) await client.waitForDrain();
   }
 }
 
 /** Copies bytes both ways after a protocol switch, until both sides have ended or one is lost. A credentialed WebSocket is scrubbed. */
-async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMasked: OnMasked): Promise<false> {
+async function relayUpgrade(
+  client: Connection,
+  { reply, scrub, meter = null }: Replied,
+  onMasked: OnMasked,
+): Promise<false> {
   const { upstream } = reply;
   const bodyEnd = await reply.requestBody;
   client.onFinished(null);
@@ -84,8 +93,9 @@ async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMas
     const head = scrubbed ? scrubHeadBytes(reply.head, reply.raw, scrub) : reply.raw;
     client.write(head);
     if (head !== reply.raw) noteMasked();
-    const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub, noteMasked) : undefined);
-    await Promise.all([orLost(splice(client, upstream), dropBoth), orLost(toClient, dropBoth)]);
+    const search = scrubbed ? new WebSocketScrubber(scrub, noteMasked) : undefined;
+    const toClient = splice(upstream, client, withMeter(meter, search));
+    await Promise.all([orLost(splice(client, upstream, withMeter(meter)), dropBoth), orLost(toClient, dropBoth)]);
     await Promise.all([client.waitForFlush(), upstream.waitForFlush()]);
   }
   dropBoth();

@@ -7,6 +7,7 @@ import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http
 import type { Connection } from '../../machine/connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { keepsCookies } from '../exchange/outcome.ts';
+import type { ByteMeter } from '../exchange/request_counts.ts';
 import { sanitiseTrailers } from '../exchange/sanitise_head.ts';
 import { scrubHeadBytes, scrubHead, scrubTrailers } from '../exchange/scrub_head.ts';
 import { contentDecoders, decodeBody } from './content_decoder.ts';
@@ -51,7 +52,7 @@ export async function relayMasked(
   const { reply } = outcome;
   const decoders = reply.framing.kind === 'none' ? null : contentDecoders(reply.head);
   const format = replyFormatOf(fieldValues(reply.head.fields, 'content-type')[0] ?? '');
-  const out = new ScrubbedOut(sink, new StreamScrubber(patterns, format));
+  const out = new ScrubbedOut(sink, new StreamScrubber(patterns, format), outcome.meter ?? null);
   const raw = scrubHeadBytes(reply.head, reply.raw, patterns);
   const head = raw === reply.raw ? reply.head : scrubHead(reply.head, patterns);
   if (decoders === null) sink.writeHead(head, raw, reply.framing.kind === 'none');
@@ -100,27 +101,35 @@ const REFRAMED = new Set([
 class ScrubbedOut {
   readonly #sink: ReplySink;
   readonly #scrubber: StreamScrubber;
+  readonly #meter: ByteMeter | null;
 
-  constructor(sink: ReplySink, scrubber: StreamScrubber) {
+  constructor(sink: ReplySink, scrubber: StreamScrubber, meter: ByteMeter | null) {
     this.#sink = sink;
     this.#scrubber = scrubber;
+    this.#meter = meter;
   }
 
   /** True if there is room for more; otherwise a promise that resolves when there is. */
   write(data: readonly Uint8Array[]): true | Promise<void> {
     let roomy = true;
-    for (const piece of data) roomy = this.#sink.writeBody(this.#scrubber.push(piece)) && roomy;
+    for (const piece of data) roomy = this.#write(this.#scrubber.push(piece)) && roomy;
     return roomy || this.#sink.waitForDrain();
   }
 
   /** Writes the held-back bytes of a truncated body, without its end. */
   breakOff(): void {
-    this.#sink.writeBody(this.#scrubber.flush());
+    this.#write(this.#scrubber.flush());
   }
 
   end(trailers: string, unindexed: readonly string[]): void {
-    this.#sink.writeBody(this.#scrubber.flush());
+    this.#write(this.#scrubber.flush());
     this.#sink.end(trailers, unindexed);
+  }
+
+  /** What is held back is not counted yet: the count is of what the client was given. */
+  #write(pieces: readonly Uint8Array[]): boolean {
+    this.#meter?.addAll(pieces);
+    return this.#sink.writeBody(pieces);
   }
 
   takeMasked(): boolean {

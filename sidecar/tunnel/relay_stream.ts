@@ -12,6 +12,7 @@ import type { ClientStream } from './client_stream.ts';
 import type { OnMasked } from './relay.ts';
 import { relayMasked } from './relay_scrubbed.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
+import { withMeter } from './with_meter.ts';
 
 /**
  * Relays an upstream's reply on a stream of HTTP/2: exactly on passthrough, scrubbed on a credentialed path. A reply that is cut
@@ -21,7 +22,7 @@ export async function relayStream(client: ClientStream, outcome: Replied, onMask
   const { reply, scrub } = outcome;
   try {
     if (reply.webSocket !== undefined) return await relayWebSocket(client, reply.webSocket, outcome, onMasked);
-    if (scrub === null) await relayExact(client, reply);
+    if (scrub === null) await relayExact(client, outcome);
     else await relayMasked(client, outcome, scrub, onMasked);
     const upload = await waitForUpload(reply);
     if (upload !== 'sent' || !reply.upstream.finished) reply.upstream.destroy();
@@ -34,12 +35,13 @@ export async function relayStream(client: ClientStream, outcome: Replied, onMask
   }
 }
 
-async function relayExact(client: ClientStream, reply: Reply): Promise<void> {
+async function relayExact(client: ClientStream, { reply, meter }: Replied): Promise<void> {
   client.writeHead(reply.head, null, reply.framing.kind === 'none');
   const body = new ReplyBody(reply.upstream, reply.framing);
   for (;;) {
     const piece = body.take() ?? (await body.nextPiece());
     if (piece === 'done') break;
+    meter?.addAll(piece.data);
     if (!client.writeInTurn(piece.raw)) await client.waitForDrain();
   }
   client.end(body.trailers, reply.upstream.unindexedTrailers);
@@ -49,7 +51,7 @@ async function relayExact(client: ClientStream, reply: Reply): Promise<void> {
 async function relayWebSocket(
   client: ClientStream,
   upstream: UpstreamStream,
-  { reply, scrub }: Replied,
+  { reply, scrub, meter = null }: Replied,
   onMasked: OnMasked,
 ): Promise<void> {
   const dropBoth = (code: number): void => {
@@ -69,8 +71,8 @@ async function relayWebSocket(
   });
   const search = isSearched ? new WebSocketScrubber(scrub, noteMasked) : undefined;
   const frames = search && new OnlyFrames(search, () => dropBoth(PROTOCOL_ERROR));
-  const toClient = splice(upstream, client, frames);
-  const upload = orLost(splice(client, upstream), () => upstream.destroy(client.resetCode || CANCEL));
+  const toClient = splice(upstream, client, withMeter(meter, frames));
+  const upload = orLost(splice(client, upstream, withMeter(meter)), () => upstream.destroy(client.resetCode || CANCEL));
   await orLost(toClient, () => client.destroy(upstream.resetCode || CANCEL));
   // An upstream that has ended and then resets its stream takes nothing more.
   await Promise.race([upload, new Promise<void>((resolve) => upstream.onClosed(resolve))]);

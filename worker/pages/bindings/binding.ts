@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { listRequestLimits } from '../../../shared/model/request_limits.ts';
+import { listRequestLimits, toRequestLimits } from '../../../shared/model/request_limits.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';
 import { BINDINGS_PAGE } from './binding_form.ts';
@@ -118,8 +118,8 @@ function writtenSection(binding: HostBindingRecord): Html {
   </section>`;
 }
 
-function requestLimits({ requests_per_minute: minute, requests_per_day: day }: HostBindingRecord): string | null {
-  const limits = listRequestLimits({ minute, day });
+function requestLimits(binding: HostBindingRecord): string | null {
+  const limits = listRequestLimits(toRequestLimits(binding));
   return limits.length === 0 ? null : `${limits.join(', ')}; on each machine`;
 }
 

@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { formatSize } from '../../../shared/model/byte_size.ts';
 import type { InjectionScheme } from '../../../shared/model/host_binding.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';
@@ -43,6 +44,7 @@ export function fieldsOfBinding(binding: HostBindingRecord): Readonly<Record<str
     allowed_hosts: allowed,
     body,
     keep_cookies: keepCookies,
+    bytes_per_day: bytes,
     id: _,
     created_at: __,
     updated_at: ___,
@@ -53,6 +55,7 @@ export function fieldsOfBinding(binding: HostBindingRecord): Readonly<Record<str
     allowed_hosts: allowed.join(', '),
     body: body === 'buffer' ? '' : body,
     keep_cookies: keepCookies === true ? 'true' : '',
+    bytes_per_day: bytes === undefined ? '' : formatSize(bytes),
     sentinel_value: sentinel?.value ?? '',
     sentinel_env: sentinel?.env ?? '',
   };

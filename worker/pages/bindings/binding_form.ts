@@ -53,6 +53,7 @@ const LABELS: Readonly<Record<string, string>> = {
   keep_cookies: 'Cookies of replies',
   requests_per_minute: 'Requests a minute',
   requests_per_day: 'Requests a day',
+  bytes_per_day: 'Bytes a day',
 };
 
 /** What stands in the form's field for the credential; the state is null if that is no reference. */
@@ -87,6 +88,7 @@ const MORE = [
   'keep_cookies',
   'requests_per_minute',
   'requests_per_day',
+  'bytes_per_day',
 ];
 
 const COMMON = ['owner', 'host', 'credential_ref', 'scheme', 'effect', ...MORE];
@@ -213,6 +215,7 @@ function moreFields(form: FormState): Html {
       ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, separated by commas; empty: all that the pattern matches', isMono: true })}
       ${textField(form, { name: 'requests_per_minute', label: 'Requests a minute', hint: 'The most that get the credential, on each machine; empty: no limit' })}
       ${textField(form, { name: 'requests_per_day', label: 'Requests a day' })}
+      ${textField(form, { name: 'bytes_per_day', label: 'Bytes a day', placeholder: '500MB', hint: 'Of these requests and their replies; when they are used up, no further request gets the credential' })}
       ${textField(form, { name: 'sentinel_value', label: 'Placeholder', hint: 'For clients that need a credential to start: not a secret; the proxy swaps it for the real one', isMono: true })}
       ${textField(form, { name: 'sentinel_env', label: 'Variable of the placeholder', placeholder: 'GITHUB_TOKEN', isMono: true })}
       ${selectField(form, {

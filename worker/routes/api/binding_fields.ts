@@ -1,3 +1,4 @@
+import { parseSize } from '../../../shared/model/byte_size.ts';
 import { INJECTION_SCHEMES, type InjectionScheme, type Owner } from '../../../shared/model/host_binding.ts';
 import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
@@ -17,6 +18,7 @@ export function bindingRecordOf(fields: Fields): Record<string, unknown> {
     keep_cookies: kept,
     requests_per_minute: perMinute,
     requests_per_day: perDay,
+    bytes_per_day: bytes,
     ...plain
   } = dropEmpty(fields);
   const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
@@ -26,6 +28,7 @@ export function bindingRecordOf(fields: Fields): Record<string, unknown> {
     ...(hosts !== undefined && { allowed_hosts: hosts }),
     ...(perMinute !== undefined && { requests_per_minute: Number(perMinute) }),
     ...(perDay !== undefined && { requests_per_day: Number(perDay) }),
+    ...(bytes !== undefined && { bytes_per_day: parseSize(bytes.trim()) ?? bytes }),
     ...(kept !== undefined && { keep_cookies: kept === 'true' }),
     ...(isSwap && { emit_mechanism: 'sentinel-swap', sentinel: { value, ...(env !== undefined && { env }) } }),
   };

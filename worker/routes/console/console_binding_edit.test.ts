@@ -60,6 +60,7 @@ describe('the form of an existing binding', () => {
       keep_cookies: true,
       requests_per_minute: 60,
       requests_per_day: 2000,
+      bytes_per_day: 500_000_000,
       description: 'For the build',
     });
     const reply = await save(made.id, await formOf(made.id));
@@ -91,6 +92,16 @@ describe('the form of an existing binding', () => {
     const reply = await save(made.id, { ...(await formOf(made.id)), requests_per_day: 'many' });
     expect([reply.status, await readBinding(made.id)]).toEqual([400, made]);
     expect(await reply.text()).toContain('id="requests_per_day-problem"');
+  });
+
+  test('takes a size of bytes in words, and shows it so', async () => {
+    const made = await bind('bytes.example.test');
+    const wrong = await save(made.id, { ...(await formOf(made.id)), bytes_per_day: '1.5 GB' });
+    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('value="1.5 GB"')]);
+    expect((await save(made.id, { ...(await formOf(made.id)), bytes_per_day: '500MB' })).status).toBe(303);
+    expect(await readBinding(made.id)).toMatchObject({ bytes_per_day: 500_000_000 });
+    expect(await formOf(made.id)).toMatchObject({ bytes_per_day: '500 MB' });
+    expect(await open(`/bindings/${made.id}`)).toContain('500 MB a day; on each machine');
   });
 
   test('is audited like a change by the API', async () => {
