@@ -398,6 +398,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '2 Contract: 429 `request_limit_reached`',
+    holds: 'a sidecar that cannot read a limit of bytes gets no secret for its binding',
+    file: 'worker/services/sidecars/snapshot.ts',
+    text: '{ ...binding, credential_ref: NO_SECRET }',
+    replacement: 'binding',
+    tests: ['worker/services/sidecars/snapshot.test.ts'],
+  },
+  {
+    row: '2 Contract: 429 `request_limit_reached`',
     holds: 'the bodies of requests count towards a limit of bytes',
     file: SEND,
     text: 'if (body.buffered !== null) meter?.add(body.buffered.bytes);',

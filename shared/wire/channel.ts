@@ -48,6 +48,8 @@ export const SNAPSHOT_KNOWS_ALSO_HEADER = 'svc-snapshot-knows-also';
 export const SNAPSHOT_KNOWS_OTHER_PORTS = 'other_ports';
 /** The region of a binding may be a set. */
 export const SNAPSHOT_KNOWS_REGION_SETS = 'region_sets';
+/** Bindings may have a limit of bytes. */
+export const SNAPSHOT_KNOWS_BYTE_LIMITS = 'byte_limits';
 /** The reviewed tools of MCP servers. */
 export const SNAPSHOT_KNOWS_TOOLS = 'mcp_tools';
 /** The client certificates of the user. */

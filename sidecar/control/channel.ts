@@ -5,6 +5,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type AuditHead, MAX_KNOWN_HEADS, writeKnownHeads } from '../../shared/wire/audit_heads.ts';
 import {
   SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_BYTE_LIMITS,
   SNAPSHOT_KNOWS_CERTIFICATES,
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
@@ -60,6 +61,7 @@ const KNOWS_ALSO = [
   SNAPSHOT_KNOWS_TUNNELS,
   SNAPSHOT_KNOWS_OTHER_PORTS,
   SNAPSHOT_KNOWS_REGION_SETS,
+  SNAPSHOT_KNOWS_BYTE_LIMITS,
   SNAPSHOT_KNOWS_TOOLS,
   SNAPSHOT_KNOWS_CERTIFICATES,
 ] as const;

@@ -9,6 +9,7 @@ import { resolve } from '../../shared/resolve/resolve.ts';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { SECRET_FOR_A_NEWER_SIDECAR } from '../../shared/model/request_limits.ts';
 import { SET_FOR_A_NEWER_SIDECAR } from '../../shared/model/region_set.ts';
 import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
@@ -333,6 +334,20 @@ describe('the snapshot of an earlier run', () => {
     await settle();
     expect(channel.polls.slice(0, 2).map(({ heldVersion }) => heldVersion)).toEqual([null, 1]);
     expect(source.bindings()).toEqual([bindingFor('us-east-1,eu-*')]);
+  });
+
+  it('is fetched again if an earlier version stored it, without the secret of a binding with a limit of bytes', async () => {
+    const limited = bearerBinding('api.example.com', { bytesPerDay: 500 });
+    const credential = { ...limited.credential, path: SECRET_FOR_A_NEWER_SIDECAR };
+    channel.hostBindings = [bearerBinding('api.example.com', { credential })];
+    await source.start();
+    await settle();
+    await reopen();
+    channel.hostBindings = [limited];
+    await source.start();
+    await settle();
+    expect(channel.polls.slice(0, 2).map(({ heldVersion }) => heldVersion)).toEqual([null, 1]);
+    expect(source.bindings()).toEqual([limited]);
   });
 
   it('is as old as its last saved confirmation', async () => {

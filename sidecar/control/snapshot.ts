@@ -1,4 +1,5 @@
 import { REVIEWED_KINDS } from '../../shared/model/mcp_tool.ts';
+import { SECRET_FOR_A_NEWER_SIDECAR } from '../../shared/model/request_limits.ts';
 import { SET_FOR_A_NEWER_SIDECAR } from '../../shared/model/region_set.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
@@ -283,12 +284,14 @@ export class SnapshotSource implements PolicySource {
     const { reviewedTools, reviewedKinds, mcpServers, hostBindings } = stored.snapshot;
     const isKept = REVIEWED_KINDS.every((kind) => reviewedKinds.includes(kind));
     this.#isRenewalDue =
-      reviewedTools === null || (mcpServers.length > 0 && !isKept) || hostBindings.some(lacksItsRegions);
+      reviewedTools === null || (mcpServers.length > 0 && !isKept) || hostBindings.some(isForAnotherVersion);
   }
 }
 
-function lacksItsRegions({ injection }: HostBinding): boolean {
-  return injection.scheme === 'sigv4-resign' && injection.region === SET_FOR_A_NEWER_SIDECAR;
+/** Whether an earlier version of this sidecar could not read it. */
+function isForAnotherVersion({ injection, credential }: HostBinding): boolean {
+  const hasNoRegions = injection.scheme === 'sigv4-resign' && injection.region === SET_FOR_A_NEWER_SIDECAR;
+  return hasNoRegions || credential.path === SECRET_FOR_A_NEWER_SIDECAR;
 }
 
 /** An unreadable connector refuses every request: a request that belongs to it could otherwise fall through to a binding or to passthrough. */

@@ -22,6 +22,8 @@ const NEW_TO_AN_OLDER_SIDECAR: Readonly<Record<string, readonly RegExp[]>> = {
   // A longer one is a set of regions. A sidecar that does not say that it knows them gets another region (decision 0150).
   snapshotPayload: [
     /^\.host_bindings\[\]\.region: maxLength is 256, and 64 is read$/,
+    // A sidecar that does not say that it knows limits of bytes gets no credential for the binding (decision 0121).
+    /^\.host_bindings\[\]\.bytes_per_day: is a field that is not read$/,
     // Only a sidecar that says that it knows the field gets it (decision 0168).
     /^\.client_certificates: is a field that is not read$/,
   ],

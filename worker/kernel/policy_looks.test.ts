@@ -35,6 +35,7 @@ const KNOWS = {
   knowsTunnels: true,
   knowsOtherPorts: true,
   knowsRegionSets: true,
+  knowsByteLimits: true,
   knowsCertificates: true,
   knowsTools: true,
 };

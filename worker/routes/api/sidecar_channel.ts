@@ -4,6 +4,7 @@ import {
   credentialsRequest,
   eventsRequest,
   SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_BYTE_LIMITS,
   SNAPSHOT_KNOWS_CERTIFICATES,
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
@@ -37,7 +38,7 @@ import { emptyReply, jsonReply } from '../http/replies.ts';
 
 export const getSnapshot = forSidecar({
   summary: "Get the sidecar's snapshot: bindings and references, no secrets",
-  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443, ${SNAPSHOT_KNOWS_REGION_SETS} for regions that are a set, ${SNAPSHOT_KNOWS_TOOLS} for the reviewed tools of MCP servers, and ${SNAPSHOT_KNOWS_CERTIFICATES} for the client certificates.`,
+  description: `A signed JWS. With the newest version in If-None-Match, waits up to "wait" seconds, then returns 304 with a signed ${SNAPSHOT_PROOF_HEADER}. ${SNAPSHOT_KNOWS_HEADER}: ${SNAPSHOT_KNOWS_INACTIVE} asks for that field, and ${SNAPSHOT_KNOWS_ALSO_HEADER}: ${SNAPSHOT_KNOWS_TUNNELS} for that one; ${SNAPSHOT_KNOWS_OTHER_PORTS} there asks for bindings of hosts at other ports than 443, ${SNAPSHOT_KNOWS_REGION_SETS} for regions that are a set, ${SNAPSHOT_KNOWS_BYTE_LIMITS} for limits of bytes, ${SNAPSHOT_KNOWS_TOOLS} for the reviewed tools of MCP servers, and ${SNAPSHOT_KNOWS_CERTIFICATES} for the client certificates.`,
   query: snapshotQuery,
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
@@ -48,10 +49,12 @@ export const getSnapshot = forSidecar({
       const knowsTunnels = also.includes(SNAPSHOT_KNOWS_TUNNELS);
       const knowsOtherPorts = also.includes(SNAPSHOT_KNOWS_OTHER_PORTS);
       const knowsRegionSets = also.includes(SNAPSHOT_KNOWS_REGION_SETS);
+      const knowsByteLimits = also.includes(SNAPSHOT_KNOWS_BYTE_LIMITS);
       const knowsTools = also.includes(SNAPSHOT_KNOWS_TOOLS);
       const knowsCertificates = also.includes(SNAPSHOT_KNOWS_CERTIFICATES);
       const signal = endOfWait(request, context);
-      const knows = { knowsInactive, knowsTunnels, knowsOtherPorts, knowsRegionSets, knowsTools, knowsCertificates };
+      const knowsBindings = { knowsOtherPorts, knowsRegionSets, knowsByteLimits };
+      const knows = { knowsInactive, knowsTunnels, knowsTools, knowsCertificates, ...knowsBindings };
       const poll = { held, waitSeconds: query.wait, signal, ...knows };
       const reply = await pollSnapshot(context, who, poll);
       return reply.ok ? ok(snapshotResponse(reply.value)) : reply;

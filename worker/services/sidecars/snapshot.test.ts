@@ -6,9 +6,11 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type InProcess, newMasterKey, startInProcess } from '../../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
 import { ITEMS_SPEC, itemsSpec } from '../../../e2e/runtimes/connector_samples.ts';
+import { SECRET_FOR_A_NEWER_SIDECAR } from '../../../shared/model/request_limits.ts';
 import { SET_FOR_A_NEWER_SIDECAR } from '../../../shared/model/region_set.ts';
 import {
   SNAPSHOT_KNOWS_ALSO_HEADER,
+  SNAPSHOT_KNOWS_BYTE_LIMITS,
   SNAPSHOT_KNOWS_HEADER,
   SNAPSHOT_KNOWS_INACTIVE,
   SNAPSHOT_KNOWS_OTHER_PORTS,
@@ -134,6 +136,24 @@ test('a set of regions is for sidecars that know it; an earlier one keeps the bi
   expect(await regionsFor(SNAPSHOT_KNOWS_OTHER_PORTS)).toEqual([one, `set.test: ${SET_FOR_A_NEWER_SIDECAR}`]);
   expect(await regionsFor(SNAPSHOT_KNOWS_REGION_SETS)).toEqual([one, 'set.test: us-east-1,eu-*']);
   expect(SET_FOR_A_NEWER_SIDECAR).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+});
+
+test('a limit of bytes is for sidecars that know it; an earlier one keeps the binding, without its secret', async () => {
+  const binding = { scheme: 'bearer', credential_ref: 'vault://user/demo' };
+  for (const [host, limits] of [
+    ['free.test', { requests_per_day: 5 }],
+    ['limited.test', { bytes_per_day: 500 }],
+  ] as const) {
+    expect((await control.asUser('POST', '/v1/host-bindings', { ...binding, host, ...limits })).status).toBe(201);
+  }
+  const bindingsFor = async (words: string) => {
+    const { host_bindings: bindings } = await snapshot({ [SNAPSHOT_KNOWS_ALSO_HEADER]: words });
+    return bindings.map(({ host, credential_ref: ref, bytes_per_day: bytes }) => [host, ref, bytes]).toSorted();
+  };
+  const free = ['free.test', 'vault://user/demo', undefined];
+  const unreadable = ['limited.test', `vault://${SECRET_FOR_A_NEWER_SIDECAR}`, undefined];
+  expect(await bindingsFor(SNAPSHOT_KNOWS_REGION_SETS)).toEqual([free, unreadable]);
+  expect(await bindingsFor(SNAPSHOT_KNOWS_BYTE_LIMITS)).toEqual([free, ['limited.test', 'vault://user/demo', 500]]);
 });
 
 async function regionsFor(words: string): Promise<readonly string[]> {

@@ -7,6 +7,9 @@ import {
   type SnapshotProof,
 } from '../../../shared/wire/channel.ts';
 import { BORROWED_KIND } from '../../../shared/model/source_kind.ts';
+import { SECRET_FOR_A_NEWER_SIDECAR } from '../../../shared/model/request_limits.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { isRegionSet, SET_FOR_A_NEWER_SIDECAR } from '../../../shared/model/region_set.ts';
 import { HTTPS_PORT, portOfHost } from '../../../shared/net/host_port.ts';
 import type { SnapshotConnectorRecord } from '../../../shared/wire/connectors/connectors.ts';
@@ -49,6 +52,8 @@ interface SnapshotPoll {
   readonly knowsOtherPorts: boolean;
   /** Whether it understands sets of regions; one of an earlier version refuses a snapshot that has one. */
   readonly knowsRegionSets: boolean;
+  /** The same for limits of bytes. */
+  readonly knowsByteLimits: boolean;
   /** The same for reviewed tools. */
   readonly knowsTools: boolean;
   /** The same for client certificates: to an earlier version, its hosts have none. */
@@ -105,8 +110,9 @@ async function confirmUnchanged(
 async function signSnapshot(
   context: ServiceContext,
   caller: SidecarCaller,
-  { knowsInactive, knowsTunnels, knowsOtherPorts, knowsRegionSets, knowsTools, knowsCertificates }: SnapshotPoll,
+  knows: SnapshotPoll,
 ): Promise<SnapshotReply> {
+  const { knowsInactive, knowsTunnels, knowsOtherPorts, knowsRegionSets, knowsTools, knowsCertificates } = knows;
   const read = await consistentRead(context, caller);
   const { version, tunnelHosts, certificates, connectors, mcpServers, mcpTools, secrets, shared } = read;
   const bindings = [...read.bindings, ...shared.bindings.map(({ record }) => record)];
@@ -115,7 +121,8 @@ async function signSnapshot(
     version,
     host_bindings: bindings
       .filter(({ host }) => knowsOtherPorts || portOfHost(host) === HTTPS_PORT)
-      .map((binding) => (knowsRegionSets ? binding : withOneRegion(binding))),
+      .map((binding) => (knowsRegionSets ? binding : withOneRegion(binding)))
+      .map((binding) => (knows.knowsByteLimits ? binding : withoutSecretIfLimited(binding))),
     connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt !== null)),
     ...(knowsInactive && {
       inactive_connectors: recordsOf(connectors.filter(({ connector }) => connector.activatedAt === null)).filter(
@@ -131,11 +138,17 @@ async function signSnapshot(
   return { kind: 'snapshot', version, jws: await context.controlPlane.sign(SNAPSHOT_TYP, payload) };
 }
 
+const NO_SECRET = formatVaultReference(SECRET_FOR_A_NEWER_SIDECAR);
+
 type Read = Awaited<ReturnType<typeof consistentRead>>;
 
 function withOneRegion<B extends { readonly region?: string | undefined }>(binding: B): B {
   const { region } = binding;
   return region !== undefined && isRegionSet(region) ? { ...binding, region: SET_FOR_A_NEWER_SIDECAR } : binding;
+}
+
+function withoutSecretIfLimited({ bytes_per_day: limit, ...binding }: HostBindingRecord): HostBindingRecord {
+  return limit === undefined ? binding : { ...binding, credential_ref: NO_SECRET };
 }
 
 function toVersion(
