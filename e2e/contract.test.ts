@@ -91,7 +91,7 @@ describe('a limit of bytes', () => {
   it('of a session refuses the next request with 429 once its replies have reached it, and cuts none off', async () => {
     await world.svc.binding({ scheme: 'bearer', host: COUNTED, credential_ref: 'vault://user/counted' });
     const body = 'x'.repeat(3000);
-    world.upstream.onRequest(({ write }) => write(reply(200, body)));
+    world.upstream.onRequest((exchange) => exchange.write(reply(200, body)));
     const script = `curl -sS -w ' %{http_code}' https://${COUNTED}/v1/items`;
     const run = await world.svc.cli(['run', '--bytes-per-day', '2kB', '--', 'sh', '-c', `${script}; ${script}`]);
     expect(run.stdout).toMatch(new RegExp(`^${body} 200.*"code":"request_limit_reached".* 429$`, 's'));

@@ -11,7 +11,7 @@ import { FakeClock } from '../testing/fakes.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { SECRET_FOR_A_NEWER_SIDECAR } from '../../shared/model/request_limits.ts';
 import { SET_FOR_A_NEWER_SIDECAR } from '../../shared/model/region_set.ts';
-import { sampleBinding } from '../../shared/model/testing/sample_binding.ts';
+import { bearerBinding, sampleBinding } from '../../shared/model/testing/sample_binding.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
 import { Link } from './link.ts';
 import { SnapshotSource } from './snapshot.ts';

@@ -115,8 +115,8 @@ export class RequestCounts {
     this.#forgetOld(now);
     const days = [...this.#counts].map(([id, { day }]) => [id, day.entries(now)] as const);
     const bytes = [...this.#counts].map(([id, counts]) => [id, counts.bytes.entries(now)] as const);
-    const counted = bytes.filter(([, entries]) => entries.length > 0);
-    const withBytes = counted.length === 0 ? {} : { bytes: Object.fromEntries(counted) };
+    const moved = bytes.filter(([, entries]) => entries.length > 0);
+    const withBytes = moved.length === 0 ? {} : { bytes: Object.fromEntries(moved) };
     return JSON.stringify({ version: 1, days: Object.fromEntries(days), ...withBytes });
   }
 

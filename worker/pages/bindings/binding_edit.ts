@@ -13,7 +13,7 @@ import {
   schemeTabs,
 } from './binding_form.ts';
 import { alert } from '../components/alert.ts';
-import { dataTable } from '../components/data_table.ts';
+import { type Difference, differenceTable } from '../components/difference_table.ts';
 import { type FormState, formRefusal, revisionField } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
@@ -34,7 +34,7 @@ interface BindingEditView {
 }
 
 export interface BindingConflict {
-  readonly differences: readonly { readonly field: string; readonly stored: string; readonly typed: string }[];
+  readonly differences: readonly Difference[];
 }
 
 /** The form fields of a binding. All of them are shown, because a reference is not a secret. */
@@ -109,23 +109,5 @@ function conflictAlert({ details, nowMs }: BindingEditView, { differences }: Bin
         <a href="/bindings/${binding.id}/edit">start again with the stored values</a>.
       </p>`,
   )}
-  ${differences.length === 0 ? html`<p class="quiet">The stored values equal yours.</p>` : differenceTable(differences)}`;
-}
-
-function differenceTable(differences: BindingConflict['differences']): Html {
-  return html`<div class="panel flush">
-    ${dataTable<BindingConflict['differences'][number]>({
-      caption: 'What differs',
-      rows: differences,
-      columns: [
-        { title: 'Field', cell: ({ field }) => bindingFieldLabel(field) },
-        { title: 'Stored now', cell: ({ stored }) => toShownText(stored) },
-        { title: 'Yours', cell: ({ typed }) => toShownText(typed) },
-      ],
-    })}
-  </div>`;
-}
-
-function toShownText(text: string): Html {
-  return text === '' ? html`<span class="quiet">nothing</span>` : html`<code>${text}</code>`;
+  ${differenceTable(differences, bindingFieldLabel)}`;
 }

@@ -6,6 +6,7 @@ import { alert, flash } from '../components/alert.ts';
 import { checkboxField, TICKED } from '../components/checkbox_field.ts';
 import { codeBlock } from '../components/code_block.ts';
 import { dataTable } from '../components/data_table.ts';
+import { type Difference, differenceTable } from '../components/difference_table.ts';
 import { definitionList } from '../components/definition_list.ts';
 import {
   type Choice,
@@ -59,6 +60,8 @@ interface EnterpriseView {
   readonly form: FormState;
   /** Of the settings that the form was filled with. */
   readonly revision: string;
+  /** What the user typed over older settings, where it differs from those that are stored now; null if nothing was refused for that. */
+  readonly unsaved: readonly Difference[] | null;
   readonly done: string | undefined;
   /** What the enterprise and its people keep; empty for members. */
   readonly usage: readonly UsageRecord[];
@@ -82,6 +85,40 @@ export function settingsFields(settings: EnterpriseSettings): Readonly<Record<st
     oidc_domains: oidc?.domains.join('\n') ?? '',
     saml_domains: saml?.domains.join('\n') ?? '',
   };
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  name: 'Name',
+  billing_email: 'Billing email',
+  allowed_domains: 'Email domains',
+  providers: 'Ways to sign in',
+  sso_required: 'Single sign-on is required',
+  domain_joining: 'Joining by a proven domain',
+  provider_mcp_clients: 'MCP clients of the provider',
+  oidc_issuer: 'Issuer',
+  oidc_client_id: 'Client id',
+  oidc_domains: 'Domains of the OpenID provider',
+  saml_metadata_url: 'SAML metadata URL',
+  saml_metadata: 'SAML metadata (XML)',
+  saml_domains: 'SAML domains',
+  saml_remove: 'Remove the SAML provider',
+};
+
+function settingLabel(field: string): string {
+  return LABELS[field] ?? `Sign-in by ${field.slice(PROVIDER_FIELD.length)}`;
+}
+
+/** The typed fields that differ from the stored ones, with boxes that were unticked, and without secrets. */
+export function listUnsaved(
+  stored: Readonly<Record<string, string>>,
+  typed: Readonly<Record<string, string>>,
+): readonly Difference[] {
+  const boxes = Object.keys(stored).filter((field) => stored[field] === TICKED);
+  const fields = [...new Set([...Object.keys(typed), ...boxes])].filter(
+    (field) => Object.hasOwn(LABELS, field) || field.startsWith(PROVIDER_FIELD),
+  );
+  const differences = fields.map((field) => ({ field, stored: stored[field] ?? '', typed: typed[field] ?? '' }));
+  return differences.filter((each) => each.stored !== each.typed.replaceAll('\r\n', '\n'));
 }
 
 const JOINING: Readonly<Record<DomainJoining, string>> = {
@@ -160,7 +197,7 @@ function ownProvider({ oidc, saml }: EnterpriseSettings, label: string): (readon
 
 function settingsForm(view: EnterpriseView): Html {
   const { form, methods, settings } = view;
-  return html`${formRefusal(form, SHOWN)}
+  return html`${formRefusal(form, SHOWN)} ${view.unsaved === null ? '' : differenceTable(view.unsaved, settingLabel)}
     <form class="stack" method="post" action="/enterprise">
       ${revisionField(view.revision)}
       <section class="panel stack" aria-labelledby="general-title">

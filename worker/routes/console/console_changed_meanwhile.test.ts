@@ -91,12 +91,21 @@ test('the settings of an enterprise are not saved over a change of another admin
   const { revision } = await parseReply(revised, owner.call('GET', '/v1/enterprise'));
   const theirs = { name: 'Theirs', billing_email: null, allowed_domains: [], allowed_providers: null };
   const put = () => owner.call('PUT', '/v1/enterprise', { ...theirs, sso_required: false, oidc: null });
-  const fields = { name: 'Mine', providers: 'every', domain_joining: 'automatic', revision };
+  const typed = { billing_email: 'mine@a.test', domain_joining: 'closed' };
+  const fields = { name: 'Mine', providers: 'every', ...typed, revision };
   const reply = await submit('/enterprise', fields, put);
-  expect([reply.status, await reply.text()]).toEqual([
+  const page = await reply.text();
+  expect([reply.status, page]).toEqual([
     409,
     expect.stringMatching(/Somebody changed the settings meanwhile[^]*value="Theirs"/),
   ]);
+  const table = page
+    .slice(page.indexOf('What differs'))
+    .replace(/<[^>]+>|\s+/g, ' ')
+    .replace(/ +/g, ' ');
+  expect(table).toContain(' Name Theirs Mine ');
+  expect(table).toContain(' Billing email nothing mine@a.test ');
+  expect(table).toContain(' Joining by a proven domain automatic closed ');
   expect(await parseReply(revised, owner.call('GET', '/v1/enterprise'))).toMatchObject({ name: 'Theirs' });
 });
 

@@ -2,7 +2,13 @@ import { enterpriseInput, type EnterpriseSettings } from '../../../shared/wire/e
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { TICKED } from '../../pages/components/checkbox_field.ts';
 import { type Choice, EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
-import { ENTERPRISE_SECRETS, enterprisePage, PROVIDER_FIELD, settingsFields } from '../../pages/people/enterprise.ts';
+import {
+  ENTERPRISE_SECRETS,
+  enterprisePage,
+  listUnsaved,
+  PROVIDER_FIELD,
+  settingsFields,
+} from '../../pages/people/enterprise.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import type { ProgramContext } from '../../installation/program_context.ts';
 import { listUsage } from '../../services/people/usage.ts';
@@ -38,7 +44,7 @@ export const submitSettings = forChange(async (c, caller, fields) => {
   const replaced = await replaceSettings(c.get('context'), caller, parsed.data, revision);
   if (replaced.ok) return redirectDone(c, '/enterprise', 'settings_changed');
   if (replaced.error.code === 'conflict') {
-    return formAgain(c, caller, await settingsPage(c, caller, null, changedMeanwhile('the settings')), replaced.error);
+    return formAgain(c, caller, await settingsPage(c, caller, { overtaken: fields }), replaced.error);
   }
   const form = toExplainedForm(
     placeProblems(toRefusedForm(fields, replaced.error, ENTERPRISE_SECRETS)),
@@ -47,13 +53,10 @@ export const submitSettings = forChange(async (c, caller, fields) => {
   return formAgain(c, caller, await settingsPage(c, caller, { form, revision }), replaced.error);
 });
 
-/** What a person typed over the settings of a revision. */
-interface Typed {
-  readonly form: FormState;
-  readonly revision: string;
-}
+/** What a person typed over the settings of a revision, or over settings that somebody has changed meanwhile. */
+type Typed = { readonly form: FormState; readonly revision: string } | { readonly overtaken: Fields };
 
-async function settingsPage(c: AppContext, caller: Caller, typed: Typed | null = null, refusal: string | null = null) {
+async function settingsPage(c: AppContext, caller: Caller, typed: Typed | null = null) {
   const context = c.get('context');
   const settings = await describeSettings(context, caller);
   const origin = publicOrigin(c);
@@ -65,11 +68,19 @@ async function settingsPage(c: AppContext, caller: Caller, typed: Typed | null =
     isAdmin: mayActAs(caller, 'admin'),
     isOwner: mayActAs(caller, 'owner'),
     origin: origin.ok ? origin.value : null,
-    form: typed?.form ?? { ...EMPTY_FORM, values: settingsFields(settings), refusal },
-    revision: typed?.revision ?? settings.revision ?? '',
+    ...formOf(settings, typed),
     done: c.req.query('done'),
     usage: used.filter((each) => each.of !== 'account' && each.used > 0),
   });
+}
+
+/** The stored settings, also for a form that was overtaken: saving what it has would undo the other change unseen. */
+function formOf(settings: EnterpriseSettings, typed: Typed | null) {
+  if (typed !== null && 'form' in typed) return { ...typed, unsaved: null };
+  const values = settingsFields(settings);
+  const refusal = typed === null ? null : changedMeanwhile('the settings');
+  const unsaved = typed === null ? null : listUnsaved(values, typed.overtaken);
+  return { form: { ...EMPTY_FORM, values, refusal }, revision: settings.revision ?? '', unsaved };
 }
 
 /** Configured providers, and those in the settings that are not configured, so that saving loses none. */
