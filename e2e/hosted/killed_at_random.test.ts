@@ -10,14 +10,16 @@ import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { TestSidecar } from '../runtimes/sidecar_client.ts';
 import { countOf } from '../support/full_counts.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { startHostedOnNode } from '../team/team_runtimes.ts';
+import { startHostedOnDeno, startHostedOnNode, startHostedOnWorkerd } from '../team/team_runtimes.ts';
 import { FORWARDED, type HostedPerson, HostedWorker } from './hosted_worker.ts';
 import { type HostedWorld, RECEIVER_HOST, startHostedWorld } from './hosted_world.ts';
 
-// Issue 19: two workers on one database with a replica, while workers, the replica and the database itself fail.
+// Issue 19: workers on each runtime, on one database with a replica, while workers, the replica and the database itself fail.
 
 const SEED = Number(process.env['SVC_TEST_SEED'] ?? 20_261_130);
-const FAILURES = ['worker 0', 'worker 1', 'the replica', 'a replica that is behind', 'the database'] as const;
+const FAILURES = ['Node', 'Deno', 'workerd', 'the replica', 'a replica that is behind', 'the database'] as const;
+/** The runtime of each worker. */
+const RUNTIMES = [startHostedOnNode, startHostedOnDeno, startHostedOnWorkerd];
 const ROUNDS = countOf(40, FAILURES.length);
 /** About how many calls a round makes: its failure comes at one of them. */
 const CALLS = 12;
@@ -38,7 +40,7 @@ let failing: Promise<void> = Promise.resolve();
 
 beforeAll(async () => {
   world = await startHostedWorld();
-  workers = await Promise.all([0, 1].map(() => HostedWorker.start(world, startHostedOnNode)));
+  workers = await Promise.all(RUNTIMES.map((start) => HostedWorker.start(world, start)));
   const [first] = workers;
   if (first === undefined) throw new Error('there is no worker');
   owner = await first.openPerson((await first.signIn('owner')).browser, 'owner');
@@ -119,7 +121,7 @@ async function storeSecret(seen: Seen, round: number): Promise<void> {
   if (!paths.includes(path)) seen.faults.push(`${path} was stored, and the next list does not have it`);
 }
 
-/** Sends an event in one signed call to both workers at the same time, and then until it is accepted. */
+/** Sends an event in one signed call to every worker at the same time, and then until it is accepted. */
 async function sendEvent(seen: Seen): Promise<void> {
   const id = newId('evt', randomBytes(16));
   const time = new Date().toISOString();
@@ -139,7 +141,7 @@ async function sendEvent(seen: Seen): Promise<void> {
     return { method: 'POST', body, headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' } };
   };
   const once = await sign();
-  seen.note('an event', await Promise.all([0, 1].map((worker) => sendTo(worker, path, once))));
+  seen.note('an event', await Promise.all(workers.map((_, worker) => sendTo(worker, path, once))));
   const again = await untilAnswered(async (worker) => sendTo(worker, path, await sign()));
   seen.note('an event', [again]);
   if (again.ok) seen.accepted.push(id);
@@ -152,35 +154,36 @@ const removeItem = (worker: number, id: string) =>
     args: { id },
   });
 
-/** Asks for one removal, decides on it at both workers at the same time, and then does it at both. */
+/** Asks for one removal, decides on it at every worker at the same time, and then does it at each. */
 async function approveAndRun(seen: Seen, round: number): Promise<void> {
   const item = `item-${round}`;
   const asked = errorBody.parse(await (await untilAnswered((worker) => removeItem(worker, item))).json());
   const id = String(asked.error.details?.['approval_id']);
   seen.approvals.push(id);
   const decide = (worker: number) => asOwner(worker, 'POST', `/v1/approvals/${id}/decide`, { decision: 'approve' });
-  seen.note('a decision', await Promise.all([0, 1].map(decide)));
+  seen.note('a decision', await Promise.all(workers.map((_, worker) => decide(worker))));
   await untilAnswered(decide);
   seen.removed.push(`/items/${item}`);
-  seen.note('a run', await Promise.all([0, 1].map((worker) => removeItem(worker, item))));
+  seen.note('a run', await Promise.all(workers.map((_, worker) => removeItem(worker, item))));
 }
 
-/** Uses one refresh token at both workers at the same time. */
+/** Uses one refresh token at every worker at the same time. */
 async function refresh(seen: Seen, token: string): Promise<void> {
   const init = {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ refresh_token: token }),
   };
-  const replies = await Promise.all([0, 1].map((worker) => sendTo(worker, '/auth/refresh', init)));
+  const replies = await Promise.all(workers.map((_, worker) => sendTo(worker, '/auth/refresh', init)));
   seen.note('a refresh', replies);
   seen.refreshed.push(replies.filter((reply) => reply?.ok === true).length);
 }
 
 /** What fails in a round, and what makes it whole again. */
 const HAPPEN: Readonly<Record<(typeof FAILURES)[number], { fail: () => Promise<void>; mend: () => Promise<void> }>> = {
-  'worker 0': { fail: () => killWorker(0), mend: () => restart(0) },
-  'worker 1': { fail: () => killWorker(1), mend: () => restart(1) },
+  Node: { fail: () => killWorker(0), mend: () => restart(0) },
+  Deno: { fail: () => killWorker(1), mend: () => restart(1) },
+  workerd: { fail: () => killWorker(2), mend: () => restart(2) },
   'the replica': { fail: () => world.cluster.killReplica(), mend: () => world.cluster.startReplica() },
   'a replica that is behind': {
     fail: async () => world.cluster.freezeReplica(),
@@ -194,7 +197,8 @@ async function killWorker(index: number): Promise<void> {
 }
 
 async function restart(index: number): Promise<void> {
-  await workers[index]?.restart(startHostedOnNode);
+  const start = RUNTIMES[index];
+  if (start !== undefined) await workers[index]?.restart(start);
 }
 
 /** All of a round at once, and its failure somewhere in it. */

@@ -64,6 +64,10 @@ export const startHostedOnWorkerd: StartHosted = async (settings, { names, port:
     await program.stop();
     await rm(folder, { recursive: true, force: true });
   };
+  const kill = async () => {
+    await program.kill();
+    await rm(folder, { recursive: true, force: true });
+  };
   const takeTurns = () => fetch(`${url}/cdn-cgi/handler/scheduled`);
-  return { url, output: program.output, takeTurns, stop, kill: program.kill };
+  return { url, output: program.output, takeTurns, stop, kill };
 };
