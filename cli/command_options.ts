@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { parseSize } from '../shared/model/byte_size.ts';
+import { parseSize } from '../shared/model/quotas/byte_size.ts';
 import { OWNERS } from '../shared/model/host_binding.ts';
 import type { Result } from '../shared/model/result.ts';
 import { CliError, EXIT } from './exit_codes.ts';

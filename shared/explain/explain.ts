@@ -47,7 +47,7 @@ import {
   type ExplainedOperation,
 } from './explain_operation.ts';
 import type { FieldProblem } from '../model/problem.ts';
-import { formatSize } from '../model/byte_size.ts';
+import { formatSize } from '../model/quotas/byte_size.ts';
 import { listRequestLimits } from '../model/request_limits.ts';
 import { toSentence } from '../model/sentence.ts';
 

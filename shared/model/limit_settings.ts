@@ -1,4 +1,4 @@
-import { formatSize, parseSize } from './byte_size.ts';
+import { formatSize, parseSize } from './quotas/byte_size.ts';
 import { type ApiLimits, type ConnectionLimits, DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 

@@ -1,4 +1,4 @@
-import { formatSize } from './byte_size.ts';
+import { formatSize } from './quotas/byte_size.ts';
 import type { RequestLimits } from './host_binding.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { HostBinding, RequestLimits } from '../../shared/model/host_binding
 import { parseJson } from '../../shared/model/json.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
-import { formatSize } from '../../shared/model/byte_size.ts';
+import { formatSize } from '../../shared/model/quotas/byte_size.ts';
 import { hasLimit } from '../../shared/model/request_limits.ts';
 import { counted } from '../../shared/model/sentence.ts';
 import { type CountEntries, RollingCount } from './rolling_count.ts';

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { formatSize } from '../../../shared/model/byte_size.ts';
+import { formatSize } from '../../../shared/model/quotas/byte_size.ts';
 import type { InjectionScheme } from '../../../shared/model/host_binding.ts';
 import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import type { BindingDetails } from '../../services/bindings/binding_details.ts';

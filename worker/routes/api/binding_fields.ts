@@ -1,4 +1,4 @@
-import { parseSize } from '../../../shared/model/byte_size.ts';
+import { parseSize } from '../../../shared/model/quotas/byte_size.ts';
 import { INJECTION_SCHEMES, type InjectionScheme, type Owner } from '../../../shared/model/host_binding.ts';
 import { VAULT_SCHEME } from '../../../shared/model/vault_path.ts';
 import type { FormState } from '../../pages/components/form_field.ts';
