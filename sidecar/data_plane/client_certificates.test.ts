@@ -109,6 +109,14 @@ describe('a request to a host with a client certificate', () => {
     });
   });
 
+  test('counts towards the bytes of its session, and is refused once they are reached', async () => {
+    plane.sessionLimits.set('ses_test', { bytesPerDay: 'done'.length });
+    expect(await ask()).toMatch(/^HTTP\/1\.1 200 /);
+    expect(plane.bytesCounted('ses_test')).toBe('done'.length);
+    expect(await ask()).toMatch(refused('request_limit_reached'));
+    expect(requests).toHaveLength(1);
+  });
+
   test('has the credential of its binding beside it', async () => {
     use({}, [BINDING]);
     expect(await ask()).toMatch(/^HTTP\/1\.1 200 /);
