@@ -538,19 +538,17 @@ function issuedSentence(issued: string): string {
 }
 
 function limitSentences({ bytesPerDay, ...others }: HostBinding): string[] {
-  const requests = listRequestLimits(others);
-  const refused = 'further ones are refused (request_limit_reached).';
+  const requests = listRequestLimits(others).join(' and ');
+  const ofBytes = bytesPerDay === undefined ? '' : formatSize(bytesPerDay);
   return [
-    ...(requests.length === 0
-      ? []
-      : [`At most ${requests.join(' and ')} get the credential on each machine; ${refused}`]),
-    ...(bytesPerDay === undefined
-      ? []
-      : [
-          `After ${formatSize(bytesPerDay)} a day of bodies, of requests and replies together on each machine, ${refused}`,
-        ]),
-  ];
+    requests === '' ? '' : `At most ${requests} get the credential on each machine; ${REFUSED}`,
+    ofBytes === ''
+      ? ''
+      : `After ${ofBytes} a day of bodies, of requests and replies together on each machine, ${REFUSED}`,
+  ].filter((sentence) => sentence !== '');
 }
+
+const REFUSED = 'further requests are refused (request_limit_reached).';
 
 function cookieSentence({ keepCookies }: HostBinding): string {
   return keepCookies === true
