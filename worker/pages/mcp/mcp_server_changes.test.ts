@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { upgradeReply } from '../../../shared/wire/marketplace.ts';
 import { mcpServerInput, type McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { EMPTY_FORM } from '../components/form_field.ts';
-import { upgradePage } from './mcp_server_changes.ts';
+import { configurationChanges, upgradePage } from './mcp_server_changes.ts';
 
 const NOW = '2026-01-01T00:00:00.000Z';
 const SERVER: McpServerRecord = {
@@ -85,4 +85,22 @@ test('an update that only asks for a value says that the configuration stays', (
   expect(title).toBe('Update demo');
   expect(text).toContain('The configuration stays');
   expect(text).not.toMatch(/Nothing<|nothing to update/);
+});
+
+test.each([
+  ['description', { description: 'Of the team' }, ['description', null, 'Of the team']],
+  ['registry entry', { registry_id: null }, ['registry entry', 'io.example/demo', null]],
+  [
+    'denied tools',
+    { tools: { allow: null, deny: ['drop', 'wipe'], approval: [] } },
+    ['tools that may not be called', null, 'drop, wipe'],
+  ],
+  ['allowed tools', { tools: { allow: [], deny: [], approval: [] } }, ['tools that may be called', 'all', 'none']],
+  ['isolation', { isolation: 'container' as const }, ['isolation', 'process', 'container']],
+])('two configurations that differ only in the %s are told apart', (_, change, [name, before, after]) => {
+  expect(configurationChanges(SERVER, { ...SERVER, ...change })).toEqual([{ name, before, after }]);
+});
+
+test('two configurations that are the same have no differences', () => {
+  expect(configurationChanges(SERVER, structuredClone(SERVER))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { UpgradeReply } from '../../../shared/wire/marketplace.ts';
-import type { McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
+import type { McpRevisionsReply, McpServerRecord } from '../../../shared/wire/mcp/mcp_servers.ts';
 import { alert } from '../components/alert.ts';
 import { removalEffects, type RemovalView } from '../bindings/removal_effects.ts';
 import { confirmPage } from '../components/confirm_page.ts';
@@ -22,14 +22,11 @@ export interface ChangedValue {
   readonly after: string | null;
 }
 
-/** The parts of a configuration that decide what is started or called. */
-type Started = Pick<
-  McpServerRecord,
-  'version' | 'command' | 'url' | 'env' | 'headers' | 'enabled' | 'tools' | 'isolation' | 'name'
->;
+/** What a person decides about a server. Its owner cannot change. */
+type Configuration = Omit<McpRevisionsReply['items'][number]['configuration'], 'owner'>;
 
 /** The differences between two configurations, each in one line. */
-export function configurationChanges(before: Started, after: Started): readonly ChangedValue[] {
+export function configurationChanges(before: Configuration, after: Configuration): readonly ChangedValue[] {
   const [old, fresh] = [linesOf(before), linesOf(after)];
   const names = [...new Set([...old.keys(), ...fresh.keys()])];
   return names
@@ -37,28 +34,31 @@ export function configurationChanges(before: Started, after: Started): readonly 
     .filter((change) => change.before !== change.after);
 }
 
-function linesOf({
-  name,
-  version,
-  command,
-  url,
-  env,
-  headers,
-  enabled,
-  tools,
-  isolation,
-}: Started): Map<string, string> {
-  return new Map([
-    ['name', name],
-    ...(version === null ? [] : [['version', version] as const]),
-    ...(command.length === 0 ? [] : [['command', command.join(' ')] as const]),
-    ...(url === null ? [] : [['url', url] as const]),
-    ...prefixNames('variable', env),
-    ...prefixNames('header', headers),
-    ['enabled', enabled ? 'yes' : 'no'],
-    ['isolation', isolation],
-    ['tools', JSON.stringify(tools)],
-  ]);
+type Line = readonly [name: string, value: string | null];
+
+function linesOf(configuration: Configuration): ReadonlyMap<string, string | null> {
+  const { name, description, mode, version, command, url, transport, enabled, isolation, tools } = configuration;
+  // Of every field: two configurations that differ must not look the same.
+  const lines: { readonly [Field in keyof Configuration]: readonly Line[] } = {
+    name: [['name', name]],
+    description: [['description', description === '' ? null : description]],
+    mode: [['kind', mode === 'local' ? 'a program' : 'a remote server']],
+    registry_id: [['registry entry', configuration.registry_id]],
+    version: [['version', version]],
+    command: [['command', command.length === 0 ? null : command.join(' ')]],
+    url: [['URL', url]],
+    transport: [['transport', transport]],
+    env: prefixNames('variable', configuration.env),
+    headers: prefixNames('header', configuration.headers),
+    enabled: [['enabled', enabled ? 'yes' : 'no']],
+    isolation: [['isolation', isolation]],
+    tools: [
+      ['tools that may be called', tools.allow === null ? 'all' : tools.allow.join(', ') || 'none'],
+      ['tools that may not be called', tools.deny.length === 0 ? null : tools.deny.join(', ')],
+      ['tools that need approval', tools.approval.length === 0 ? null : tools.approval.join(', ')],
+    ],
+  };
+  return new Map(Object.values(lines).flat());
 }
 
 function prefixNames<Value>(
@@ -75,7 +75,7 @@ function upgradeChanges({ from_version: from, to_version: to, diff }: UpgradeRep
     ...(diff.command === null
       ? []
       : [{ name: 'command', before: diff.command.before.join(' '), after: diff.command.after.join(' ') }]),
-    ...(diff.url === null ? [] : [{ name: 'url', ...diff.url }]),
+    ...(diff.url === null ? [] : [{ name: 'URL', ...diff.url }]),
     ...prefixNames('variable', diff.env).map(([name, change]) => ({ name, ...change })),
     ...prefixNames('header', diff.headers).map(([name, change]) => ({ name, ...change })),
   ];

@@ -85,5 +85,5 @@ async function answerChanged(
 
 function changesTo(server: McpServerRecord, input: ValidMcpServer): readonly ChangedValue[] {
   const own = withOwnId(input, server.id);
-  return own.ok ? configurationChanges(server, own.value) : [];
+  return own.ok ? configurationChanges(server, { ...own.value, registry_id: server.registry_id }) : [];
 }
