@@ -240,6 +240,22 @@ describe('live', () => {
     await page.locator('#explanation').getByText('api.github.com matches a personal binding').waitFor();
   });
 
+  test('Ctrl-K opens the search before the server has answered, and takes what is typed', async () => {
+    const page = await suite.open('/secrets');
+    const held = Promise.withResolvers<void>();
+    await page.route('**/find?*', async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await page.waitForFunction(`document.documentElement.dataset['palette'] === 'on'`);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('github');
+    const dialog = page.getByRole('dialog', { name: 'Find' });
+    expect(await dialog.getByLabel('Find').inputValue()).toBe('github');
+    held.resolve();
+    await dialog.getByText('3 results').waitFor();
+  });
+
   test('Escape in the dialog of Ctrl-K leaves the search of the page below as it is', async () => {
     const page = await suite.open('/bindings?q=github');
     await page.getByLabel('Order').focus();

@@ -11,7 +11,7 @@ export function start(element) {
   element.addEventListener('click', (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    void open();
+    open();
   });
   // The link is on a page once for each width.
   if (document.documentElement.dataset['palette'] === 'on') return;
@@ -19,19 +19,13 @@ export function start(element) {
   document.addEventListener('keydown', (event) => {
     if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
     event.preventDefault();
-    void open();
+    open();
   });
 }
 
-/** Shows the search; without an answer of the server its page is opened, which says what is wrong. */
-async function open() {
-  const here = document.getElementById('palette-q');
-  if (here === null) {
-    const part = (await fetchDocument(PATH))?.getElementById('palette');
-    if (!part) return location.assign(PATH);
-    // Ctrl-K was pressed twice.
-    if (document.getElementById('palette') === null) addDialog(part);
-  }
+/** Shows the search. The person can type at once: the results come with the answer of the server. */
+function open() {
+  if (document.getElementById('palette-q') === null) addDialog();
   const dialog = document.querySelector('dialog.palette-box');
   if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal();
   const field = document.getElementById('palette-q');
@@ -40,12 +34,13 @@ async function open() {
   field.select();
 }
 
-/** @param {HTMLElement} part */
-function addDialog(part) {
+function addDialog() {
+  const part = document.getElementById('palette-part');
+  if (!(part instanceof HTMLTemplateElement)) return location.assign(PATH);
   const dialog = document.createElement('dialog');
   dialog.className = 'palette-box';
   dialog.setAttribute('aria-label', 'Find');
-  dialog.append(document.adoptNode(part));
+  dialog.append(part.content.cloneNode(true));
   dialog.addEventListener('click', ({ target }) => {
     if (target === dialog) dialog.close();
   });
@@ -67,7 +62,8 @@ function searchIn(form) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let asked = 0;
-  let shown = field.value;
+  /** The text that the results are of; null if there are none. */
+  let shown = links().length > 0 ? field.value : null;
   const ask = async () => {
     clearTimeout(timer);
     const turn = (asked += 1);
@@ -85,6 +81,7 @@ function searchIn(form) {
     clearTimeout(timer);
     timer = setTimeout(() => void ask(), PAUSE_MS);
   });
+  if (shown === null) void ask();
   const openFirst = async () => {
     if (shown !== field.value) await ask();
     links()[0]?.click();

@@ -23,7 +23,7 @@ export function dependenciesPage(dependencies: readonly DependencyRecord[], nowM
           { title: 'What', cell: ({ kind }) => KINDS[kind] },
           { title: 'Name', cell: ({ name }) => html`<strong>${foreignText(name)}</strong>` },
           { title: 'State', cell: (row) => stateCell(row, nowMs) },
-          { title: 'Worked', cell: ({ worked_at: at }) => (at === null ? 'not known' : timeAgo(at, nowMs)) },
+          { title: 'Last worked', cell: ({ worked_at: at }) => (at === null ? 'not known' : timeAgo(at, nowMs)) },
           { title: 'What failed, and what to do', cell: advice },
         ],
       })}

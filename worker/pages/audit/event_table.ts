@@ -54,7 +54,7 @@ function whoWords(
       >${sidecar === null ? '' : html`<span class="sub" title="${sidecar}">${foreignText(nameOf(sidecar) ?? shortId(sidecar))}</span>`}`;
   }
   const id = actor ?? sidecar;
-  return id === null ? '' : html`<span title="${id}">${foreignText(nameOf(id) ?? shortId(id))}</span>`;
+  return id === null ? '' : html`<span class="who" title="${id}">${foreignText(nameOf(id) ?? shortId(id))}</span>`;
 }
 
 /** The page of a session. */

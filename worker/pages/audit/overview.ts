@@ -9,6 +9,7 @@ import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
+import { sidecarCommand } from '../people/sidecars.ts';
 import { activeAgentsPanel, activityChart, newestWay, topHostsPanel } from './activity.ts';
 import { eventTable } from './event_table.ts';
 import type { Html } from '../frame/html.ts';
@@ -102,11 +103,6 @@ function firstSteps(overview: Overview): Html {
   </section>`;
 }
 
-/** On one's own machine, one command starts both. */
-function sidecarCommand(isLocal: boolean): string {
-  return isLocal ? 'svc up --detach' : 'svc login && svc sidecar';
-}
-
 function step(isDone: boolean, title: Html | string, words: Html, command: string): Html {
   return html`<li class="${isDone ? 'done' : ''}">
     <div class="stack">
@@ -164,7 +160,7 @@ function sidecarPanel({ sidecarList: sidecars, isLocal }: Overview, nowMs: numbe
                 title: 'Last seen',
                 cell: ({ last_seen_at: seen }) => (seen === null ? 'never' : timeAgo(seen, nowMs)),
               },
-              { title: 'Enrolled', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
+              { title: 'Added', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
             ],
           })
     }

@@ -181,10 +181,10 @@ function releaseSection(releases: readonly UnsealedRelease[], view: ReportView):
 
 function noReleases(): Html {
   return html`<div class="empty">
+    <h2>No credential was exposed</h2>
     <p>
-      None of your sidecars has exposed a credential.
-      <code data-command>svc launch --unsealed</code> gives a client that no binding can serve the plaintext. It asks
-      for a reason, which is recorded here.
+      A program that no binding can serve gets its credential in plaintext with
+      <code data-command>svc launch --unsealed</code>. That asks for a reason, which is listed here.
     </p>
   </div>`;
 }

@@ -50,7 +50,7 @@ export function retentionPage({ details, isAdmin, isLocal, form, removal, done }
       ])}
       ${
         isLocal
-          ? html`<p class="quiet small">To remove older events by itself, start svc with a number of days:</p>
+          ? html`<p class="quiet small">To remove older events automatically, start svc with a number of days:</p>
               ${codeBlock('SVC_AUDIT_RETENTION_DAYS=365 svc up --detach')}`
           : html`<p class="quiet small">
               The operator of this control plane sets the time for all enterprises:

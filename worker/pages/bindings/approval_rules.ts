@@ -12,7 +12,6 @@ import { type FormState, formRefusal, radioField, selectField, textField } from 
 import { pageHeader } from '../components/page_header.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { stateTabs } from './approvals.ts';
 
 interface RulesView {
   readonly rules: readonly ApprovalRuleRecord[];
@@ -28,10 +27,10 @@ const RULE_FIELDS = ['subject', 'name', 'action', 'effect', 'who', 'persons', 'c
 /** Who approves what; admins have the form. */
 export function approvalRulesPage({ rules, groups, isAdmin, form, done }: RulesView): Page {
   const content = html`${pageHeader({
-      title: 'Approvals',
+      title: 'Rules about approvals',
       lead: 'Who approves what, in your enterprise. Every rule about a request holds. Without one the person whose agent asks approves it, or an admin if the connector or server is the enterprise’s.',
     })}
-    ${flash(done)} ${stateTabs('rules')}
+    ${flash(done)}
     <div class="panel flush">${rules.length === 0 ? nothing() : table(rules, isAdmin)}</div>
     ${isAdmin ? newRuleForm(form, groups) : alert('info', 'Your enterprise’s admins change these rules.')}`;
   return layout('Rules about approvals', content);

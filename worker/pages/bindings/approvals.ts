@@ -11,7 +11,6 @@ import { emptyState } from '../components/empty_state.ts';
 import { foreignText } from '../components/foreign_text.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pager } from '../components/pager.ts';
-import { tabs } from '../components/tabs.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { approvalCard, isHeld } from './approval_card.ts';
@@ -46,7 +45,7 @@ const LEAD =
 export function pendingApprovalsPage({ pending, done, nowMs }: PendingView): Page {
   const held = pending.filter(({ record }) => isHeld(record, nowMs));
   const others = pending.filter(({ record }) => !isHeld(record, nowMs));
-  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${flash(done)} ${stateTabs('pending')}
+  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${flash(done)}
     <p class="live" data-island="notify">
       <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals">Reload</a>
     </p>
@@ -95,23 +94,13 @@ interface ListView {
 }
 
 function liveList(state: 'all' | 'grants', { cursor, done, next }: ListView, list: Html): Page {
-  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${flash(done)} ${stateTabs(state)}
+  const content = html`${pageHeader({ title: 'Approvals', lead: LEAD })} ${flash(done)}
     <p class="live">
       <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals?state=${state}">Reload</a>
     </p>
     <div class="panel flush" id="approvals" data-island="live-list" data-events="connector.approval.">${list}</div>
     ${pager('/approvals', { state, cursor }, next)}`;
   return layout('Approvals', content);
-}
-
-/** The lists of approvals, what is allowed in advance, and who approves. */
-export function stateTabs(state: 'pending' | 'all' | 'grants' | 'rules' | null): Html {
-  return tabs('Approvals', [
-    { path: '/approvals', title: 'Waiting', isCurrent: state === 'pending' },
-    { path: '/approvals?state=all', title: 'All', isCurrent: state === 'all' },
-    { path: '/approvals?state=grants', title: 'Grants', isCurrent: state === 'grants' },
-    { path: '/approval-rules', title: 'Rules', isCurrent: state === 'rules' },
-  ]);
 }
 
 interface OneView {
@@ -125,13 +114,12 @@ interface OneView {
 
 /** One approval, where messages link to: its card while it waits, what became of it afterwards. */
 export function approvalPage({ record, pending, nameOf, done, nowMs }: OneView): Page {
-  const content = html`${pageHeader({ title: 'Approval', lead: LEAD })} ${flash(done)} ${stateTabs(null)}
-    <div
-      class="stack"
-      id="approvals"
-      data-island="live-list"
-      data-stream="/v1/audit-events/stream?type=connector.approval."
-    >
+  const content = html`${pageHeader({ title: 'Approval', lead: LEAD, above: { path: '/approvals', title: 'Approvals' } })}
+    ${flash(done)}
+    <p class="live">
+      <span data-live-of="approvals" role="status">As of now</span> <a href="/approvals/${record.id}">Reload</a>
+    </p>
+    <div class="stack" id="approvals" data-island="live-list" data-events="connector.approval.">
       ${pending === null ? outcome(record, nameOf, nowMs) : approvalCard(pending, nowMs)}
     </div>
     <p class="small">

@@ -40,7 +40,7 @@ export function bindingsPage(view: BindingsView): Page {
   const { done } = view;
   const content = html`${pageHeader({
       title: 'Host rules',
-      lead: 'A binding adds one credential to requests to one host, outside of the sandbox.',
+      lead: 'A binding adds one credential to the requests to one host. The agent never has it.',
       actions: html`<a class="button primary" href="/bindings/new">New binding</a>`,
     })}
     ${flash(done)} ${limits(view)} ${explainBox(view.question, view.explanation)}

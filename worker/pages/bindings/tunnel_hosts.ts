@@ -57,7 +57,7 @@ export function tunnelHostsPage(view: TunnelHostsView): Page {
 function noHosts(): Html {
   return emptyState({
     title: 'Connections to every host are intercepted',
-    next: 'When a client refuses the certificate of svc, its run ends with this command:',
+    next: 'If a program does not accept the certificate of svc, list its host below, or in a terminal:',
     command: 'svc tunnel add HOST',
   });
 }

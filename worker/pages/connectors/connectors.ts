@@ -29,6 +29,23 @@ import { tag } from '../components/tag.ts';
 import { counted } from '../../../shared/model/sentence.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
+/** Shown in the empty field. */
+const SPEC_EXAMPLE = `schema_version: 1
+connector:
+  fqn: me/items
+  version: 1.0.0
+  title: Items
+  description: The items of our shop
+hosts: [api.example.com]
+credential:
+  kind: api_key
+operations:
+  - name: list-items
+    method: GET
+    path: /items
+    summary: List the items
+    effect: read`;
+
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
 
 /** The label and severity of a credential's state. */
@@ -166,7 +183,9 @@ export function installPage(view: InstallView): Page {
       ${textArea(form, {
         name: 'spec',
         label: 'Connector spec',
-        hint: html`YAML or JSON. <a href="${SPEC_SCHEMA}">JSON Schema</a>`,
+        hint: html`YAML or JSON, as the <a href="${SPEC_SCHEMA}">JSON Schema</a> says. For a service of the catalog,
+          <a href="/services">connect it</a> instead.`,
+        placeholder: SPEC_EXAMPLE,
         rows: 18,
         isRequired: true,
         isMono: true,

@@ -37,7 +37,7 @@ export function servicesPage({ text, services, servers }: ServicesView): Page {
     </form>
     <p class="small quiet" id="found" role="status">${counted(services.length, 'service')}</p>
     <div id="results">
-      <div class="stack">
+      <div class="stack page-part">
         ${services.length === 0 ? html`<div class="panel flush">${nothing(text)}</div>` : gallery(services)}
         ${servers === undefined ? '' : serversPanel(text, servers)}
       </div>

@@ -9,10 +9,9 @@ import { hasRole } from '../../../shared/model/role.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
 import { NAVIGATION } from './navigation.ts';
+import { palette } from './palette.ts';
 import type { Person } from './shell.ts';
 
-/** The longest text that is searched for. */
-export const MAX_SEARCH = 200;
 export const MOST_FOUND = 30;
 
 /** Pages that have no entry of their own in the navigation. */
@@ -22,12 +21,14 @@ const MORE_PAGES: readonly (readonly [name: string, path: string, also: string])
   ['Install a connector', '/connectors/install', 'add new spec'],
   ['Add an MCP server', '/mcp-servers/new', 'new own'],
   ['Explain a request', '/bindings', 'why url'],
-  ['Grants', '/approvals?state=grants', 'approvals allow revoke'],
-  ['Rules about approvals', '/approval-rules', 'who approves two persons group role'],
 ];
 
 /** What a page is called where its entry is not beside it. */
 const PAGE_NAMES: Readonly<Record<string, string>> = {
+  '/approvals': 'Approvals',
+  '/approvals?state=all': 'All approvals',
+  '/approvals?state=grants': 'Grants of approvals',
+  '/approval-rules': 'Rules about approvals',
   '/audit': 'Audit events',
   '/audit/verify': 'Proof of the audit log',
   '/audit/retention': 'Retention of audit events',
@@ -66,26 +67,7 @@ interface FindView {
 /** A search for everything, which is also what Ctrl-K opens on each page. */
 export function findPage({ text, found }: FindView): Page {
   const content = html`${pageHeader({ title: 'Find', lead: 'Pages, secrets by path, bindings, connectors and MCP servers. Paste a URL to see what would happen to a request.' })}
-    <div id="palette" class="palette">
-      <form method="get" action="/find" role="search" aria-label="Everything" data-island="palette">
-        <div class="field">
-          <label for="palette-q">Find</label>
-          <input
-            id="palette-q"
-            name="q"
-            type="search"
-            value="${text}"
-            maxlength="${MAX_SEARCH}"
-            autocomplete="off"
-            spellcheck="false"
-            placeholder="github, a host, https://…"
-          />
-        </div>
-        <button>Find</button>
-      </form>
-      <p class="small quiet" id="palette-found" role="status">${foundWords(text, found)}</p>
-      <div id="palette-results">${results(text, found.places)}</div>
-    </div>`;
+  ${palette(text, foundWords(text, found), results(text, found.places))}`;
   return layout('Find', content, 'narrow');
 }
 

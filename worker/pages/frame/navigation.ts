@@ -1,7 +1,8 @@
 import type { Role } from '../../../shared/model/role.ts';
 
 /** A page in the navigation. To add one, add it here, a route file and a page file (docs/decisions/0039). */
-interface NavigationPage {
+export interface NavigationPage {
+  /** With the query that tells it from others at the same path. */
   readonly path: string;
   readonly title: string;
   /** The required role; absent: everybody. */
@@ -47,7 +48,17 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     title: 'Watch',
     entries: [
       { path: '/', title: 'Overview', icon: 'overview' },
-      { path: '/approvals', title: 'Approvals', icon: 'inbox' },
+      {
+        path: '/approvals',
+        title: 'Approvals',
+        icon: 'inbox',
+        pages: [
+          { path: '/approvals', title: 'Waiting' },
+          { path: '/approvals?state=all', title: 'All' },
+          { path: '/approvals?state=grants', title: 'Grants' },
+          { path: '/approval-rules', title: 'Rules', hostedOnly: true },
+        ],
+      },
       {
         path: '/audit',
         title: 'Audit',
@@ -130,18 +141,16 @@ export function entryOf(path: string): NavigationEntry | null {
   return all.find((entry) => [entry, ...(entry.pages ?? [])].some((each) => isAtOrBelow(path, each.path))) ?? null;
 }
 
-/** Lists that have no entry of their own. */
-const FURTHER_LISTS = [
-  { path: '/enterprises', title: 'Your enterprises' },
-  { path: '/approval-rules', title: 'Rules about approvals' },
-];
+/** A list that has no entry of its own. */
+const ENTERPRISES = { path: '/enterprises', title: 'Your enterprises' };
 
 /** The page that a path is at or below, the nearest one; null if there is none. */
 export function pageAbove(path: string): { readonly path: string; readonly title: string } | null {
   const entry = entryOf(path);
   const below = entry?.pages?.filter((each) => isAtOrBelow(path, each.path)) ?? [];
   const nearest = below.toSorted((a, b) => b.path.length - a.path.length)[0] ?? entry;
-  return nearest ?? FURTHER_LISTS.find((each) => isAtOrBelow(path, each.path)) ?? null;
+  if (nearest !== null) return nearest.path === entry?.path ? entry : nearest;
+  return isAtOrBelow(path, ENTERPRISES.path) ? ENTERPRISES : null;
 }
 
 function isAtOrBelow(path: string, above: string): boolean {

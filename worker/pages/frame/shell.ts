@@ -6,8 +6,9 @@ import { tabs } from '../components/tabs.ts';
 import { icon } from '../components/icon.ts';
 import type { Html } from './html.ts';
 import type { Page } from './layout.ts';
+import { palette } from './palette.ts';
 import { type Theme, themeSwitch } from './theme.ts';
-import { entryOf, NAVIGATION, type NavigationEntry } from './navigation.ts';
+import { entryOf, NAVIGATION, type NavigationEntry, type NavigationPage } from './navigation.ts';
 
 /** The signed-in user, shown on every page. */
 export interface Person {
@@ -91,8 +92,9 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
         ${brand()} ${findLink()} ${navigation(path, 'Console', person)}
         <div class="foot stack">${switches} ${TIMES} ${signedIn(person)}</div>
       </header>
-      ${main(page, html`${siblingTabs(path, person)} ${doneIn(search) === NOT_SENT ? notSentAlert() : ''}`)}
+      ${main(page, html`${siblingTabs(path, search, person)} ${doneIn(search) === NOT_SENT ? notSentAlert() : ''}`)}
     </div>
+    ${path === '/find' ? '' : html`<template id="palette-part">${palette()}</template>`}
     <p
       class="hidden-but-read"
       role="status"
@@ -162,18 +164,25 @@ function link(entry: NavigationEntry, path: string, waiting: number): Html {
     : html`<a href="${entry.path}">${content}</a>`;
 }
 
+/** Whether an address shows the page, or one that is listed after it and asks for more. */
+function isAt(page: NavigationPage, path: string, search: string): boolean {
+  const [own, query = ''] = page.path.split('?');
+  const asked = new URLSearchParams(search);
+  return own === path && [...new URLSearchParams(query)].every(([name, value]) => asked.get(name) === value);
+}
+
 /** The other pages of the same entry. Those for other roles, or without a meaning in local mode, are left out. */
-function siblingTabs(path: string, { role, isLocal }: Person): Html | string {
-  const entry = NAVIGATION.flatMap(({ entries }) => entries).find(({ pages = [] }) =>
-    pages.some((each) => each.path === path),
-  );
+function siblingTabs(path: string, search: string, { role, isLocal }: Person): Html | string {
+  const isShown = (page: NavigationPage) => isAt(page, path, search);
+  const entry = NAVIGATION.flatMap(({ entries }) => entries).find(({ pages = [] }) => pages.some(isShown));
   if (entry === undefined) return '';
+  const current = entry.pages?.findLast(isShown);
   const shown = (entry.pages ?? []).filter(
     (each) => (each.role === undefined || hasRole(role, each.role)) && !(isLocal && each.hostedOnly === true),
   );
   return tabs(
     entry.title,
-    shown.map((each) => ({ path: each.path, title: each.title, isCurrent: each.path === path })),
+    shown.map((each) => ({ path: each.path, title: each.title, isCurrent: each === current })),
   );
 }
 

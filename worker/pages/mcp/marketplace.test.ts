@@ -41,7 +41,7 @@ async function textOfPage(changes: Partial<MarketplacePage>): Promise<string> {
 
 describe('the list of the marketplace', () => {
   test('says how old it is, and whether the registry does not answer', async () => {
-    expect(await textOfPage({})).toContain('The registry as of 12 min ago');
+    expect(await textOfPage({})).toContain('Read from the registry 12 min ago');
     expect(await textOfPage({})).not.toContain('does not answer');
     expect(await textOfPage({ stale: true })).toContain('As of 12 min ago ; the registry does not answer');
   });

@@ -27,7 +27,7 @@ export function freshnessWords(
   { fetched_at: fetchedAt, stale }: { readonly fetched_at: string; readonly stale: boolean },
   nowMs: number,
 ): Html {
-  if (!stale) return html`<p class="quiet small">The registry as of ${timeAgo(fetchedAt, nowMs)}</p>`;
+  if (!stale) return html`<p class="quiet small">Read from the registry ${timeAgo(fetchedAt, nowMs)}</p>`;
   return alert(
     'warn',
     html`<p>

@@ -54,9 +54,9 @@ export function mcpServersPage(view: McpServersView): Page {
   const content = html`${pageHeader({
     title: 'MCP servers',
     lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until a server starts.',
-    actions: html`<a class="button primary" href="/marketplace">Find a server</a>
-      <a class="button" href="/mcp-servers/clients">Set up a client</a>
-      <a class="button" href="/mcp-servers/new">Register your own</a>`,
+    actions: html`<a class="button" href="/mcp-servers/clients">Set up a client</a>
+      <a class="button" href="/mcp-servers/new">Register your own</a>
+      <a class="button primary" href="/marketplace">Find a server</a>`,
   })}
   ${flash(done)} ${list}`;
   return layout('MCP servers', content);

@@ -105,7 +105,9 @@ function reviewedPanel(view: McpToolsView, tools: readonly McpToolRecord[]): Htm
                 title: 'Name',
                 cell: (tool) =>
                   html`<code>${foreignText(nameOfRecord(tool))}</code>
-                    <span class="sub"><span title="SHA-256 of its definition">${tool.hash.slice(0, 12)}</span></span>`,
+                    <span class="sub"
+                      ><span title="SHA-256 of its definition">definition ${tool.hash.slice(0, 12)}</span></span
+                    >`,
               },
               { title: 'Description', cell: ({ definition }) => foreignText(descriptionOf(definition)) },
               {

@@ -40,16 +40,16 @@ export function sharesPage(view: SharesView): Page {
       lead: 'Colleagues use the credential of what is shared, for its hosts and operations. They neither see it nor change what is shared.',
     })}
     ${flash(done)}
-    <section aria-labelledby="received-title">
+    <section class="stack" aria-labelledby="received-title">
       <h2 id="received-title">With you</h2>
       <div class="panel flush">
         ${received.length === 0 ? emptyState({ title: 'Nothing is shared with you', next: 'What an admin shares is used at once; what a colleague shares, once you accept it.' }) : receivedTable(received)}
       </div>
     </section>
-    <section aria-labelledby="given-title">
+    <section class="stack" aria-labelledby="given-title">
       <h2 id="given-title">By you</h2>
       <div class="panel flush">
-        ${given.length === 0 ? emptyState({ title: 'You share nothing', next: 'Choose below what to share, and with whom.' }) : givenTable(given)}
+        ${given.length === 0 ? emptyState({ title: 'You share nothing', next: 'Colleagues can use what you share, but never see its credential.' }) : givenTable(given)}
       </div>
     </section>
     ${shareForm(view)}`;

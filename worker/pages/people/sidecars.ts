@@ -20,27 +20,33 @@ const CONNECTED_MS = 3 * 60_000;
 interface SidecarsView {
   readonly sidecars: ListPage<SidecarRecord>;
   readonly cursor: string | undefined;
+  readonly isLocal: boolean;
   readonly done: string | undefined;
   readonly nowMs: number;
 }
 
 /** The sidecars that may receive credentials, and when they last called. */
-export function sidecarsPage({ sidecars, cursor, done, nowMs }: SidecarsView): Page {
+export function sidecarsPage({ sidecars, cursor, isLocal, done, nowMs }: SidecarsView): Page {
   const content = html`${pageHeader({
       title: 'Sidecars',
       lead: 'Each adds your credentials to the requests of the agents on its machine. Revoke one that you no longer use.',
     })}
     ${flash(done)}
-    <div class="panel flush">${sidecars.items.length === 0 ? noSidecars() : table(sidecars.items, nowMs)}</div>
+    <div class="panel flush">${sidecars.items.length === 0 ? noSidecars(isLocal) : table(sidecars.items, nowMs)}</div>
     ${pager('/sidecars', { cursor }, sidecars.next_cursor, PAGE_WORDS)}`;
   return layout('Sidecars', content);
 }
 
-function noSidecars(): Html {
+/** On one's own machine, one command starts both programs. */
+export function sidecarCommand(isLocal: boolean): string {
+  return isLocal ? 'svc up --detach' : 'svc login && svc sidecar';
+}
+
+function noSidecars(isLocal: boolean): Html {
   return emptyState({
-    title: 'No sidecar is enrolled',
-    next: 'Sign in the machine that your agents run on; the first start of its sidecar enrols it.',
-    command: 'svc sidecar',
+    title: 'No sidecar has started yet',
+    next: isLocal ? 'It starts with svc on this machine:' : 'On the machine of your agents, sign in and start one:',
+    command: sidecarCommand(isLocal),
   });
 }
 
@@ -55,7 +61,7 @@ function table(sidecars: readonly SidecarRecord[], nowMs: number): Html {
       },
       { title: 'State', cell: (sidecar) => stateBadge(sidecar, nowMs) },
       { title: 'Last seen', cell: ({ last_seen_at: seen }) => (seen === null ? 'never' : timeAgo(seen, nowMs)) },
-      { title: 'Enrolled', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
+      { title: 'Added', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
       { title: 'Revoke', isActions: true, cell: revocation },
     ],
   });

@@ -344,3 +344,37 @@ test('puts every request of the period into one span of a readable length', asyn
     expect(spans.length).toBeLessThanOrEqual(49);
   }
 });
+
+describe('the tabs of the approvals on the own machine', () => {
+  const tabsOf = async (path: string) => {
+    const [, tabs = ''] = /<nav class="tabs"[^>]*>([^]*?)<\/nav>/.exec(await (await open(path)).text()) ?? [];
+    const titles = [...tabs.matchAll(/>([^<>]+)<\/a/g)].map(([, title]) => title);
+    return { titles, current: /aria-current="page">([^<]+)/.exec(tabs)?.[1] };
+  };
+
+  test.each([
+    ['/approvals', 'Waiting'],
+    ['/approvals?done=denied', 'Waiting'],
+    ['/approvals?state=all', 'All'],
+    ['/approvals?state=grants&done=grant_revoked', 'Grants'],
+  ])('%s is the tab %s', async (path, current) => {
+    expect(await tabsOf(path)).toEqual({ titles: ['Waiting', 'All', 'Grants'], current });
+  });
+
+  test('are not above a page below them', async () => {
+    expect(await tabsOf('/approvals/apr_nothing')).toEqual({ titles: [], current: undefined });
+  });
+});
+
+test('the example of a connector spec in the form can be installed', async () => {
+  const [, example = ''] =
+    /placeholder="(schema_version[^"]+)"/.exec(await (await open('/connectors/install')).text()) ?? [];
+  const checked = await submit('/connectors', { spec: example, step: 'check', owner: 'personal' });
+  expect(await checked.text()).toContain('The spec is valid. Nothing was changed.');
+});
+
+test('the dialog of the search is a part of each page but its own', async () => {
+  const template = '<template id="palette-part">';
+  expect(await (await open('/secrets')).text()).toContain(template);
+  expect(await (await open('/find')).text()).not.toContain(template);
+});

@@ -1,4 +1,5 @@
-import { findPage, listPages, listServices, MAX_SEARCH, MOST_FOUND } from '../../pages/frame/find.ts';
+import { findPage, listPages, listServices, MOST_FOUND } from '../../pages/frame/find.ts';
+import { MAX_SEARCH } from '../../pages/frame/palette.ts';
 import { findAll } from '../../services/audit/find_all.ts';
 import { describePerson } from '../../services/people/account.ts';
 import { forReader } from './console.ts';

@@ -18,7 +18,8 @@ export const getSidecarsPage = forReader(async (c, caller) => {
   const { cursor, done: code } = c.req.query();
   const sidecars = await listSidecarPage(context, caller, { limit: SHOWN, cursor });
   if (!sidecars.ok) return problem(c, caller, sidecars.error);
-  const view = { sidecars: sidecars.value, cursor, done: code, nowMs: context.clock.now() };
+  const [isLocal, nowMs] = [context.local !== null, context.clock.now()];
+  const view = { sidecars: sidecars.value, cursor, isLocal, done: code, nowMs };
   return consolePage(c, caller, sidecarsPage(view));
 });
 

@@ -41,7 +41,7 @@ export const GITHUB_APP = sourceKind('github_app', {
     },
     api_url: {
       schema: providerUrl.default('https://api.github.com'),
-      label: 'API',
+      label: 'API of GitHub',
       hint: 'For GitHub Enterprise: https://HOST/api/v3',
       isRare: true,
     },

@@ -63,7 +63,9 @@ test('an admin adds a rule by the form, two people approve, and each page says w
   const admin = await browserOf(owner);
   const rule = { subject: 'connector', name: 'acme/*', action: '*', effect: 'delete', who: groupId, persons: '2' };
   expect(await location(admin.submit('/approval-rules', rule))).toBe('/approval-rules?done=approval_rule_added');
-  expect(await text(admin.get('/approval-rules'))).toContain('2 different persons of the group Payments');
+  const rules = await text(admin.get('/approval-rules'));
+  expect(rules).toContain('2 different persons of the group Payments');
+  expect(rules).toMatch(/<nav class="tabs"[^]*aria-current="page">Rules/);
   const [first, second] = [await browserOf(anna), await browserOf(ben)];
   const shown = await text(first.get(path));
   expect(shown).toContain('0 of 2 approved, needs 2 more persons of the group Payments');

@@ -1,0 +1,29 @@
+import { html } from 'hono/html';
+import type { Content, Html } from './html.ts';
+
+/** The longest text that is searched for. */
+export const MAX_SEARCH = 200;
+
+/** The search for everything: on its own page, and in the dialog that Ctrl-K opens on each page before the server has answered. */
+export function palette(text = '', words: Content = '', results: Content = ''): Html {
+  return html`<div id="palette" class="palette">
+    <form method="get" action="/find" role="search" aria-label="Everything" data-island="palette">
+      <div class="field">
+        <label for="palette-q">Find</label>
+        <input
+          id="palette-q"
+          name="q"
+          type="search"
+          value="${text}"
+          maxlength="${MAX_SEARCH}"
+          autocomplete="off"
+          spellcheck="false"
+          placeholder="github, a host, https://…"
+        />
+      </div>
+      <button>Find</button>
+    </form>
+    <p class="small quiet" id="palette-found" role="status">${words}</p>
+    <div id="palette-results">${results}</div>
+  </div>`;
+}
