@@ -345,13 +345,14 @@ test('puts every request of the period into one span of a readable length', asyn
   }
 });
 
-describe('the tabs of the approvals on the own machine', () => {
-  const tabsOf = async (path: string) => {
-    const [, tabs = ''] = /<nav class="tabs"[^>]*>([^]*?)<\/nav>/.exec(await (await open(path)).text()) ?? [];
-    const titles = [...tabs.matchAll(/>([^<>]+)<\/a/g)].map(([, title]) => title);
-    return { titles, current: /aria-current="page">([^<]+)/.exec(tabs)?.[1] };
-  };
+/** What the tabs above a page are called, and which is the page's own. */
+async function tabsOf(path: string) {
+  const [, tabs = ''] = /<nav class="tabs"[^>]*>([^]*?)<\/nav>/.exec(await (await open(path)).text()) ?? [];
+  const titles = [...tabs.matchAll(/>([^<>]+)<\/a/g)].map(([, title]) => title);
+  return { titles, current: /aria-current="page">([^<]+)/.exec(tabs)?.[1] };
+}
 
+describe('the tabs of the approvals on the own machine', () => {
   test.each([
     ['/approvals', 'Waiting'],
     ['/approvals?done=denied', 'Waiting'],
