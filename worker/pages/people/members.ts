@@ -35,8 +35,8 @@ export function membersPage(view: MembersView): Page {
   const content = html`${pageHeader({
       title: 'Members',
       lead: 'Everybody with an account in your enterprise. Owners appoint admins and owners; admins manage members. People join by an invitation, or by signing in with a verified address of your provider’s domains.',
-      actions: html`${isLocal ? '' : html`<a class="button primary" href="/members/invite">Invite</a> <a class="button" href="/members/invitations">Invitations</a> <a class="button" href="/members/requests">Requests to join</a>`}
-        <a class="button" href="/enterprise">Settings</a>`,
+      actions: html`<a class="button" href="/enterprise">Settings</a>
+        ${isLocal ? '' : html`<a class="button" href="/members/requests">Requests to join</a> <a class="button" href="/members/invitations">Invitations</a> <a class="button primary" href="/members/invite">Invite</a>`}`,
     })}
     ${flash(done)}
     ${isLocal ? alert('info', 'This control plane is on your own machine: you are its only member, and nobody else can sign in.') : ''}
