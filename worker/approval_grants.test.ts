@@ -309,6 +309,9 @@ test('the console gives, shows and revokes a grant', async () => {
     });
   const open = async (path: string) => (await control.inBrowser(path, { headers: { cookie } })).text();
   expect(await open('/approvals')).toContain('Allow more like this');
+  expect(await open(`/approvals/${id}`)).toMatch(
+    /data-live-of="approvals"[^]*id="approvals"[^>]*data-events="connector\.approval\."/,
+  );
   const given = await send(`/approvals/${id}`, { decision: 'approve', grant: 'times', times: '5' });
   expect(given.headers.get('location')).toBe('/approvals?done=granted');
   const page = await open('/approvals?state=grants');
