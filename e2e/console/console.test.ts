@@ -262,8 +262,21 @@ describe('live', () => {
     await page.keyboard.press('Control+k');
     const dialog = page.getByRole('dialog', { name: 'Find' });
     await dialog.getByRole('link').first().waitFor();
+    const focusIsIn = () => page.evaluate(`document.activeElement?.closest('[role="dialog"]') !== null`);
+    // Tab goes round in it.
+    await page.keyboard.press('Shift+Tab');
+    expect(await page.evaluate('document.activeElement?.tagName')).toBe('A');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement?.id')).toBe('palette-q');
     await page.keyboard.press('ArrowDown');
-    expect(await page.evaluate('document.activeElement?.closest("dialog") !== null')).toBe(true);
+    expect(await focusIsIn()).toBe(true);
+    // The page below has a meaning for this key.
+    await page.keyboard.press('/');
+    expect(await focusIsIn()).toBe(true);
+    // After a click on its words too.
+    await dialog.locator('#palette-found').click();
+    await page.keyboard.press('Shift+Tab');
+    expect(await focusIsIn()).toBe(true);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'hidden' });
     expect(await page.evaluate('document.activeElement?.id')).toBe('sort');

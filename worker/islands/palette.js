@@ -5,6 +5,9 @@ import { fetchDocument, replacePart } from './refreshed.js';
 const PAUSE_MS = 120;
 const PATH = '/find';
 
+/** @type {Element | null} */
+let before = null;
+
 /** @param {HTMLElement} element the form of the page, or a link to the page */
 export function start(element) {
   if (element instanceof HTMLFormElement) return searchIn(element);
@@ -26,33 +29,62 @@ export function start(element) {
 /** Shows the search. The person can type at once: the results come with the answer of the server. */
 function open() {
   if (document.getElementById('palette-q') === null) addDialog();
-  const dialog = document.querySelector('dialog.palette-box');
-  if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal();
+  const dialog = boxOf();
+  if (dialog !== null && !dialog.matches(':popover-open')) {
+    before = document.activeElement;
+    dialog.showPopover();
+  }
   const field = document.getElementById('palette-q');
   if (!(field instanceof HTMLInputElement)) return;
   field.focus();
   field.select();
 }
 
+/** @returns {HTMLElement | null} */
+function boxOf() {
+  return document.querySelector('.palette-box');
+}
+
+/** @param {HTMLElement} dialog */
+function close(dialog) {
+  dialog.hidePopover();
+  if (before instanceof HTMLElement) before.focus();
+}
+
 function addDialog() {
   const part = document.getElementById('palette-part');
-  if (!(part instanceof HTMLTemplateElement)) return location.assign(PATH);
-  const dialog = document.createElement('dialog');
-  dialog.className = 'palette-box';
-  dialog.setAttribute('aria-label', 'Find');
-  dialog.append(part.content.cloneNode(true));
+  if (!(part instanceof HTMLTemplateElement)) return;
+  document.body.append(part.content);
+  const dialog = boxOf();
+  if (dialog === null) return;
   dialog.addEventListener('click', ({ target }) => {
-    if (target === dialog) dialog.close();
+    if (target === dialog) close(dialog);
   });
-  // A search field would only be emptied.
   dialog.addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape') return;
+    // The page below has keys of its own.
+    if (!event.ctrlKey && !event.metaKey) event.stopPropagation();
+    // A search field would only be emptied.
+    if (event.key === 'Escape') close(dialog);
+    else if (event.key !== 'Tab' || !leaves(dialog, event)) return;
     event.preventDefault();
-    dialog.close();
   });
-  document.body.append(dialog);
   const form = dialog.querySelector('form');
   if (form !== null) searchIn(form);
+}
+
+/**
+ * Goes from the last element to the first, and back; false if Tab does not leave the dialog.
+ * @param {HTMLElement} dialog
+ * @param {KeyboardEvent} event
+ */
+function leaves(dialog, event) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const all = dialog.querySelectorAll('input, button, a');
+  const [first, last] = [all[0], all[all.length - 1]];
+  const [from, to] = event.shiftKey ? [first, last] : [last, first];
+  if (document.activeElement !== from && document.activeElement !== dialog) return false;
+  to?.focus();
+  return true;
 }
 
 /** @param {HTMLFormElement} form */

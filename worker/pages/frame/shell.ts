@@ -6,7 +6,7 @@ import { tabs } from '../components/tabs.ts';
 import { icon } from '../components/icon.ts';
 import type { Html } from './html.ts';
 import type { Page } from './layout.ts';
-import { palette } from './palette.ts';
+import { paletteTemplate } from './palette.ts';
 import { type Theme, themeSwitch } from './theme.ts';
 import { entryOf, NAVIGATION, type NavigationEntry, type NavigationPage } from './navigation.ts';
 
@@ -94,7 +94,7 @@ function consoleFrame(page: Page, { path, search, theme }: Frame, person: Person
       </header>
       ${main(page, html`${siblingTabs(path, search, person)} ${doneIn(search) === NOT_SENT ? notSentAlert() : ''}`)}
     </div>
-    ${path === '/find' ? '' : html`<template id="palette-part">${palette()}</template>`}
+    ${path === '/find' ? '' : paletteTemplate()}
     <p
       class="hidden-but-read"
       role="status"
