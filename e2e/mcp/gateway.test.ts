@@ -254,7 +254,7 @@ async function callWithRegion(region: string): Promise<{ readonly status: number
   return { status: reply.status, text: await reply.text() };
 }
 
-test('a call whose headers differ from its arguments is refused, also if its tool is found only by the call', async () => {
+test('a call whose headers differ from its arguments is refused with the status 400', async () => {
   const tools = join(folder, 'tools.json');
   const region = { type: 'string', 'x-mcp-header': 'User_Region' };
   writeFileSync(tools, JSON.stringify([{ name: 'look', inputSchema: { type: 'object', properties: { region } } }]));
@@ -266,14 +266,8 @@ test('a call whose headers differ from its arguments is refused, also if its too
   const refused = await callWithRegion('us');
   expect([refused.status, JSON.parse(refused.text)]).toMatchObject([400, { id: 7, error: { code: -32_020 } }]);
   const calls = ports.events.length;
-  // As if its server had started, or changed its tool, between the check and the call.
-  const found = vi.spyOn(http.local.gateway.tools, 'findInputSchema').mockResolvedValue(null);
-  const late = await callWithRegion('us');
-  expect(late.text).toContain('"code":-32020');
-  expect(late.text).not.toContain('called look');
   expect((await callWithRegion('eu')).text).toContain('called look');
   expect(ports.events.slice(calls).map(({ type }) => type)).toEqual(['mcp.tool.called']);
-  found.mockRestore();
   ports.change(all);
 });
 

@@ -11,7 +11,6 @@ import {
   readRequestBody,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { HEADER_MISMATCH, paramHeaderProblem } from '../../shared/mcp/tools/param_headers.ts';
 import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
 import { CALLER_HEADER, type Caller, readCallerHeader } from '../../machine/mcp_caller.ts';
 import type { Gateway } from '../gateway.ts';
@@ -65,12 +64,7 @@ export function createHttpFront(options: HttpFrontOptions): HttpFront {
       const stateless = callerOf(gateway, callers, caller, now());
       const uris = listUris(read.body);
       subscribeAll(gateway, caller, stateless.clientKey, uris, AbortSignal.timeout(gateway.limits.requestMs));
-      return answerOpen(
-        stateless,
-        async () =>
-          (await refuseMismatch(gateway, caller, request, read.body)) ??
-          stateless.handler.fetch(request, { parsedBody: read.body }),
-      );
+      return answerOpen(stateless, () => answerMessage(gateway, stateless, request, read.body));
     },
     async close() {
       await sessions.close();
@@ -95,25 +89,16 @@ export function httpFrontListener(front: HttpFront): (request: IncomingMessage, 
 /** Node's request. The SDK's type omits members that may be undefined. */
 const INCOMING = z.custom<Parameters<ReturnType<typeof toNodeHandler>>[0]>();
 
-const toolCall = z.looseObject({
-  id: z.union([z.string(), z.number()]),
-  method: z.literal('tools/call'),
-  params: z.looseObject({ name: z.string(), arguments: z.unknown() }),
-});
-
-/** The SDK checks the headers of a call for tools of its own alone. Null if they repeat what is in the body. */
-async function refuseMismatch(
+/** The SDK gives each error of a handler the status 200. */
+async function answerMessage(
   gateway: Gateway,
-  caller: Caller,
+  { handler }: StatelessCaller,
   request: Request,
   body: unknown,
-): Promise<Response | null> {
-  const call = toolCall.safeParse(body);
-  if (!call.success) return null;
-  const { id, params } = call.data;
-  const inputSchema = await gateway.tools.findInputSchema(params.name, caller, request.signal);
-  const problem = paramHeaderProblem(inputSchema, params.arguments, request.headers);
-  return problem === null ? null : refuseRequest(400, HEADER_MISMATCH, problem, id);
+): Promise<Response> {
+  const reply = await handler.fetch(request, { parsedBody: body });
+  if (!gateway.tools.mismatched.has(request.headers)) return reply;
+  return new Response(reply.body, { status: 400, headers: reply.headers });
 }
 
 /** The parsed body (undefined if there is none), or the answer to a request with an invalid body. */

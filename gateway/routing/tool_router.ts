@@ -65,6 +65,8 @@ type CallAnswer = CallToolResult | InputRequiredResult | TaskResult;
 
 /** Lists the tools of all servers under unique names and routes each call to its server. */
 export class ToolRouter {
+  /** The headers of calls that were refused because their arguments differ. */
+  readonly mismatched = new WeakSet<Headers>();
   readonly #options: ToolRouterOptions;
 
   constructor(options: ToolRouterOptions) {
@@ -117,13 +119,21 @@ export class ToolRouter {
     try {
       const found = await this.#find(call.name, caller, request.round.signal);
       tool = found.tool;
-      requireSameHeaders(tool, call, request);
+      this.#requireSameHeaders(tool, call, request);
       return { result: await this.#callServer(found, call, request), tool };
     } catch (error) {
       const told = error instanceof ServerUnavailable || error instanceof DownstreamError || error instanceof CallEnded;
       if (!told) throw withErrorMarks(error);
       return { result: withResultMarks(failure(error.message)), tool };
     }
+  }
+
+  /** The SDK checks the headers of a call for tools of its own alone. */
+  #requireSameHeaders({ inputSchema }: Tool, { args }: ToolCall, { headers }: ClientRequest): void {
+    const problem = headers === null ? null : paramHeaderProblem(inputSchema, args, headers);
+    if (headers === null || problem === null) return;
+    this.mismatched.add(headers);
+    throw new ProtocolError(HEADER_MISMATCH, problem);
   }
 
   #callSource(source: ToolSource, { name, args = {} }: ToolCall, request: ClientRequest): Promise<CallToolResult> {
@@ -241,18 +251,6 @@ export class ToolRouter {
     return failure(message ?? DENIALS[reason]);
   }
 
-  /** What the tool's server says of its arguments. Null if it cannot be called: the call itself says why. */
-  async findInputSchema(name: string, caller: Caller, signal: AbortSignal): Promise<Tool['inputSchema'] | null> {
-    if (this.#options.sources.some(({ prefix }) => name.startsWith(prefix))) return null;
-    try {
-      return (await this.#find(name, caller, signal)).tool.inputSchema;
-    } catch (error) {
-      const told = error instanceof ServerUnavailable || error instanceof DownstreamError || error instanceof CallEnded;
-      if (!told && !(error instanceof ProtocolError)) throw error;
-      return null;
-    }
-  }
-
   /** Only a listed tool can be called. */
   async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
     const { fleet, catalog, limits } = this.#options;
@@ -283,12 +281,6 @@ export class ToolRouter {
     const tool = listed.find((one) => formatToolName(serverName, one.name, sha256Hex) === name);
     return tool === undefined ? null : { tool, listed };
   }
-}
-
-/** The HTTP front has compared them, if it found the tool. Its server may have started or changed since. */
-function requireSameHeaders({ inputSchema }: Tool, { args }: ToolCall, { headers }: ClientRequest): void {
-  const problem = headers === null ? null : paramHeaderProblem(inputSchema, args, headers);
-  if (problem !== null) throw new ProtocolError(HEADER_MISMATCH, problem);
 }
 
 /** A call that the gateway itself refuses. */
