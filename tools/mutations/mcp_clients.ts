@@ -304,4 +304,12 @@ export const MCP_CLIENT_MUTATIONS: readonly Mutation[] = [
     replacement: 'isSame !== null ? providerMcpClients(enterprise) : []',
     tests: ID_JAG_TESTS,
   },
+  {
+    row: ID_JAG,
+    holds: 'clients are allowed for no provider that an earlier worker sets',
+    file: 'worker/store/migrations.ts',
+    text: "BEGIN UPDATE enterprises SET provider_mcp_clients = '[]' WHERE id = OLD.enterprise_id; END",
+    replacement: 'BEGIN SELECT 1; END',
+    tests: ID_JAG_TESTS,
+  },
 ];

@@ -190,8 +190,9 @@ async function decide(
   const domains = { all: domainsOf(input), proven, provenAt: nowText(context) };
   const admitted = await findAdmittedSignIns(context, caller, input, issuer);
   const statements = [
-    updateEnterprise(context.database, enterpriseId, change),
     ...oidc.value,
+    // After the provider, whose deletion empties the list of MCP clients.
+    updateEnterprise(context.database, enterpriseId, change),
     ...samlStatements(context, enterpriseId, saml),
     ...setDomains(context.database, enterpriseId, domains),
     ...endOtherSignIns(context.database, admitted, nowText(context)),

@@ -1009,4 +1009,13 @@ export const MIGRATIONS: readonly Migration[] = [
         user_id TEXT NOT NULL REFERENCES users (id), client_id TEXT NOT NULL, PRIMARY KEY (user_id, client_id)) STRICT`,
     ],
   },
+  {
+    number: 58,
+    name: 'an enterprise’s provider leaves no MCP clients behind',
+    statements: [
+      // An earlier worker replaces the provider, and does not know the list. This one writes the list after the provider.
+      `CREATE TRIGGER provider_mcp_clients_end_with_provider AFTER DELETE ON enterprise_oidc
+        BEGIN UPDATE enterprises SET provider_mcp_clients = '[]' WHERE id = OLD.enterprise_id; END`,
+    ],
+  },
 ];

@@ -16,8 +16,10 @@ import { type InProcess, parseReply } from '../../../e2e/runtimes/in_process.ts'
 import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
 import { enterpriseSettings } from '../../../shared/wire/enterprise.ts';
 import { mcpAccessToken, mcpClientsPage, oauthErrorBody } from '../../../shared/wire/mcp/mcp_clients.ts';
+import { putEnterpriseOidc } from '../../store/enterprise_settings.ts';
 import { insertIdentity } from '../../store/identities.ts';
 import { signOutEverywhere } from '../../store/members.ts';
+import { enterpriseOidc } from '../../store/tables.ts';
 import { grantByAssertion } from './grant_by_assertion.ts';
 
 // The provider of these tests is their own: it publishes keys and signs assertions, and nobody signs in there.
@@ -596,6 +598,14 @@ describe('the provider of an enterprise', () => {
     // The same issuer in another spelling is the same provider.
     await configure(owner, { oidc: { ...OIDC, issuer: `${ISSUER}/` }, provider_mcp_clients: undefined });
     expect(await listed()).toEqual([CLIENT]);
+  });
+
+  it('that an earlier version has set in place of another finds no client allowed', async () => {
+    const { database } = control.context;
+    const [row] = await database.read.select().from(enterpriseOidc);
+    if (row === undefined) throw new Error('there is no provider');
+    await database.write(putEnterpriseOidc(database, { ...row, issuer: 'https://id.next.test' }));
+    expect(await listed()).toEqual([]);
   });
 
   it('that is set after an earlier version has removed another finds no client allowed', async () => {
