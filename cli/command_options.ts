@@ -28,17 +28,24 @@ export function withSecretSource(command: Command): Command {
     .allowExcessArguments();
 }
 
+/** How the secret of an OAuth client is sent to its provider. */
+export const SECRET_WAYS = {
+  choices: ['post', 'basic'],
+  description: 'how the secret is sent (default: post, in the request body)',
+};
+/** A client may also sign with a private key who it is. */
+export const SECRET_AND_KEY_WAYS = {
+  choices: [...SECRET_WAYS.choices, 'private_key_jwt'],
+  description:
+    'how the secret is sent (default: post, in the request body); private_key_jwt: it is a private key in PEM, which is not sent',
+};
+
 /** How an OAuth client proves itself to its provider. */
-export function withClientAuthentication(command: Command): Command {
+export function withClientAuthentication(command: Command, { choices, description } = SECRET_WAYS): Command {
   return command
     .option('--client-secret-stdin', "read the client's secret from stdin (default: prompt; a public client has none)")
     .option('--public-client', 'the client has no secret')
-    .addOption(
-      new Option(
-        '--client-authentication <way>',
-        'how the secret is sent (default: post, in the request body)',
-      ).choices(['post', 'basic']),
-    );
+    .addOption(new Option('--client-authentication <way>', description).choices(choices));
 }
 
 /** The fields that are given. */

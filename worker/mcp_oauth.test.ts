@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { decodeJwt } from 'jose';
+import { decodeJwt, decodeProtectedHeader, exportJWK, exportPKCS8, generateKeyPair, type JWK } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   addUser,
@@ -20,7 +20,9 @@ import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { mcpAuthorizationInput, mcpAuthorizeReply } from '../shared/wire/mcp/mcp_authorization.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../shared/wire/mcp/mcp_servers.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
+import { Secret } from '../shared/model/secret.ts';
 import { accessToken } from './services/oauth/oauth_access_token.ts';
+import { readBundle, writeBundle } from './services/oauth/oauth_bundle.ts';
 import { beginMcpAuthorisation } from './services/mcp/mcp_authorisation.ts';
 import { discoverAuthorization } from './services/mcp/mcp_oauth_discovery.ts';
 import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
@@ -127,6 +129,20 @@ async function open(link: string): Promise<string> {
   return (await control.send(back.pathname + back.search)).text();
 }
 
+/** From now on, the provider takes clients that sign who they are, and no others. */
+async function wantSignatures(clientKeys: JWK[] = []): Promise<void> {
+  await provider.stop();
+  const authentication = 'private_key_jwt';
+  const served = { redirectUris: [CALLBACK], registration: true, resources: [resource()] };
+  provider = await startOAuthProvider({ ...served, authentication, clientKeys });
+  server.documents['/metadata'] = { resource: resource(), authorization_servers: [provider.origin] };
+}
+
+const tokenRequests = () =>
+  sent
+    .filter(({ url }) => url.endsWith('/token'))
+    .map(({ body }) => new URLSearchParams(new TextDecoder().decode(body ?? new Uint8Array())));
+
 async function release() {
   const credentials = [{ owner: 'personal', path: `mcp-servers/${id}/SVC_OAUTH` }];
   const body = { request_id: crypto.randomUUID(), credentials };
@@ -223,6 +239,64 @@ describe('the authorisation of a remote server', () => {
     expect(await open(link.authorization_url)).toContain('hub is authorised');
     expect(sent.some(({ url }) => url.endsWith('/reg'))).toBe(false);
     expect(await refusal(begin({ client_secret: CLIENT_SECRET }))).toMatchObject({ code: 'invalid_input' });
+  });
+
+  describe('at a server that wants clients to sign who they are', () => {
+    test.each(['ES256', 'RS256', 'EdDSA'])('accepts a client with a key for %s, which it never sends', async (alg) => {
+      const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+      const key = await exportPKCS8(privateKey);
+      await wantSignatures([{ ...(await exportJWK(publicKey)), alg }]);
+      const client = { client_id: CLIENT_ID, client_secret: key, client_authentication: 'private_key_jwt' };
+      expect(await open((await begun(client)).authorization_url)).toContain('hub is authorised');
+      control.clock.ms += HOUR_MS;
+      expect(decodeJwt(await releaseToken()).aud).toBe(resource());
+      const requests = tokenRequests();
+      expect(requests.map((request) => request.get('grant_type'))).toEqual(['authorization_code', 'refresh_token']);
+      for (const request of requests) {
+        const assertion = request.get('client_assertion') ?? '';
+        expect(decodeProtectedHeader(assertion).alg).toBe(alg);
+        expect(decodeJwt(assertion)).toMatchObject({ iss: CLIENT_ID, sub: CLIENT_ID, aud: provider.origin });
+        expect(request.has('client_secret')).toBe(false);
+      }
+      const bare = key.replaceAll(/-----[^-]+-----|\s/g, '');
+      expect(sent.some(({ body }) => Buffer.from(body ?? []).includes(bare))).toBe(false);
+      await control.asUser('DELETE', `/v1/mcp-servers/${id}/authorize`);
+      await control.settle();
+      expect(provider.revoked()).toBe(1);
+    });
+
+    test('registers a client with a key of its own', async () => {
+      await wantSignatures();
+      const link = await begun();
+      expect(await open(link.authorization_url)).toContain('hub is authorised');
+      expect(decodeJwt(await releaseToken()).aud).toBe(resource());
+      const registered = sent.find(({ url }) => url.endsWith('/reg'));
+      const asked = JSON.parse(new TextDecoder().decode(registered?.body ?? undefined));
+      expect(asked).toMatchObject({ token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [{ kty: 'EC' }] } });
+      expect(asked.jwks.keys[0]).not.toHaveProperty('d');
+      const [request] = tokenRequests();
+      expect(decodeJwt(request?.get('client_assertion') ?? '').iss).toBe(clientOf(link.authorization_url));
+    });
+
+    test.each([
+      ['no key', undefined],
+      ['a secret', CLIENT_SECRET],
+    ])('is not begun with %s', async (_what, key) => {
+      await wantSignatures();
+      const client = { client_id: CLIENT_ID, client_secret: key, client_authentication: 'private_key_jwt' };
+      expect(await refusal(begin(client))).toMatchObject({
+        code: 'invalid_input',
+        details: { fields: [{ field: 'client_secret', message: expect.stringContaining('in PEM') }] },
+      });
+    });
+
+    test('keeps the key where an earlier worker, which would send it as a secret, does not look', async () => {
+      const { privateKey } = await generateKeyPair('ES256', { extractable: true });
+      const key = new Secret(await exportPKCS8(privateKey));
+      const stored = writeBundle({ clientSecret: null, clientKey: key, accessToken: null, refreshToken: null });
+      expect(JSON.parse(stored.reveal())).toMatchObject({ client_secret: null });
+      expect(readBundle(stored).clientKey?.reveal()).toBe(key.reveal());
+    });
   });
 
   test("is deleted when the server's URL changes, and with the server", async () => {

@@ -19,7 +19,7 @@ import { askYes } from '../terminal/ask.ts';
 
 export interface McpAuthorizeOptions extends OwnerOption, ClientSecretOptions {
   readonly clientId?: string;
-  readonly clientAuthentication?: 'post' | 'basic';
+  readonly clientAuthentication?: 'post' | 'basic' | 'private_key_jwt';
   readonly scope?: readonly string[];
   readonly addScope?: readonly string[];
   readonly authorizationHost?: readonly string[];
@@ -132,6 +132,15 @@ async function inputOf(call: Call<McpAuthorizeOptions>): Promise<McpAuthorizatio
     if (publicClient === undefined && clientSecretStdin === undefined && clientAuthentication === undefined)
       return scopes;
     throw new CliError(EXIT.usage, '--client-id is missing: the other client options need it');
+  }
+  if (clientAuthentication === 'private_key_jwt' && clientSecretStdin !== true) {
+    throw new CliError(
+      EXIT.usage,
+      '--client-secret-stdin is missing: private_key_jwt reads the private key from stdin',
+      [
+        `svc mcp authorize ${call.args[0] ?? ''} --client-id ${clientId} --client-authentication private_key_jwt --client-secret-stdin < key.pem`,
+      ],
+    );
   }
   const secret = await clientSecret(call);
   return {

@@ -259,6 +259,19 @@ describe('svc mcp authorize', () => {
     expect((await run(['authorize', 'hub', '--public-client'], { answer: signingIn() })).code).toBe(2);
   });
 
+  test('sends the private key of a client that signs, from stdin alone', async () => {
+    const argv = ['authorize', 'hub', '--client-id', 'me', '--client-authentication', 'private_key_jwt', '--no-wait'];
+    const result = await run([...argv, '--client-secret-stdin'], { answer: signingIn(), stdin: VALUE });
+    expect(writes(result.calls)).toMatchObject([
+      { body: { client_id: 'me', client_secret: VALUE, client_authentication: 'private_key_jwt' } },
+    ]);
+    for (const more of [[], ['--public-client']]) {
+      const refused = await run([...argv, ...more], { answer: signingIn() });
+      expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('--client-secret-stdin < key.pem')]);
+      expect(writes(refused.calls)).toEqual([]);
+    }
+  });
+
   describe('at hosts of others', () => {
     const hosts = ['accounts.example.net', 'tokens.example.net'];
     const message = 'hub is at mcp.example.com, and its sign-in uses accounts.example.net';

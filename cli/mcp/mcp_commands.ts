@@ -8,6 +8,7 @@ import {
   type OwnerOption,
   ownerFilter,
   ownerOption,
+  SECRET_AND_KEY_WAYS,
   withClientAuthentication,
   withSecretSource,
 } from '../command_options.ts';
@@ -180,6 +181,7 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
       .description('sign in to a remote server in the browser, or sign in again')
       .argument(...MCP_SERVER_ARGUMENT)
       .option('--client-id <id>', 'an OAuth client, if the server does not support dynamic registration'),
+    SECRET_AND_KEY_WAYS,
   )
     .option('--scope <scope>', 'replaces the scopes that the server asks for (repeatable)', collectValue)
     .option('--add-scope <scope>', 'asks for this scope besides those of the last sign-in (repeatable)', collectValue)

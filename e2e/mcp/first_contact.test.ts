@@ -82,14 +82,16 @@ async function healthOf(name: string) {
 
 const greets = async (over: TestClient) => (await over.callTool('slow__greet')).content[0]?.text;
 
-/** The command of the documents, as it is there. */
-function documentedCommand(): string {
-  const [line, other] = ['README.md', 'docs/mcp.md'].map((page) => {
-    const lines = readFileSync(join(ROOT, page), 'utf8').split('\n');
-    return lines.find((each) => each.startsWith('./bin/svc mcp add') && each.includes(DOCS_PACKAGE));
-  });
-  if (line === undefined || line !== other) throw new Error('README.md and docs/mcp.md do not add the same server');
-  return line;
+const EXPORT = './bin/svc mcp export --client claude-code --write';
+
+/** The block of README.md about the first MCP server, word for word. */
+function documentedCommands(): string {
+  const [readme = '', guide = ''] = ['README.md', 'docs/mcp.md'].map((page) => readFileSync(join(ROOT, page), 'utf8'));
+  const block = readme.split('```').find((each) => each.includes(DOCS_PACKAGE) && each.includes(EXPORT));
+  const [language, add, ...others] = block?.split('\n') ?? [];
+  if (language !== 'sh' || add === undefined) throw new Error(`README.md does not add ${DOCS_PACKAGE} and export it`);
+  if (!guide.includes(`\n${add}\n`)) throw new Error('README.md and docs/mcp.md do not add the same server');
+  return [add, ...others].join('\n');
 }
 
 /** What Claude Code says of a gateway whose tools it has. */
@@ -106,7 +108,7 @@ describe('the example of the documents, from an empty cache', () => {
   const tries = Array.from({ length: countOf(20, 1) }, (_, index) => index + 1);
   it.for(tries)('works at the first try (%i)', async (_try, { skip }) => {
     const shell = { cwd: dirname(dirname(SVC)), env: environment() };
-    const added = await runOk('sh', ['-c', documentedCommand()], shell);
+    const added = await runOk('sh', ['-ec', documentedCommands()], shell);
     expect(added.stderr).toMatch(
       /installs @modelcontextprotocol\/server-filesystem@[\d.]+, \d+ packages, [\d.]+ MB to download/,
     );
@@ -127,7 +129,6 @@ describe('the example of the documents, from an empty cache', () => {
       },
       cwd: person,
     };
-    await runOk('claude', ['mcp', 'add', 'svc', '--', SVC, 'mcp', 'gateway'], claude);
     let listed = '';
     // It waits five seconds for tools, which a machine with much other work may need for the start of two programs.
     for (let left = IS_FULL ? 1 : 10; left > 0 && !CONNECTED.test(listed); left -= 1) {

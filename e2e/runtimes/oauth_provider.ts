@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { JWK } from 'jose';
 import { errors, Provider } from 'oidc-provider';
 import { listen } from '../support/tls_upstream.ts';
 import { followRedirects } from '../sign_in/test_browser.ts';
@@ -34,7 +35,9 @@ export interface OAuthProvider {
 
 interface OAuthProviderOptions {
   readonly redirectUris: readonly string[];
-  readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none';
+  readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none' | 'private_key_jwt';
+  /** The public keys of a client that signs who it is. */
+  readonly clientKeys?: readonly JWK[];
   /** Whether clients may register themselves (RFC 7591). */
   readonly registration?: boolean;
   /** The resources that tokens may be requested for (RFC 8707). */
@@ -110,12 +113,15 @@ function configuration(options: OAuthProviderOptions, keep: (grantId: string) =>
     accessTokenSeconds = () => 3600,
     registration = false,
     resources = [],
+    clientKeys,
   } = options;
   return {
+    ...(authentication === 'private_key_jwt' && { clientAuthMethods: [authentication] }),
     clients: [
       {
         client_id: CLIENT_ID,
-        ...(authentication !== 'none' && { client_secret: CLIENT_SECRET }),
+        ...(authentication.startsWith('client_secret') && { client_secret: CLIENT_SECRET }),
+        ...(clientKeys !== undefined && { jwks: { keys: clientKeys } }),
         token_endpoint_auth_method: authentication,
         redirect_uris: redirectUris,
         grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],

@@ -714,6 +714,22 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'MCP: sign-in',
+    holds: 'the assertion of a client that signs is for the issuer, and for no token endpoint that a server names',
+    file: 'worker/services/oauth/client_key.ts',
+    text: 'Object.assign(payload, { aud: issuer ?? tokenUrl });',
+    replacement: 'Object.assign(payload, { aud: tokenUrl });',
+    tests: [OAUTH],
+  },
+  {
+    row: 'MCP: sign-in',
+    holds: 'the private key of a client is not where a secret is, which is sent',
+    file: 'worker/services/oauth/oauth_bundle.ts',
+    text: 'client_secret: clientSecret?.reveal() ?? null,',
+    replacement: 'client_secret: (clientSecret ?? clientKey)?.reveal() ?? null,',
+    tests: [OAUTH],
+  },
+  {
+    row: 'MCP: sign-in',
     holds: 'a person agrees to third-party hosts before they are called',
     file: 'worker/services/mcp/mcp_authorisation.ts',
     text: '  if (unconfirmed !== null) return err(unconfirmed);\n',

@@ -22,6 +22,8 @@ const calls = z.array(z.object({ name: z.string(), arguments: z.record(z.string(
 const given = z.object({
   client_id: z.string().optional(),
   client_secret: z.string().optional(),
+  private_key_pem: z.string().optional(),
+  signing_algorithm: z.string().optional(),
   toolCalls: calls.optional(),
 });
 
@@ -61,13 +63,46 @@ export class ScenarioPlayer {
     return this.#client.close();
   }
 
-  /** Adds the server, signs in to it when it asks for that, and calls its tools. */
-  async play({ scenario, serverUrl, context }: Scenario): Promise<void> {
+  /**
+   * Adds the server with a credential that its authorization server mints for a client, without a person, and calls its tools.
+   * A person names the token endpoint: it is never read from the server.
+   */
+  async playWithMinted({ serverUrl, context }: Scenario): Promise<void> {
+    const client = given.parse(context);
+    const issuer = await issuerOf(serverUrl);
+    const key = client.private_key_pem ?? client.client_secret;
+    const signs = { client_authentication: 'private_key_jwt', algorithm: client.signing_algorithm };
+    const source = {
+      kind: 'client_credentials',
+      token_url: issuer.token_endpoint,
+      client_id: client.client_id,
+      ...(client.private_key_pem !== undefined && { ...signs, assertion_audience: issuer.issuer }),
+    };
+    const { id, name } = await this.#add(serverUrl, { Authorization: 'Bearer vault://mcp-servers/{id}/TOKEN' });
+    try {
+      const minting = { path: `mcp-servers/${id}/TOKEN`, source, key };
+      expectStatus(await this.#svc.api('POST', '/v1/secret-sources', minting), 201);
+      const tools = await waitFor('the tools', async () => {
+        const found = await this.#toolsOf(name);
+        return found.length > 0 && found;
+      });
+      if ((await this.#callTools(name, tools, undefined)) !== null) throw new Error('a call asked for a sign-in');
+    } finally {
+      await this.#svc.api('DELETE', `/v1/mcp-servers/${id}`);
+    }
+  }
+
+  async #add(url: string, headers: Readonly<Record<string, string>> = {}) {
     this.#servers += 1;
     const name = `s${this.#servers}`;
-    const made = await this.#svc.api('POST', '/v1/mcp-servers', { name, mode: 'remote', url: serverUrl });
+    const made = await this.#svc.api('POST', '/v1/mcp-servers', { name, mode: 'remote', url, headers });
     expectStatus(made, 201);
-    const { id } = created.parse(made.body);
+    return { id: created.parse(made.body).id, name };
+  }
+
+  /** Adds the server, signs in to it when it asks for that, and calls its tools. */
+  async play({ scenario, serverUrl, context }: Scenario): Promise<void> {
+    const { id, name } = await this.#add(serverUrl);
     const { toolCalls, ...client } = given.parse(context);
     const registered = client.client_id === undefined ? {} : { ...client, client_authentication: 'basic' };
     try {
@@ -148,6 +183,20 @@ export class ScenarioPlayer {
     if (back === null) throw new Error('the authorization server does not redirect');
     expectStatus({ status: (await fetch(back)).status, body: back }, 200);
   }
+}
+
+const named = z.object({ authorization_servers: z.array(z.string()).min(1) });
+const published = z.object({ issuer: z.string(), token_endpoint: z.string() });
+
+const read = async (url: string): Promise<unknown> => (await fetch(url)).json();
+
+/** What a person reads about the authorization server of a server. */
+async function issuerOf(serverUrl: string) {
+  const { origin, pathname } = new URL(serverUrl);
+  const [issuer = ''] = named.parse(
+    await read(`${origin}/.well-known/oauth-protected-resource${pathname}`),
+  ).authorization_servers;
+  return published.parse(await read(`${issuer}/.well-known/oauth-authorization-server`));
 }
 
 /** A server may ask for more access for ever. */

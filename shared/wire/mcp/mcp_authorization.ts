@@ -11,9 +11,9 @@ const scope = z.string().regex(/^[!#-[\]-~]{1,200}$/, 'is not a scope: printable
 export const mcpAuthorizationInput = z
   .strictObject({
     client_id: line(2_000).min(1).optional(),
-    /** Absent: a public client, which authenticates with PKCE alone. */
+    /** Absent: a public client, which authenticates with PKCE alone. For `private_key_jwt`, the private key in PEM. */
     client_secret: secretValue.optional(),
-    client_authentication: z.enum(['post', 'basic']).default('post'),
+    client_authentication: z.enum(['post', 'basic', 'private_key_jwt']).default('post'),
     /** The sign-in hosts that the person agreed to, if they differ from the server's own. */
     authorization_hosts: z.array(z.string().min(1).max(260)).max(20).optional(),
     /** In place of the scopes that the server asks for. */

@@ -12,7 +12,7 @@ import { pageHeader } from '../components/page_header.ts';
 import { timeAgo } from '../components/time.ts';
 import type { Html } from '../frame/html.ts';
 import { layout, type Page } from '../frame/layout.ts';
-import { clientSecretFields } from '../connectors/oauth_client_fields.ts';
+import { clientSecretFields, SIGNING_CLIENT } from '../connectors/oauth_client_fields.ts';
 
 type AuthorizationState = NonNullable<McpServerRecord['authorization']>['state'];
 
@@ -95,7 +95,7 @@ export function mcpSignInPage({ server, form, redirectUrl, hosts }: SignInView):
               ${codeBlock(redirectUrl)}`
       }
       ${textField(form, { name: 'client_id', label: 'Client id (optional)', hint: 'Empty: the stored client, or a new one.', isMono: true })}
-      ${clientSecretFields(form)}
+      ${clientSecretFields(form, [SIGNING_CLIENT])}
       ${textField(form, { name: 'scopes', label: 'Scopes (optional)', hint: 'Separated by spaces; empty: what the server requires.', isMono: true })}
       <div class="actions">
         <button class="primary">${hosts.length === 0 ? 'Sign in' : 'Sign in there'}</button>

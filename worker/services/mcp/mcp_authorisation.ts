@@ -18,7 +18,8 @@ import { invalidFields } from './mcp_server_checks.ts';
 import { configurationOf } from './mcp_configuration.ts';
 import { change, revocationOf, writableMcpServer } from './mcp_servers.ts';
 import { beginBrowser, CALLBACK_PATH, type RedirectOrigin } from '../oauth/oauth_authorisation.ts';
-import { writeBundle } from '../oauth/oauth_bundle.ts';
+import { readClientKey } from '../oauth/client_key.ts';
+import { type OAuthBundle, writeBundle } from '../oauth/oauth_bundle.ts';
 import type { OAuthClient } from '../oauth/oauth_client.ts';
 import { mcpSubject } from '../oauth/oauth_subject.ts';
 import { type HeldCredential, readHeld } from '../oauth/oauth_tokens.ts';
@@ -73,10 +74,9 @@ function hostsProblem(
   return apiError('authorization_server_unconfirmed', message, { authorization_server: metadata.issuer, hosts });
 }
 
-/** A client with its secret, or null for a public one. */
-interface ChosenClient {
+/** A client with what it proves itself by; with neither it is a public one. */
+interface ChosenClient extends Pick<OAuthBundle, 'clientSecret' | 'clientKey'> {
   readonly client: OAuthClient;
-  readonly secret: Secret | null;
   /** Replaces the stored client, even if only its secret differs. */
   readonly isGiven: boolean;
 }
@@ -92,9 +92,12 @@ async function chooseClient(
   const granted = held.ok && held.value.client.issuer === found.metadata.issuer ? held.value.client.scopes : null;
   const fields = issuerFields(found, input, granted);
   if (input.client_id !== undefined) {
-    const { client_id, client_authentication, client_secret: secret } = input;
+    const { client_id, client_authentication, client_secret: text } = input;
     const client = { client_id, client_authentication, ...fields };
-    return ok({ client, secret: secret === undefined ? null : new Secret(secret), isGiven: true });
+    const given = text === undefined ? null : new Secret(text);
+    if (client_authentication !== 'private_key_jwt') return ok({ client, clientSecret: given, isGiven: true });
+    if (given === null || (await readClientKey(given)) === null) return err(keyMissing());
+    return ok({ client, clientSecret: null, clientKey: given, isGiven: true });
   }
   if (held.ok && fits(held.value.client, fields, redirectUri)) {
     const { client_id, client_authentication, registered_for } = held.value.client;
@@ -104,20 +107,21 @@ async function chooseClient(
       ...fields,
       ...(registered_for !== undefined && { registered_for }),
     };
-    return ok({ client, secret: held.value.bundle.clientSecret, isGiven: false });
+    const { clientSecret, clientKey = null } = held.value.bundle;
+    return ok({ client, clientSecret, clientKey, isGiven: false });
   }
   const { registration_endpoint: endpoint, issuer, client_id_metadata_document_supported: takesUrls } = found.metadata;
   if (takesUrls === true && context.mcpClientUrl !== null) {
     const client = { client_id: context.mcpClientUrl, client_authentication: 'post' as const, ...fields };
-    return ok({ client: { ...client, registered_for: redirectUri }, secret: null, isGiven: false });
+    return ok({ client: { ...client, registered_for: redirectUri }, clientSecret: null, isGiven: false });
   }
   if (endpoint === undefined) return err(clientMissing(issuer, redirectUri));
   const metadata = { ...found.metadata, registration_endpoint: endpoint };
   const made = await registerClient(context.outbound, metadata, redirectUri);
   if (!made.ok) return err(failedError(row, made.error));
-  const { clientId: client_id, clientSecret, clientAuthentication: client_authentication } = made.value;
+  const { clientId: client_id, clientSecret, clientKey, clientAuthentication: client_authentication } = made.value;
   const client = { client_id, client_authentication, ...fields, registered_for: redirectUri };
-  return ok({ client, secret: clientSecret, isGiven: false });
+  return ok({ client, clientSecret, clientKey, isGiven: false });
 }
 
 type IssuerFields = Omit<OAuthClient, 'client_id' | 'client_authentication' | 'registered_for'>;
@@ -161,7 +165,7 @@ async function holdClient(
   context: ServiceContext,
   caller: Caller,
   row: McpServerRow,
-  { client, secret, isGiven }: ChosenClient,
+  { client, clientSecret, clientKey = null, isGiven }: ChosenClient,
 ): Promise<Result<HeldCredential, ApiError>> {
   const text = JSON.stringify(client);
   const subject = mcpSubject(row);
@@ -188,7 +192,7 @@ async function holdClient(
       leaseUntil: null,
       updatedAt: timeOfChange(time, now?.credential?.updatedAt ?? ''),
     };
-    const bundle = writeBundle({ clientSecret: secret, accessToken: null, refreshToken: null });
+    const bundle = writeBundle({ clientSecret, clientKey, accessToken: null, refreshToken: null });
     const write = [
       ...isStill(row.id, row.revision),
       ...(await vaultWrite(context, subject, bundle)),
@@ -227,6 +231,12 @@ export async function removeMcpAuthorisation(
 function clientMissing(issuer: string, redirectUri: string): ApiError {
   const message = `is missing: ${new URL(issuer).hostname} does not register clients automatically; register one there with the redirect URL ${redirectUri}`;
   return invalidFields([{ field: 'client_id', message }]);
+}
+
+function keyMissing(): ApiError {
+  const message =
+    'is not the private key of the client: for private_key_jwt, give an EC key (P-256), an RSA key or an Ed25519 key in PEM, as "-----BEGIN PRIVATE KEY-----", without a passphrase';
+  return invalidFields([{ field: 'client_secret', message }]);
 }
 
 function failedError({ name }: McpServerRow, why: string): ApiError {

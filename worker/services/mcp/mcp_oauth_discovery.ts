@@ -40,6 +40,7 @@ const serverMetadata = z.object({
   scopes_supported: words.optional(),
   code_challenge_methods_supported: words.optional(),
   token_endpoint_auth_methods_supported: words.optional(),
+  token_endpoint_auth_signing_alg_values_supported: words.optional().catch(undefined),
   client_id_metadata_document_supported: z.boolean().optional().catch(undefined),
   authorization_response_iss_parameter_supported: z.boolean().optional(),
   protected_resources: z.array(z.string().max(2_000)).max(1_000).optional(),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import type { ServerMetadata } from './mcp_oauth_discovery.ts';
+import { newClientKey } from '../oauth/client_key.ts';
 import type { OAuthClient } from '../oauth/oauth_client.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
@@ -10,6 +11,8 @@ import { parseJsonBytes } from '../../../shared/model/json.ts';
 interface RegisteredClient {
   readonly clientId: string;
   readonly clientSecret: Secret | null;
+  /** Null: it does not sign who it is. */
+  readonly clientKey: Secret | null;
   readonly clientAuthentication: OAuthClient['client_authentication'];
 }
 
@@ -30,26 +33,35 @@ export async function registerClient(
 ): Promise<Result<RegisteredClient, string>> {
   const url = metadata.registration_endpoint;
   const { hostname } = new URL(url);
+  const authentication = authenticationAt(metadata);
+  const key =
+    authentication === 'private_key_jwt'
+      ? await newClientKey(metadata.token_endpoint_auth_signing_alg_values_supported)
+      : null;
+  const asked = {
+    ...metadataOf(redirectUri, authentication),
+    ...(key !== null && { jwks: { keys: [key.jwk] }, token_endpoint_auth_signing_alg: key.jwk.alg }),
+  };
   const called = await outbound.call({
     method: 'POST',
     url,
     headers: { 'content-type': 'application/json', accept: 'application/json' },
-    body: new TextEncoder().encode(JSON.stringify(clientMetadata(metadata, redirectUri))),
+    body: new TextEncoder().encode(JSON.stringify(asked)),
   });
   if (!called.ok) return err(called.error.message);
   const { status, body } = called.value;
   const made = status === 201 || status === 200 ? registration.safeParse(parseJsonBytes(body)) : null;
   if (made?.success !== true) return err(`${hostname} did not register this client (status ${status})`);
-  const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: way } = made.data;
+  const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: way = authentication } = made.data;
+  const clientKey = way === 'private_key_jwt' ? (key?.pem ?? null) : null;
+  if (clientKey !== null)
+    return ok({ clientId, clientSecret: null, clientKey, clientAuthentication: 'private_key_jwt' });
   return ok({
     clientId,
+    clientKey,
     clientSecret: secret === undefined || secret === '' || way === 'none' ? null : new Secret(secret),
     clientAuthentication: way === 'client_secret_post' ? 'post' : 'basic',
   });
-}
-
-function clientMetadata(metadata: ServerMetadata, redirectUri: string): object {
-  return metadataOf(redirectUri, authenticationAt(metadata));
 }
 
 /** The document that a hosted control plane is known by (OAuth Client ID Metadata Document): a public client. */
@@ -70,9 +82,9 @@ function metadataOf(redirectUri: string, authentication: string): object {
   };
 }
 
+const METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'];
+
 /** The preferred method of those that the server supports; the default is `client_secret_basic`. */
 function authenticationAt({ token_endpoint_auth_methods_supported: known }: ServerMetadata): string {
-  return (
-    ['none', 'client_secret_post', 'client_secret_basic'].find((way) => known?.includes(way)) ?? 'client_secret_basic'
-  );
+  return METHODS.find((way) => known?.includes(way)) ?? 'client_secret_basic';
 }

@@ -5,7 +5,7 @@ import { type AuditDraft, commit } from '../../kernel/commit.ts';
 import { controlChain } from '../../kernel/policy_change.ts';
 import type { ServiceContext } from '../../kernel/service_context.ts';
 import { listCredentialsOf } from '../../store/connectors.ts';
-import type { OAuthBundle } from './oauth_bundle.ts';
+import { granteeOf, type OAuthBundle } from './oauth_bundle.ts';
 import { findStoredClient, type OAuthClient } from './oauth_client.ts';
 import { type GrantFailureReason, revokeToken } from './oauth_grants.ts';
 
@@ -32,12 +32,11 @@ export function revocableToken({ refreshToken, accessToken }: OAuthBundle): Secr
 /** Asks the provider to revoke the token that ends the most, at the URL that is stored with the client. */
 export function requestRevocation(
   context: ServiceContext,
-  { client, bundle }: IssuedTokens,
+  issued: IssuedTokens,
   at: { readonly url: string; readonly token: Secret },
 ): Promise<Result<void, Failure<GrantFailureReason>>> {
-  const hint = bundle.refreshToken === null ? ('access_token' as const) : ('refresh_token' as const);
-  const grantee = { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
-  return revokeToken(grantee, at.url, { token: at.token, hint });
+  const hint = issued.bundle.refreshToken === null ? ('access_token' as const) : ('refresh_token' as const);
+  return revokeToken(granteeOf(context, issued), at.url, { token: at.token, hint });
 }
 
 /**

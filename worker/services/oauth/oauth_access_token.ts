@@ -17,6 +17,7 @@ import {
   renewedValue,
 } from '../../kernel/leased_renewal.ts';
 import { revokeGivenUp } from './given_up_tokens.ts';
+import { granteeOf } from './oauth_bundle.ts';
 import { refreshGrant, type GrantFailureReason, type Tokens } from './oauth_grants.ts';
 import { findOAuthSubject } from './oauth_subject.ts';
 import { type HeldCredential, findHeldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
@@ -102,9 +103,8 @@ async function renew(
   held: HeldCredential,
   refreshToken: Secret,
 ): Promise<Result<boolean, Failure<GrantFailureReason>>> {
-  const grantee = { outbound: context.outbound, client: held.client, clientSecret: held.bundle.clientSecret };
   const asked = readClocks(twoClocks(context.clock));
-  const granted = await refreshGrant(grantee, refreshToken);
+  const granted = await refreshGrant(granteeOf(context, held), refreshToken);
   if (!granted.ok) return granted;
   const stored = { change: 'refreshed' as const, by: null, asked, more: [] };
   const isStored = await storeTokens(context, held, granted.value, stored);

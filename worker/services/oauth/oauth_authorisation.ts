@@ -13,7 +13,8 @@ import { writableConnector } from '../connectors/connectors.ts';
 import { randomToken, sha256Base64Url } from '../../kernel/encoding.ts';
 import type { OAuthClient } from './oauth_client.ts';
 import { beginFlow, resumeFlow } from './oauth_flow.ts';
-import { authoriseDevice, codeGrant, type Grantee } from './oauth_grants.ts';
+import { granteeOf } from './oauth_bundle.ts';
+import { authoriseDevice, codeGrant } from './oauth_grants.ts';
 import { type HeldCredential, readHeld, storeTokens } from './oauth_tokens.ts';
 import { nowSeconds, type ServiceContext } from '../../kernel/service_context.ts';
 
@@ -208,10 +209,6 @@ function isFromProvider(client: OAuthClient, issuer: string | null): boolean {
   if (client.issuer !== undefined) return issuer === client.issuer;
   if (authorizationUrl === null || !URL.canParse(issuer)) return false;
   return new URL(issuer).origin === new URL(authorizationUrl).origin;
-}
-
-export function granteeOf(context: ServiceContext, { client, bundle }: HeldCredential): Grantee {
-  return { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
 }
 
 function wordOf(error: string | null): string {

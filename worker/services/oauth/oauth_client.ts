@@ -8,8 +8,8 @@ import { targetProblem } from '../../kernel/outbound.ts';
 /** The part of an oauth2 credential that is not secret: the client and its endpoints. */
 export interface OAuthClient {
   readonly client_id: string;
-  /** How the client authenticates (RFC 6749 section 2.3.1); a client without a secret sends only its id. */
-  readonly client_authentication: 'basic' | 'post';
+  /** How the client authenticates (RFC 6749 section 2.3.1, RFC 7523 section 2.2); a client without a secret sends only its id. */
+  readonly client_authentication: 'basic' | 'post' | 'private_key_jwt';
   readonly authorization_url: string | null;
   readonly token_url: string;
   /** `json`: the body of a token request is JSON, as the program whose login this is writes it. */

@@ -2,7 +2,7 @@ import { readClocks } from '../../../shared/model/clock.ts';
 import { twoClocks } from '../../kernel/clock.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { findDeviceFlow, type OAuthFlowRow, postponePoll, takeFlow } from '../../store/oauth_flows.ts';
-import { granteeOf } from './oauth_authorisation.ts';
+import { granteeOf } from './oauth_bundle.ts';
 import { resumeFlow } from './oauth_flow.ts';
 import { deviceGrant } from './oauth_grants.ts';
 import { storeTokens } from './oauth_tokens.ts';

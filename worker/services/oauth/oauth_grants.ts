@@ -22,6 +22,7 @@ import { z } from 'zod';
 import { parseJson } from '../../../shared/model/json.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
+import { keyAuthentication } from './client_key.ts';
 import type { OAuthClient } from './oauth_client.ts';
 import { NoReply, oauthFetch } from './oauth_fetch.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
@@ -58,6 +59,8 @@ export interface Grantee {
   readonly clientSecret: Secret | null;
   /** A JWT that authenticates the client (RFC 7523 section 2.2). Null: the grant itself says who asks, so that no client is named. */
   readonly clientAssertion?: Secret | null;
+  /** The private key of a client that signs such a JWT for each request. */
+  readonly clientKey?: Secret | null;
 }
 
 type Granted = Promise<Result<Tokens, GrantFailure>>;
@@ -276,7 +279,7 @@ function tokensOf(
 }
 
 /** The library needs an issuer. The real one is unknown, and nothing that is checked against it is requested. */
-function partsOf({ outbound, client, clientSecret, clientAssertion }: Grantee) {
+function partsOf({ outbound, client, clientSecret, clientAssertion, clientKey = null }: Grantee) {
   const server: AuthorizationServer = {
     issuer: new URL(client.token_url).origin,
     token_endpoint: client.token_url,
@@ -289,7 +292,9 @@ function partsOf({ outbound, client, clientSecret, clientAssertion }: Grantee) {
     ...(client.resource !== undefined && { additionalParameters: { resource: client.resource } }),
   };
   const auth =
-    clientAssertion === undefined ? authenticationOf(client, clientSecret) : assertionAuthentication(clientAssertion);
+    clientAssertion === undefined
+      ? authenticationOf(client, clientSecret, clientKey)
+      : assertionAuthentication(clientAssertion);
   return { server, client: { client_id: client.client_id }, auth, options };
 }
 
@@ -303,7 +308,9 @@ function assertionAuthentication(assertion: Secret | null): ClientAuth {
   };
 }
 
-function authenticationOf({ client_authentication: way }: OAuthClient, secret: Secret | null): ClientAuth {
+function authenticationOf(client: OAuthClient, secret: Secret | null, key: Secret | null): ClientAuth {
+  const { client_authentication: way } = client;
+  if (way === 'private_key_jwt' && key !== null) return keyAuthentication(client, key);
   if (secret === null) return None();
   return way === 'basic' ? basicAuthentication(secret.reveal()) : ClientSecretPost(secret.reveal());
 }
