@@ -368,6 +368,9 @@ describe('a subscription', () => {
   });
 
   test.each([
+    ['', {}],
+    ['push', {}],
+    [`https://push.example.com/${'x'.repeat(1_000)}`, {}],
     ['http://push.example.com/x', {}],
     ['https://127.0.0.1/x', {}],
     ['https://localhost/x', {}],

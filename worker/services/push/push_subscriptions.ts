@@ -31,7 +31,7 @@ const ofBytes = (bytes: number) =>
 /** What a browser gives when it subscribes (Push API, `PushSubscription.toJSON`). */
 const pushTarget = z.strictObject({
   endpoint: z
-    .url({ protocol: /^https$/ })
+    .url({ protocol: /^https$/, abort: true })
     .max(1_000)
     .refine((text) => !text.includes('#'), 'must have no fragment: give what the browser gave')
     .refine((text) => !new URL(text).hostname.endsWith('.'), 'must have a host name without a dot at its end')
