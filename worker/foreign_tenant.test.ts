@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ITEMS_SPEC } from '../e2e/runtimes/connector_samples.ts';
+import { storeIdentity, storeJoinRequest, storeMcpClient } from '../e2e/runtimes/hosted_rows.ts';
 import { hostedUser, type HostedUser, outcome, signInBrowser, startHosted } from '../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parseReply } from '../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
@@ -12,12 +13,9 @@ import { errorBody } from '../shared/wire/errors.ts';
 import { sharesPage } from '../shared/wire/sharing/shares.ts';
 import { signInsPage } from '../shared/wire/sign_ins.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
-import { freshId, nowText } from './kernel/service_context.ts';
 
 /** A word that is in every resource of the first tenant. */
 const PLANTED = 'planted-of-tenant-one';
-/** Made with the first tenant's own person, who is a member: its acceptance is refused, and not as unknown. */
-const JOIN_REQUEST = 'jrq_0123456789abcdefghjkmnpqrs';
 const NOTHING = '00000000000000000000000000';
 
 const openApi = z.object({
@@ -126,18 +124,7 @@ beforeAll(async () => {
     sql: `UPDATE users SET role = 'owner', display_name = ? WHERE id = ?`,
     args: [PLANTED, tenant.caller.userId],
   });
-  const identityId = freshId(control.context, 'idn');
-  await client.execute({
-    sql: `INSERT INTO identities (id, provider, issuer, subject, user_id, email, email_verified, created_at, last_sign_in_at)
-      VALUES (?, 'general', 'https://id.example.test', ?, ?, ?, 0, ?, ?)`,
-    args: [
-      identityId,
-      PLANTED,
-      tenant.caller.userId,
-      `${PLANTED}@example.test`,
-      ...Array(2).fill(nowText(control.context)),
-    ],
-  });
+  const identityId = await storeIdentity(control, tenant.caller, PLANTED);
   const invitationId = await create('/v1/invitations', { email: `${PLANTED}@example.test` });
   const sinkId = await create('/v1/audit-sinks', {
     kind: 'webhook',
@@ -145,11 +132,8 @@ beforeAll(async () => {
     url: 'https://siem.example.test/in',
   });
   const scimTokenId = await create('/v1/scim-tokens', { name: PLANTED });
-  await client.execute({
-    sql: `INSERT INTO join_requests (id, enterprise_id, person_id, email, display_name, created_at, ends_at, expires_at)
-      SELECT ?, enterprise_id, person_id, ?, ?, ?, 9999999999, 9999999999 FROM users WHERE id = ?`,
-    args: [JOIN_REQUEST, `${PLANTED}@example.test`, PLANTED, nowText(control.context), tenant.caller.userId],
-  });
+  // Of the first tenant's own person, who is a member: its acceptance is refused, and not as unknown.
+  const joinRequestId = await storeJoinRequest(control, tenant.caller, PLANTED);
   const groupId = await create('/v1/groups', { name: PLANTED });
   const colleague = await hostedUser(control, tenant.caller.enterpriseId);
   const lent = { ...BINDING, host: 'lent.example.test', effect: 'read' };
@@ -166,19 +150,7 @@ beforeAll(async () => {
   const managed = `/v1/service-accounts/${serviceAccountId}`;
   await create(`${managed}/secrets`, { path: `${PLANTED}/key`, value: 'value-of-a-test' });
   managedBindingId = await create(`${managed}/host-bindings`, BINDING);
-  const mcpClientId = freshId(control.context, 'mcc');
-  await client.execute({
-    sql: `INSERT INTO mcp_connections (id, user_id, provider, client_id, client_name, redirect_origin, created_at, last_used_at, expires_at)
-      VALUES (?, ?, 'general', ?, ?, 'https://client.example.test', ?, ?, ?)`,
-    args: [
-      mcpClientId,
-      tenant.caller.userId,
-      PLANTED,
-      PLANTED,
-      ...Array(2).fill(nowText(control.context)),
-      Math.floor(control.clock.now() / 1000) + 3600,
-    ],
-  });
+  const mcpClientId = await storeMcpClient(control, tenant.caller, PLANTED);
   const credential = { kind: 'api_key', value: 'key-of-a-test' };
   places = {
     '/v1/secrets/{path}': { id: secretId },
@@ -230,9 +202,9 @@ beforeAll(async () => {
     '/v1/enterprises/{id}/merge': { id: tenant.caller.enterpriseId, body: { confirm: PLANTED } },
     '/v1/invitations/{id}': { id: invitationId },
     '/v1/scim-tokens/{id}': { id: scimTokenId },
-    '/v1/join-requests/{id}': { id: JOIN_REQUEST },
-    '/v1/join-requests/{id}/accept': { id: JOIN_REQUEST, body: {} },
-    '/v1/join-requests/{id}/decline': { id: JOIN_REQUEST },
+    '/v1/join-requests/{id}': { id: joinRequestId },
+    '/v1/join-requests/{id}/accept': { id: joinRequestId, body: {} },
+    '/v1/join-requests/{id}/decline': { id: joinRequestId },
     '/v1/groups/{id}': { id: groupId, body: { name: PLANTED } },
     '/v1/groups/{id}/members': { id: groupId },
     '/v1/groups/{id}/members/{user}': { id: groupId },

@@ -1,16 +1,20 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CREDENTIALS_TYP, credentialsPayload } from '../../shared/wire/channel.ts';
-import { foundIn, holdsAny, needlesOf, searchFiles } from '../support/planted_secret.ts';
+import { foundIn, searchFiles } from '../support/planted_secret.ts';
+import { answeredWith, holding, statusesOf } from './answer_sets.ts';
+import { localAsker } from './asker.ts';
+import { FORMS_ELSEWHERE, isElsewhere, PAGES_ELSEWHERE, READ_ELSEWHERE } from './elsewhere.ts';
 import {
-  askersOf,
   consoleRoutes,
   describedReads,
   readEveryAnswer,
+  readLocal,
   readPages,
   type SeenAnswer,
 } from './every_answer.ts';
 import { callWithPlanted, submitWithPlanted } from './every_refusal.ts';
-import { DELETED, LAST, type PlantedWorld, startPlantedWorld } from './planted_world.ts';
+import { type PlantedWorld, startPlantedWorld } from './planted_world.ts';
+import { DELETED, LAST } from './planter.ts';
 
 // Everything that svc answers, searched for the values that it stores, mints and borrows, and for those that were sent to it in the
 // place of a secret. That a search finds nothing says something only if it would find what is there: so there are texts that svc
@@ -27,64 +31,6 @@ const COMMANDS = [
   ['audit', 'list', '--json'],
 ];
 
-/** Reads of a hosted control plane, of a sign-in at a provider, or of a registry of packages. */
-const READ_ELSEWHERE = [
-  /^\/auth\/(?:\{provider\}|sso|link|connectors)/,
-  /^\/(?:scim|oauth|\.well-known\/oauth-)/,
-  /^\/v1\/(?:me|enterprise)\/deletion$/,
-  '/v1/enterprises/{id}/merge',
-  '/v1/members/{id}/departure',
-  '/v1/marketplace/readmes/{registryId}',
-];
-/** The same of the console, and a sign-in at a remote MCP server. */
-const PAGES_ELSEWHERE = [
-  /^\/auth\//,
-  /^\/(?:account|enterprise)\/delete$/,
-  /^\/enterprises\/(?:leave|\{id\}\/merge)$/,
-  '/account/mcp-clients/{id}/end',
-  '/directory/tokens/{id}/revoke',
-  '/invitations/{token}',
-  '/members/{id}/remove',
-  '/mcp-servers/{id}/authorize/forget',
-];
-/** Forms that none of the pages read here has: of a hosted control plane, and of what this world has none of. A new form has to be sent. */
-const FORMS_UNSENT: readonly string[] = [
-  '/audit/views/forget',
-  '/audit/retention/remove',
-  '/services/{name}/test',
-  '/mcp-servers/{id}/authorize/forget',
-  '/members/invitations/{id}/revoke',
-  '/invitations/{token}',
-  '/enterprises/{id}/use',
-  '/members/requests/{id}/accept',
-  '/members/requests/{id}/decline',
-  '/enterprises/{id}/ask',
-  '/enterprises/requests/{id}/withdraw',
-  '/enterprises/{id}/merge',
-  '/members/{id}/remove',
-  '/enterprises/leave',
-  '/enterprise/delete',
-  '/account/delete',
-  '/groups/{id}/members/{user}/remove',
-  '/directory/tokens',
-  '/directory/tokens/{id}/revoke',
-  '/shares/{id}/accept',
-  '/shares/{id}/decline',
-  '/shares/{id}/end',
-  '/account/mcp-clients/{id}/end',
-  '/members/{id}/resume',
-  '/identities/link',
-  '/identities/remove',
-  '/device/decide',
-  '/sign-up/code',
-  '/auth/{provider}/acs',
-  '/auth/{provider}/link',
-  '/account/push',
-  '/account/push/{id}/end',
-];
-const isElsewhere = (route: string, others: readonly (RegExp | string)[]) =>
-  others.some((other) => (typeof other === 'string' ? route === other : other.test(route)));
-
 let planted: PlantedWorld;
 let reads: readonly SeenAnswer[];
 let calls: readonly SeenAnswer[];
@@ -93,11 +39,11 @@ let printed: readonly SeenAnswer[];
 
 beforeAll(async () => {
   planted = await startPlantedWorld();
-  const { askers, more, stored } = planted;
-  reads = await readEveryAnswer(askers, more);
+  const { asker, planter, world } = planted;
+  reads = [...(await readEveryAnswer(asker, planter.more)), ...(await readLocal(world.svc))];
   printed = await Promise.all(COMMANDS.map((args) => print(args)));
-  calls = await callWithPlanted(askers, stored);
-  forms = await submitWithPlanted(askers, reads, stored);
+  calls = await callWithPlanted(asker, planter.stored);
+  forms = await submitWithPlanted(asker, reads, planter.stored);
 });
 afterAll(() => planted?.stop());
 
@@ -106,20 +52,9 @@ async function print(args: readonly string[]): Promise<SeenAnswer> {
   return { to: `svc ${args.join(' ')}`, route: 'cli', status: code ?? -1, text: stdout + stderr };
 }
 
-/** What holds one of these texts in any form. */
-function holding(answers: readonly SeenAnswer[], ...texts: readonly string[]): string[] {
-  const needles = needlesOf(texts);
-  return answers.filter(({ text }) => holdsAny(Buffer.from(text), needles)).map(({ to }) => to);
-}
-
-const answeredWith = (answers: readonly SeenAnswer[], status: number) =>
-  new Set(answers.filter((each) => each.status === status && each.text.length > 0).map(({ route }) => route));
-
-const statusesOf = (answers: readonly SeenAnswer[]) => [...new Set(answers.map(({ status }) => status))];
-
 it('reads each route of the API and each page of the console, with content', async () => {
   const seen = answeredWith(reads, 200);
-  const described = await describedReads(planted.askers);
+  const described = await describedReads(planted.asker);
   const unread = described.filter((route) => !seen.has(route) && !isElsewhere(route, READ_ELSEWHERE));
   const unseen = consoleRoutes('get').filter((route) => !seen.has(route) && !isElsewhere(route, PAGES_ELSEWHERE));
   expect({ unread, unseen }).toEqual({ unread: [], unseen: [] });
@@ -131,7 +66,7 @@ it('gets refusals of every kind', () => {
   expect(statusesOf(calls)).toEqual(expect.arrayContaining([200, 201, 400, 401, 403, 404, 409, 410, 415, 421, 502]));
   expect(statusesOf(forms)).toEqual(expect.arrayContaining([303, 400, 404, 502]));
   const unsent = consoleRoutes('post').filter((route) => !forms.some((form) => form.route === route));
-  expect(unsent.toSorted()).toEqual(FORMS_UNSENT.toSorted());
+  expect(unsent.toSorted()).toEqual(FORMS_ELSEWHERE.toSorted());
   expect(forms.length).toBeGreaterThan(50);
   const strangers = calls.filter(({ to, route }) => route.startsWith('/v1/sidecar/') && !to.endsWith('by its caller'));
   expect(strangers.length).toBeGreaterThan(20);
@@ -139,7 +74,7 @@ it('gets refusals of every kind', () => {
 });
 
 it('finds a text that svc shows, wherever it is shown', () => {
-  const found = holding([...reads, ...printed, ...forms], planted.shown);
+  const found = holding([...reads, ...printed, ...forms], planted.planter.shown);
   for (const to of [
     /^GET \/v1\/host-bindings$/,
     /^GET \/v1\/host-bindings\/bnd_/,
@@ -151,7 +86,7 @@ it('finds a text that svc shows, wherever it is shown', () => {
   ]) {
     expect([to, found.some((each) => to.test(each))]).toEqual([to, true]);
   }
-  expect(searchFiles(planted.world.svc.home, planted.shown).holding).toContainEqual(
+  expect(searchFiles(planted.world.svc.home, planted.planter.shown).holding).toContainEqual(
     expect.stringMatching(/control\.db/),
   );
 });
@@ -176,13 +111,13 @@ it('finds no value that svc stores, mints or borrows, and none that was sent in 
 });
 
 it('gives a value to a sidecar only, sealed for it', async () => {
-  const { sidecar } = await askersOf(planted.world.svc);
+  const { sidecar } = await localAsker(planted.world.svc);
   const body = { request_id: crypto.randomUUID(), credentials: [{ owner: 'personal', path: LAST }] };
   const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
   const text = await reply.text();
-  expect([reply.status, foundIn(text, planted.stored)]).toEqual([200, []]);
+  expect([reply.status, foundIn(text, planted.planter.stored)]).toEqual([200, []]);
   const payload = await sidecar.verify(text, CREDENTIALS_TYP, credentialsPayload);
-  expect(await sidecar.unseal(payload.credentials[0]?.sealed ?? '')).toEqual({ value: planted.stored });
+  expect(await sidecar.unseal(payload.credentials[0]?.sealed ?? '')).toEqual({ value: planted.planter.stored });
 });
 
 it('leaves none in its files, its logs, its audit log and what it prints', async () => {
@@ -191,7 +126,7 @@ it('leaves none in its files, its logs, its audit log and what it prints', async
   expect(files.searched).toBeGreaterThan(10);
   expect(files.holding).toEqual([]);
   const output = { to: 'output', route: 'svc up', status: 0, text: svc.output };
-  const left = [output, ...(await readPages(planted.askers, '', '/v1/audit-events'))];
+  const left = [output, ...(await readPages(planted.asker, '', '/v1/audit-events'))];
   expect(left.length).toBeGreaterThan(2);
   expect(holding(left, LAST).length).toBeGreaterThan(0);
   expect(holding(left, svc.runFile.control_url)).toEqual(['output']);

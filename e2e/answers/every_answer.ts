@@ -1,13 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { z } from 'zod';
-import { signInLinkReply } from '../../shared/wire/account.ts';
 import { pageTable } from '../../worker/routes/console/page_table.ts';
 import type { AppEnv } from '../../worker/routes/http/app_env.ts';
-import { TestSidecar } from '../runtimes/sidecar_client.ts';
-import { fetchAs, type SentAs } from '../support/fetch_as.ts';
 import type { Svc } from '../support/svc.ts';
+import type { Asker } from './asker.ts';
 
 const described = z.object({
   paths: z.record(
@@ -20,9 +16,13 @@ const listed = z
   .object({
     items: z.array(listItem).optional(),
     heads: z.array(listItem).optional(),
+    Resources: z.array(listItem).optional(),
     next_cursor: z.string().nullish(),
   })
-  .transform(({ items, heads, next_cursor }) => ({ items: items ?? heads ?? [], next_cursor: next_cursor ?? null }));
+  .transform(({ items, heads, Resources, next_cursor }) => ({
+    items: items ?? heads ?? Resources ?? [],
+    next_cursor: next_cursor ?? null,
+  }));
 
 /** What the sidecar's local API has to read for the host. */
 const LOCAL_READS = ['/v1/health', '/v1/connector-operations', '/v1/mcp/gateway', '/v1/mcp/isolation'];
@@ -49,55 +49,16 @@ export interface SeenAnswer {
   readonly text: string;
 }
 
-/** Who asks: the local user by key and in a browser, and a sidecar. */
-export interface Askers {
-  readonly svc: Svc;
-  readonly sidecar: TestSidecar;
-  /** Redirects are not followed. */
-  readonly byKey: (path: string, sent?: SentAs) => Promise<Response>;
-  /** As the browser. Redirects are not followed. */
-  readonly inBrowser: (path: string, sent?: SentAs) => Promise<Response>;
-  readonly origin: string;
-}
-
-export async function askersOf(svc: Svc): Promise<Askers> {
-  const { control_url: url } = svc.runFile;
-  const localKey = readFileSync(join(svc.home, 'local.key'), 'utf8').trim();
-  const sidecar = await TestSidecar.make((path, init) => fetch(url + path, init));
-  await sidecar.enrol(localKey);
-  const link = new URL(signInLinkReply.parse((await svc.api('POST', '/v1/sign-in-links')).body).url);
-  const signedIn = await fetchAs(link.host, url + link.pathname, {});
-  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
-  return {
-    svc,
-    sidecar,
-    origin: link.origin,
-    byKey: (path, sent) =>
-      fetch(url + path, {
-        redirect: 'manual',
-        ...sent,
-        headers: { authorization: `Bearer ${localKey}`, ...sent?.headers },
-      }),
-    inBrowser: (path, sent) => fetchAs(link.host, url + path, { ...sent, headers: { cookie, ...sent?.headers } }),
-  };
-}
-
 /**
- * Reads all that the local owner, the browser and a sidecar can read of svc over HTTP: its API with each page of its lists, the
- * stream of audit events, the pages of its console, and the sidecar's local API. `more` are paths that no list and
- * no link leads to.
+ * Reads all that somebody's program, browser and sidecar can read of a control plane over HTTP: its API with each page of its lists,
+ * the stream of audit events, and the pages of its console. `more` are paths that no list and no link leads to.
  */
-export async function readEveryAnswer(askers: Askers, more: readonly string[] = []): Promise<readonly SeenAnswer[]> {
-  return [
-    ...(await readApi(askers, more)),
-    await readStream(askers),
-    ...(await readLocal(askers)),
-    ...(await readConsole(askers, more)),
-  ];
+export async function readEveryAnswer(asker: Asker, more: readonly string[] = []): Promise<readonly SeenAnswer[]> {
+  return [...(await readApi(asker, more)), await readStream(asker), ...(await readConsole(asker, more))];
 }
 
 /** The operations of the API that read: by the description, `METHOD PATH`. */
-export async function describedReads({ byKey }: Askers): Promise<readonly string[]> {
+export async function describedReads({ byKey }: Asker): Promise<readonly string[]> {
   const { paths } = described.parse(await (await byKey('/openapi.json')).json());
   return Object.entries(paths)
     .filter(([, methods]) => methods['get'] !== undefined)
@@ -111,23 +72,23 @@ export function consoleRoutes(method: 'get' | 'post'): readonly string[] {
     .map(([, path]) => path);
 }
 
-async function readApi(askers: Askers, more: readonly string[]): Promise<readonly SeenAnswer[]> {
+async function readApi(asker: Asker, more: readonly string[]): Promise<readonly SeenAnswer[]> {
   const answers: SeenAnswer[] = [];
-  for (const route of await describedReads(askers)) {
+  for (const route of await describedReads(asker)) {
     if (route === STREAM) continue;
     const isRoute = patternOf(route);
-    const targets = [...(await targetsOf(askers, route)), ...more.filter((path) => isRoute.test(path.split('?')[0]!))];
-    for (const target of targets) answers.push(...(await readPages(askers, route, target)));
+    const targets = [...(await targetsOf(asker, route)), ...more.filter((path) => isRoute.test(path.split('?')[0]!))];
+    for (const target of targets) answers.push(...(await readPages(asker, route, target)));
   }
   return answers;
 }
 
 /** The path itself, or one for each thing of the list before its only parameter. */
-async function targetsOf(askers: Askers, route: string): Promise<readonly string[]> {
+async function targetsOf(asker: Asker, route: string): Promise<readonly string[]> {
   const [before = '', ...after] = route.split(/\/\{\w+\}/);
   if (after.length === 0) return [route];
-  if (after.length > 1 || !before.startsWith('/v1/')) return [];
-  const pages = await readPages(askers, route, LISTS[before] ?? before);
+  if (after.length > 1 || !/^\/(?:v1|scim)\//.test(before)) return [];
+  const pages = await readPages(asker, route, LISTS[before] ?? before);
   const items = pages.flatMap(({ status, text }) => (status === 200 ? itemsOf(text).items : []));
   return items
     .flatMap((item) => NAMES.map((name) => item[name]).find((name) => typeof name === 'string') ?? [])
@@ -138,14 +99,12 @@ async function targetsOf(askers: Askers, route: string): Promise<readonly string
 const itemsOf = (text: string) => listed.safeParse(JSON.parse(text)).data ?? { items: [], next_cursor: null };
 
 /** What is answered, and if it is a list, its further pages. */
-export async function readPages(askers: Askers, route: string, path: string): Promise<readonly SeenAnswer[]> {
+export async function readPages(asker: Asker, route: string, path: string): Promise<readonly SeenAnswer[]> {
   const answers: SeenAnswer[] = [];
   for (let cursor: string | null = ''; cursor !== null;) {
     const next = `${path}${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`;
     const target: string = cursor === '' ? path : next;
-    const reply = path.startsWith('/v1/sidecar/')
-      ? await askers.sidecar.call('GET', target)
-      : await askers.byKey(target);
+    const reply = path.startsWith('/v1/sidecar/') ? await asker.sidecar.call('GET', target) : await asker.byKey(target);
     const text = await reply.text();
     answers.push({ to: `GET ${target}`, route, status: reply.status, text });
     const isJson = reply.status === 200 && reply.headers.get('content-type')?.startsWith('application/json') === true;
@@ -155,7 +114,7 @@ export async function readPages(askers: Askers, route: string, path: string): Pr
 }
 
 /** The stream of audit events, to the newest event that there is when it begins. */
-async function readStream({ byKey }: Askers): Promise<SeenAnswer> {
+async function readStream({ byKey }: Asker): Promise<SeenAnswer> {
   const { items } = itemsOf(await (await byKey('/v1/audit-events?limit=1')).text());
   const path = `${STREAM}?backlog=1000`;
   const reply = await byKey(path);
@@ -171,7 +130,8 @@ async function readStream({ byKey }: Askers): Promise<SeenAnswer> {
   return { to: `GET ${path}`, route: STREAM, status: reply.status, text };
 }
 
-function readLocal({ svc }: Askers): Promise<readonly SeenAnswer[]> {
+/** Reads the sidecar's local API. */
+export function readLocal(svc: Pick<Svc, 'local'>): Promise<readonly SeenAnswer[]> {
   return Promise.all(
     LOCAL_READS.map(async (path) => {
       const { status, body } = await svc.local('GET', path);
@@ -181,7 +141,7 @@ function readLocal({ svc }: Askers): Promise<readonly SeenAnswer[]> {
 }
 
 /** The pages of the console that links lead to, and those that need no more than their address, from the first one on. */
-async function readConsole({ inBrowser }: Askers, more: readonly string[]): Promise<readonly SeenAnswer[]> {
+async function readConsole({ inBrowser }: Asker, more: readonly string[]): Promise<readonly SeenAnswer[]> {
   const routes = consoleRoutes('get');
   const answers: SeenAnswer[] = [];
   const waiting = ['/', ...more.filter((path) => !path.startsWith('/v1/'))];

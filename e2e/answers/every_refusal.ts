@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { brokenCalls, validCalls, type WireCall } from '../runtimes/api_calls.ts';
 import { type DescribedOperation, readDocument } from '../runtimes/api_document.ts';
 import { HINTS } from '../runtimes/api_hints.ts';
-import { type Askers, consoleRoutes, routeOf, type SeenAnswer } from './every_answer.ts';
+import type { Asker } from './asker.ts';
+import { consoleRoutes, routeOf, type SeenAnswer } from './every_answer.ts';
 
 /** Fields in which programs and people send secrets. */
 const SECRET_FIELDS =
@@ -13,27 +14,35 @@ const STREAM = 'text/event-stream';
 const SEED = 20_261_130;
 /** So many calls of either kind for each operation. */
 const CALLS = 2;
+/** Their address is repeated: it goes on there after the sign-in. */
+const GOES_ON = new Set(['/oauth/authorize']);
 /** After these, nobody asks any more. */
 const ENDS = ['POST /v1/sidecar/leave', 'DELETE /v1/me', 'POST /auth/logout'];
 
 /**
  * Calls each operation of the API with `value` wherever a secret belongs, and what it answers: as its caller, rightly and wrongly,
- * and as somebody who sends the value in place of a key, or is of the other kind.
+ * and as somebody who sends the value in place of a key, or is of the other kind. `chosen` says which operations are called, by their
+ * place in the description.
  */
-export async function callWithPlanted(askers: Askers, value: string): Promise<readonly SeenAnswer[]> {
-  const operations = readDocument(await (await askers.byKey('/openapi.json')).text(), HINTS);
+export async function callWithPlanted(
+  asker: Asker,
+  value: string,
+  chosen: (index: number) => boolean = () => true,
+): Promise<readonly SeenAnswer[]> {
+  const operations = readDocument(await (await asker.byKey('/openapi.json')).text(), HINTS);
   const answers: SeenAnswer[] = [];
-  for (const operation of operations.toSorted((a, b) => endsCalls(a) - endsCalls(b))) {
+  const calls = operations.filter((_, index) => chosen(index)).toSorted((a, b) => endsCalls(a) - endsCalls(b));
+  for (const operation of calls) {
     const valid = fc.sample(validCalls(operation), { seed: SEED, numRuns: CALLS });
     const broken = fc.sample(brokenCalls(operation), { seed: SEED, numRuns: CALLS });
     for (const call of valid.slice(0, 1)) {
-      answers.push(await answerOf(call, 'by a stranger', callAs(askers, plantIn(call, value), `Bearer ${value}`)));
+      answers.push(await answerOf(call, 'by a stranger', callAs(asker, plantIn(call, value), `Bearer ${value}`)));
       const other = operation.access === 'sidecar' ? byUser : bySidecar;
-      answers.push(await answerOf(call, 'by the other kind', other(askers, plantIn(call, value))));
+      answers.push(await answerOf(call, 'by the other kind', other(asker, plantIn(call, value))));
     }
     for (const call of [...broken, ...valid]) {
       const send = operation.access === 'sidecar' ? bySidecar : byUser;
-      answers.push(await answerOf(call, 'by its caller', send(askers, plantIn(call, value))));
+      answers.push(await answerOf(call, 'by its caller', send(asker, plantIn(call, value))));
     }
   }
   return answers;
@@ -43,9 +52,9 @@ const endsCalls = (operation: DescribedOperation): number => Number(ENDS.include
 
 const nameOf = ({ method, path }: DescribedOperation): string => `${method} ${path}`;
 
-const byUser = (askers: Askers, call: WireCall) => callAs(askers, call);
+const byUser = (asker: Asker, call: WireCall) => callAs(asker, call);
 
-function callAs({ byKey, inBrowser }: Askers, call: WireCall, authorization?: string): Promise<Response> {
+function callAs({ byKey, inBrowser }: Asker, call: WireCall, authorization?: string): Promise<Response> {
   const headers = {
     ...call.headers,
     ...(authorization !== undefined && { authorization }),
@@ -57,10 +66,10 @@ function callAs({ byKey, inBrowser }: Askers, call: WireCall, authorization?: st
   return call.operation.isOfBrowser ? inBrowser(call.target, sent) : byKey(call.target, sent);
 }
 
-async function bySidecar(askers: Askers, call: WireCall): Promise<Response> {
-  const { sidecar } = askers;
+async function bySidecar(asker: Asker, call: WireCall): Promise<Response> {
+  const { sidecar } = asker;
   const claims = await sidecar.claims(call.operation.method, call.target, call.body ?? '');
-  return callAs(askers, call, `Bearer ${await sidecar.token(claims)}`);
+  return callAs(asker, call, `Bearer ${await sidecar.token(claims)}`);
 }
 
 async function answerOf({ operation }: WireCall, how: string, sent: Promise<Response>): Promise<SeenAnswer> {
@@ -80,10 +89,12 @@ function headersOf({ headers }: Response): string {
   return [...headers].map(([name, value]) => `${name}: ${value}\n`).join('');
 }
 
-/** The call with the value in each field for a secret, in one that there is not, and in the query. */
+/** The call with the value in each field for a secret, and in a parameter of the query that there is not. */
 function plantIn(call: WireCall, value: string): WireCall {
+  const body = call.body === null ? null : plantInJson(call.body, value);
+  if (GOES_ON.has(call.operation.path)) return { ...call, body };
   const target = `${call.target}${call.target.includes('?') ? '&' : '?'}planted=${encodeURIComponent(value)}`;
-  return { ...call, target, body: call.body === null ? null : plantInJson(call.body, value) };
+  return { ...call, target, body };
 }
 
 /** Text that is no JSON is left as it is. */
@@ -102,7 +113,7 @@ function plantInJson(text: string, value: string): string {
 
 /** Sends the forms that these pages have, each once, with `value` in the fields whose content a browser hides. */
 export async function submitWithPlanted(
-  { inBrowser, origin }: Askers,
+  { inBrowser, origin }: Asker,
   pages: readonly SeenAnswer[],
   value: string,
 ): Promise<readonly SeenAnswer[]> {

@@ -1,3 +1,4 @@
+import type { Role } from '../../shared/model/role.ts';
 import type { TokenPair } from '../../shared/wire/device.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import type { Caller } from '../../worker/kernel/caller.ts';
@@ -46,8 +47,12 @@ export interface HostedUser {
 }
 
 /** Adds a user, as the first of a new enterprise or a member of one, and signs a program in. */
-export async function hostedUser(control: InProcess, enterpriseId: string | null = null): Promise<HostedUser> {
-  const caller = await addUser(control.context, enterpriseId);
+export async function hostedUser(
+  control: InProcess,
+  enterpriseId: string | null = null,
+  role?: Role,
+): Promise<HostedUser> {
+  const caller = await addUser(control.context, enterpriseId, role);
   const tokens = await signInProgram(control, caller);
   return { caller, tokens, call: (...request) => callAs(control, tokens.access_token, ...request) };
 }

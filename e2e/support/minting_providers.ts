@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers';
 import { jwtVerify } from 'jose';
 import { plantSecret } from './planted_secret.ts';
 import { StsStub } from './sts_stub.ts';
-import type { Svc } from './svc.ts';
+import { expectStatus, type Svc } from './svc.ts';
 import { listen } from './tls_upstream.ts';
 
 const CALLER = 'AKIAE2EMINTING000001';
@@ -97,20 +97,43 @@ export class MintingProviders {
     return [...ofAws, ...Object.values(this.issued).flat()];
   }
 
-  /** Adds a source for each at `vault://ci/NAME`. */
-  async addSources(svc: Svc): Promise<void> {
-    const add = async (name: string, kind: string, fields: readonly string[], input: string): Promise<void> => {
-      const set = fields.flatMap((field) => ['--set', field]);
-      await svc.ok(['secret', 'source', 'add', `ci/${name}`, kind, '--stdin', ...set], { input });
+  /** Where it listens. */
+  get url(): string {
+    return this.#url;
+  }
+
+  /** Adds a source for each at `vault://ci/NAME`. The control plane reaches the providers at `url`. */
+  async addSources(svc: Pick<Svc, 'api'>, url = this.#url): Promise<void> {
+    const add = async (name: string, key: string, source: object): Promise<void> => {
+      expectStatus(await svc.api('POST', '/v1/secret-sources', { path: `ci/${name}`, key, source }), 201);
     };
-    const role = ['role_arn=arn:aws:iam::123456789012:role/deploy', 'region=eu-north-1', `access_key_id=${CALLER}`];
-    await add('aws', 'aws_assume_role', [...role, `sts_url=${this.#url}/sts`], this.#callerKey);
-    const account = [`client_email=${ACCOUNT}`, `scopes=${GOOGLE_SCOPE}`, `token_url=${this.#url}/google`];
-    await add('google', 'google_service_account', account, this.#google.pem);
-    const client = [`client_id=${APPLICATION}`, 'client_authentication=post', `token_url=${this.#url}/azure`];
-    await add('azure', 'client_credentials', client, this.#azureSecret);
-    const app = ['app_id=12', 'installation_id=9', 'repositories=project', 'permissions=contents=write'];
-    await add('github', 'github_app', [...app, `api_url=${this.#url}`], this.#github.pem);
+    await add('aws', this.#callerKey, {
+      kind: 'aws_assume_role',
+      role_arn: 'arn:aws:iam::123456789012:role/deploy',
+      region: 'eu-north-1',
+      access_key_id: CALLER,
+      sts_url: `${url}/sts`,
+    });
+    await add('google', this.#google.pem, {
+      kind: 'google_service_account',
+      client_email: ACCOUNT,
+      scopes: [GOOGLE_SCOPE],
+      token_url: `${url}/google`,
+    });
+    await add('azure', this.#azureSecret, {
+      kind: 'client_credentials',
+      client_id: APPLICATION,
+      client_authentication: 'post',
+      token_url: `${url}/azure`,
+    });
+    await add('github', this.#github.pem, {
+      kind: 'github_app',
+      app_id: '12',
+      installation_id: '9',
+      repositories: ['project'],
+      permissions: { contents: 'write' },
+      api_url: url,
+    });
   }
 
   async #answer(request: IncomingMessage): Promise<Answer> {
