@@ -1,5 +1,5 @@
 import { sourcePlan, type SourcePlan, sourceRecord } from '../../shared/wire/secret_sources.ts';
-import { formOf, readField } from '../../shared/wire/sources/field_form.ts';
+import { formOf, isNeeded, readField } from '../../shared/wire/sources/field_form.ts';
 import {
   fieldsOf,
   isSourceKind,
@@ -93,10 +93,9 @@ function readSource(kind: string, set: readonly string[]): MintedSource {
       `${JSON.stringify(kind)} is no kind of source: write one of ${SOURCE_KINDS.join(', ')}`,
     );
   }
-  const read = secretSource.safeParse({
-    kind,
-    ...Object.fromEntries(set.map((text) => readAssignment(kind, text))),
-  });
+  const given: Readonly<Record<string, unknown>> = Object.fromEntries(set.map((text) => readAssignment(kind, text)));
+  requireFields(kind, given);
+  const read = secretSource.safeParse({ kind, ...given });
   if (read.success && isMinted(read.data)) return read.data;
   const [issue] = read.error?.issues ?? [];
   const field = issue?.path.join('.') ?? '';
@@ -104,6 +103,19 @@ function readSource(kind: string, set: readonly string[]): MintedSource {
   throw new CliError(EXIT.usage, `the field ${field} of the source: ${message}`, [
     `Give it with --set ${field}=VALUE. The fields of ${kind}: ${Object.keys(fieldsOf(kind)).join(', ')}.`,
   ]);
+}
+
+/** Names all fields that are missing at once, and says what each field of the kind is. */
+function requireFields(kind: SourceKind, given: Readonly<Record<string, unknown>>): void {
+  const fields = Object.entries(fieldsOf(kind));
+  const needed = fields.filter(([, { schema }]) => isNeeded(schema)).map(([name]) => name);
+  const missing = needed.filter((name) => !Object.hasOwn(given, name));
+  if (missing.length === 0) return;
+  const about = fields.map(([name, { label, hint }]) => {
+    return `${name}${needed.includes(name) ? ' (needed)' : ''}: ${hint === undefined ? label : `${label}. ${hint}`}`;
+  });
+  const options = missing.map((name) => `--set ${name}=VALUE`).join(' ');
+  throw new CliError(EXIT.usage, `a source of the kind ${kind} needs more fields: add ${options}`, about);
 }
 
 function readAssignment(kind: SourceKind, text: string): [string, unknown] {

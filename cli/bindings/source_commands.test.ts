@@ -57,7 +57,11 @@ test('adds a source with its key, which is in no output', async () => {
 });
 
 test.each([
-  [['--set', 'client_id=build'], 'the field token_url of the source: '],
+  [
+    ['--set', 'client_id=build'],
+    'a source of the kind client_credentials needs more fields: add --set token_url=VALUE\n',
+  ],
+  [['--set', 'client_id=build', '--set', 'token_url=x'], 'the field token_url of the source: '],
   [['--set', 'planted-key'], 'a value of --set names no field of client_credentials: write FIELD=VALUE with one of '],
   [[...FIELDS, '--value', 'planted-key'], 'the key of a source cannot be given on the command line: '],
   [['planted-key', ...FIELDS], 'the key of a source cannot be given on the command line: '],
@@ -66,6 +70,14 @@ test.each([
   expect([run.code, run.calls]).toEqual([2, []]);
   expect(run.stderr).toContain(`svc: ${problem}`);
   expect(run.stderr).not.toContain('planted-key');
+});
+
+test('without fields, lists those of the kind and says which are needed, before it asks for the key', async () => {
+  const run = await runCli(home, ['secret', 'source', 'add', 'ci/build', 'doppler'], { answer: control });
+  expect([run.code, run.calls]).toEqual([2, []]);
+  expect(run.stderr).toContain('add --set project=VALUE --set config=VALUE --set secret_name=VALUE');
+  expect(run.stderr).toMatch(/^ +project \(needed\): /m);
+  expect(run.stderr).toMatch(/^ +doppler_url: /m);
 });
 
 test('refuses an unknown kind, and names those that exist', async () => {

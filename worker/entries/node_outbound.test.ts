@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
@@ -306,6 +307,12 @@ describe('another port than 443', () => {
       expect(await each.call(request)).toMatchObject(refused);
       expect(await each.call({ ...request, anyPort: true })).not.toMatchObject(refused);
     }
+  });
+
+  test('is called on Cloudflare too: before this date, a Worker called 443 instead', () => {
+    const deployed = readFileSync(new URL('../../wrangler.toml', import.meta.url), 'utf8');
+    expect((/^compatibility_date = "([\d-]+)"$/m.exec(deployed)?.[1] ?? '') >= '2024-09-02').toBe(true);
+    expect(deployed).not.toContain('ignore_custom_ports');
   });
 
   test('is called at a private address only if it is named with the host', async () => {
