@@ -230,6 +230,19 @@ describe('sigv4-resign: headers', () => {
     expect(await reasonOf({ target: '*' })).toBe('invalid_request');
   });
 
+  it.each(['/?session', '/?session=', '/?x-id=CreateSession&%73ession', '/?SESSION'])(
+    'is not given for a session of S3 Express, whose reply has a key: %s',
+    async (target) => {
+      const binding = schemeBinding({ ...S3, service: 's3express' });
+      const result = await resultOf({ target, binding });
+      expect(result.ok ? '' : result.error.message).toContain('AWS_S3_DISABLE_EXPRESS_SESSION_AUTH=true');
+      expect([await reasonOf({ target }), await reasonOf({ target: '/a?x=session', binding })]).toEqual([
+        'signed',
+        'signed',
+      ]);
+    },
+  );
+
   it('refuses a stored key with a line break, and does not show it', async () => {
     const result = await resultOf({ secretKey: 'TOPSECRET\n' });
     expect(result).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });

@@ -30,6 +30,7 @@ export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
   async write(injection, input) {
     const { request, credential, accessKeyId, now, hash } = input;
     if (!request.target.startsWith('/') || request.target.includes('#')) return err(NOT_SIGNABLE);
+    if (injection.service === 's3express' && queryOf(request.target).has('session')) return err(GIVES_A_KEY);
     const signedAs = accessKeyId === null ? injection : { ...injection, accessKeyId };
     const presigned = isPresigned(request.target);
     if (presigned && findPresentedSignature(injection, request, input.sentinel) === 'foreign_presigned')
@@ -49,6 +50,12 @@ export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
 const NOT_SIGNABLE = refusal(
   'invalid_request',
   'The request target cannot be signed: send an origin-form target without a "#".',
+);
+
+/** `CreateSession` of S3: its reply has a key, which would be the client's. */
+const GIVES_A_KEY = refusal(
+  'invalid_request',
+  'A session of S3 Express would give the client a key: set AWS_S3_DISABLE_EXPRESS_SESSION_AUTH=true for it, so that it asks for none.',
 );
 
 /** Signs a request in its Authorization header, in place of any the client sent. */

@@ -49,7 +49,7 @@ export const DURATION_SECONDS = {
 export const VALUE_FIELD = {
   schema: line(255).min(1).optional(),
   label: 'Field',
-  hint: 'Of the secret there; of a whole JSON value, if it is needed',
+  hint: 'If the secret there is a JSON object; empty: the whole value',
 };
 /** Absent: the newest. */
 export const VERSION = {

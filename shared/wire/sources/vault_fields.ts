@@ -31,7 +31,7 @@ const vaultUrl = serverUrl.refine(
 const word = line(255).min(1);
 
 export const VAULT_URL = { schema: vaultUrl, label: 'Address of Vault', placeholder: 'https://vault.example.com:8200' };
-export const VAULT_FIELD = { ...VALUE_FIELD, schema: word };
+export const VAULT_FIELD = { ...VALUE_FIELD, schema: word, hint: 'Its name in the secret there' };
 
 /** How a source authenticates. */
 export const VAULT_ACCESS = {

@@ -23,7 +23,7 @@ export const ONEPASSWORD_CONNECT = sourceKind('onepassword_connect', {
     vault_id: { schema: id, label: 'Id of the vault', hint: '26 letters and digits' },
     item_id: { schema: id, label: 'Id of the item', hint: '26 letters and digits' },
     /** The label or the id of the field. */
-    field: { ...VALUE_FIELD, schema: line(255).min(1) },
+    field: { ...VALUE_FIELD, schema: line(255).min(1), hint: 'Its label or id in the item' },
     /** The label or the id of the section. */
     section: {
       schema: line(255).min(1).optional(),
