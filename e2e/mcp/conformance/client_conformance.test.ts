@@ -31,11 +31,10 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 };
 
 const installed = await cachedInstall({ name: 'conformance', from: HERE });
-const scenario = z.object({
-  scenario: z.string(),
-  serverUrl: z.string(),
-  context: z.record(z.string(), z.unknown()),
-}) satisfies z.ZodType<Scenario>;
+const asking = z
+  .object({ 'svc-scenario': z.string(), 'svc-server': z.url() })
+  .transform((headers) => ({ scenario: headers['svc-scenario'], serverUrl: headers['svc-server'] }));
+const context = z.record(z.string(), z.unknown());
 
 let svc: Svc;
 let player: ScenarioPlayer;
@@ -49,8 +48,7 @@ beforeAll(async () => {
   player = await ScenarioPlayer.start(svc);
   runner = createServer((request, response) => {
     void text(request)
-      .then((body) => scenario.parse(JSON.parse(body)))
-      .then(play)
+      .then((body) => play({ ...asking.parse(request.headers), context: context.parse(JSON.parse(body)) }))
       .catch(String)
       .then((problem) => response.writeHead(problem === null ? 200 : 500).end(problem));
   });
@@ -80,7 +78,7 @@ test.skipIf(installed === null)('what each revision requires of a client passes'
   const all = new Map<string, Map<string, readonly string[]>>();
   for (const revision of REVISIONS) {
     const place = join(folder, revision);
-    const command = `${process.execPath} ${join(HERE, 'run_scenario.js')} ${runnerUrl}`;
+    const command = `${join(HERE, 'run_scenario.sh')} ${runnerUrl}`;
     const args = [join(installed ?? '', SUITE), 'client', '--command', command, '--requirements', revision];
     await run(process.execPath, [...args, '-o', place, '--timeout', String(HANGS_MS)], {
       cwd: folder,
