@@ -127,8 +127,13 @@ describe('Google’s metadata server', () => {
   it.each([
     ['/', 'computeMetadata/\n'],
     ['/computeMetadata/v1/instance', 'service-accounts/\n'],
-    [`${ACCOUNT}/email`, 'default'],
-    [`${ACCOUNT}/?recursive=true`, '{"aliases":["default"]'],
+    [`${ACCOUNT}/email`, 'placeholder@svc.invalid'],
+    [`${ACCOUNT}/?recursive=true`, '{"aliases":["default"],"email":"placeholder@svc.invalid"'],
+    ['/computeMetadata/v1/instance/service-accounts/', 'default/\nplaceholder@svc.invalid/\n'],
+    ['/computeMetadata/v1/instance/service-accounts/placeholder@svc.invalid/?recursive=True', '"aliases":["default"]'],
+    ['/computeMetadata/v1/instance/service-accounts/placeholder%40svc.invalid/token?scopes=a', '"access_token":"'],
+    ['/computeMetadata/v1/project/numeric-project-id', '0'],
+    ['/computeMetadata/v1/project/project-id', ''],
     ['/computeMetadata/v1/universe/universe-domain', 'googleapis.com'],
   ])('says at %s what libraries look for', async (path, text) => {
     bench.bindings = [google];
@@ -139,9 +144,9 @@ describe('Google’s metadata server', () => {
   });
 
   it.each([
-    ['/computeMetadata/v1/project/project-id', 404, 'GOOGLE_CLOUD_PROJECT'],
     [`${ACCOUNT}/identity?audience=a`, 404, 'access token'],
     ['/computeMetadata/v1/instance/service-accounts/other/token', 404, 'access token'],
+    ['/computeMetadata/v1/instance/service-accounts/placeholder@svc.invalid.test/token', 404, 'access token'],
     ['/computeMetadata/v1/__proto__', 404, 'access token'],
   ])('has no %s', async (path, status, text) => {
     bench.bindings = [google];

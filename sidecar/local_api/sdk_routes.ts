@@ -65,23 +65,31 @@ function hostOf(resource: string): string | null {
 }
 
 const FLAVOR = 'Metadata-Flavor';
-const ACCOUNT = `${GOOGLE_METADATA_PATH}/v1/instance/service-accounts/default`;
+const ACCOUNTS = `${GOOGLE_METADATA_PATH}/v1/instance/service-accounts`;
+const ACCOUNT = `${ACCOUNTS}/default`;
+/** The account is listed by an address too: `gcloud` uses no account that has only an alias. */
+const EMAIL = 'placeholder@svc.invalid';
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 
 /** What does not depend on the session, as listings and values of the metadata server. */
 const METADATA: Readonly<Record<string, string>> = {
   '/': 'computeMetadata/\n',
   [GOOGLE_METADATA_PATH]: 'v1/\n',
-  [`${GOOGLE_METADATA_PATH}/v1`]: 'instance/\nuniverse/\n',
+  [`${GOOGLE_METADATA_PATH}/v1`]: 'instance/\nproject/\nuniverse/\n',
   [`${GOOGLE_METADATA_PATH}/v1/instance`]: 'service-accounts/\n',
-  [`${GOOGLE_METADATA_PATH}/v1/instance/service-accounts`]: 'default/\n',
+  [ACCOUNTS]: `default/\n${EMAIL}/\n`,
   [ACCOUNT]: 'aliases\nemail\nscopes\ntoken\n',
   [`${ACCOUNT}/aliases`]: 'default\n',
-  [`${ACCOUNT}/email`]: 'default',
+  [`${ACCOUNT}/email`]: EMAIL,
   [`${ACCOUNT}/scopes`]: `${SCOPE}\n`,
+  [`${GOOGLE_METADATA_PATH}/v1/project`]: 'numeric-project-id\nproject-id\n',
+  // `gcloud` believes a metadata server that has a number here. No project has this one.
+  [`${GOOGLE_METADATA_PATH}/v1/project/numeric-project-id`]: '0',
+  // svc knows no project. `gcloud` ends with an error unless it is told so with 200, also where a person names one.
+  [`${GOOGLE_METADATA_PATH}/v1/project/project-id`]: '',
   [`${GOOGLE_METADATA_PATH}/v1/universe/universe-domain`]: 'googleapis.com',
 };
-const ACCOUNT_INFO = { aliases: ['default'], email: 'default', scopes: [SCOPE] };
+const ACCOUNT_INFO = { aliases: ['default'], email: EMAIL, scopes: [SCOPE] };
 
 /**
  * The parts of Google's metadata server that its libraries ask for (https://cloud.google.com/compute/docs/metadata). They send
@@ -110,8 +118,12 @@ function answerMetadata(
   const placeholder = bearerPlaceholderFor(options, session, 'google');
   if (placeholder === null) return metadataText(404, NOT_BOUND_TO_GOOGLE);
   const { pathname, searchParams } = new URL(url);
-  return metadataOf(pathname.replace(/(?<=.)\/$/, ''), searchParams, placeholder, options.clock.now());
+  const path = pathname.replace(/(?<=.)\/$/, '').replace(BY_ADDRESS, ACCOUNT);
+  return metadataOf(path, searchParams, placeholder, options.clock.now());
 }
+
+/** The account by its address, whose sign may be encoded. */
+const BY_ADDRESS = new RegExp(`^${ACCOUNTS}/placeholder(@|%40)svc\\.invalid(?=/|$)`);
 
 function metadataOf(path: string, query: URLSearchParams, placeholder: BearerPlaceholder, nowMs: number): Response {
   if (path === `${ACCOUNT}/token`) {
@@ -121,7 +133,7 @@ function metadataOf(path: string, query: URLSearchParams, placeholder: BearerPla
   if (path === ACCOUNT && query.get('recursive')?.toLowerCase() === 'true') return metadataJson(ACCOUNT_INFO);
   const text = METADATA[path];
   if (text !== undefined) return metadataText(200, text);
-  return metadataText(404, path.endsWith('/project-id') ? NO_PROJECT : NO_METADATA);
+  return metadataText(404, NO_METADATA);
 }
 
 /**
@@ -156,7 +168,6 @@ const NOT_BOUND_TO_AZURE = localError(
 );
 const NOT_BOUND_TO_GOOGLE =
   'No binding is for Google: bind a host of googleapis.com with svc binding add HOST --scheme bearer.';
-const NO_PROJECT = 'svc knows no project: set GOOGLE_CLOUD_PROJECT.';
 const NO_METADATA = 'svc has only the metadata of an access token.';
 const IDENTITY_HEADER_REQUIRED = localError(
   'unauthenticated',
