@@ -15,6 +15,8 @@ import { json } from './kernel/testing/json_reply.ts';
 // Google's IAM Credentials API (generateAccessToken, v1) and token endpoints are stubs, written from their references.
 
 const PAIR = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const SMALL_PAIR = generateKeyPairSync('rsa', { modulusLength: 1024 });
+const SMALL_KEY = SMALL_PAIR.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 const PKCS8 = PAIR.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 const SPKI = PAIR.publicKey.export({ type: 'spki', format: 'pem' }).toString();
 const REF = { owner: 'personal', path: 'ci/token' } as const;
@@ -240,6 +242,7 @@ describe('the client of a grant', () => {
       ofKey({ private_key: 'none', ...CLIENT_SECRET }),
       'no key for RS256',
     ],
+    [BEARER, SMALL_KEY, 'an RSA key of 1024 bits: give one of 2048 to 8192 bits'],
     [{ ...BEARER, client_authentication: 'basic', client_id: undefined }, PKCS8, 'source.client_id is needed'],
   ])('of %j with another key is refused', async (source, key, words) => {
     const message = await messageOf(put(source, key));

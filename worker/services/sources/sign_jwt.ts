@@ -49,12 +49,25 @@ export async function importPrivateKey(
   algorithm: SigningAlgorithm,
 ): Promise<Result<CryptoKey, MintFailure>> {
   try {
-    return ok(await importPKCS8(asPkcs8(key.reveal().trim()), algorithm));
+    const imported = await importPKCS8(asPkcs8(key.reveal().trim()), algorithm);
+    const bits = rsaBitsOf(imported);
+    if (bits === null || (bits >= LEAST_RSA_BITS && bits <= MOST_RSA_BITS)) return ok(imported);
+    const message = `the private key is an RSA key of ${bits} bits: give one of ${LEAST_RSA_BITS} to ${MOST_RSA_BITS} bits`;
+    return err({ reason: 'invalid_key', message });
   } catch {
     // The library's errors differ by runtime, and may quote the text.
     const message = `the private key is no key for ${algorithm}: give it in PEM, as "-----BEGIN PRIVATE KEY-----" or, for RSA, "-----BEGIN RSA PRIVATE KEY-----", without a passphrase`;
     return err({ reason: 'invalid_key', message });
   }
+}
+
+/** The libraries sign with no smaller key (RFC 7518 section 3.3), and a signature takes time with the cube of the size. */
+const LEAST_RSA_BITS = 2048;
+const MOST_RSA_BITS = 8192;
+
+/** Null: it is no RSA key. */
+function rsaBitsOf({ algorithm }: CryptoKey): number | null {
+  return 'modulusLength' in algorithm && typeof algorithm.modulusLength === 'number' ? algorithm.modulusLength : null;
 }
 
 const PKCS1 = /^-----BEGIN RSA PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END RSA PRIVATE KEY-----$/;
