@@ -1,3 +1,4 @@
+import { createPrivateKey, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { decodeJwt, decodeProtectedHeader, exportJWK, exportPKCS8, generateKeyPair, type JWK } from 'jose';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -20,9 +21,12 @@ import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { mcpAuthorizationInput, mcpAuthorizeReply } from '../shared/wire/mcp/mcp_authorization.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../shared/wire/mcp/mcp_servers.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
+import { readClocks } from '../shared/model/clock.ts';
+import { twoClocks } from './kernel/clock.ts';
 import { Secret } from '../shared/model/secret.ts';
 import { accessToken } from './services/oauth/oauth_access_token.ts';
 import { readBundle, writeBundle } from './services/oauth/oauth_bundle.ts';
+import { readHeld, storeTokens } from './services/oauth/oauth_tokens.ts';
 import { beginMcpAuthorisation } from './services/mcp/mcp_authorisation.ts';
 import { discoverAuthorization } from './services/mcp/mcp_oauth_discovery.ts';
 import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
@@ -136,6 +140,21 @@ async function wantSignatures(clientKeys: JWK[] = []): Promise<void> {
   const served = { redirectUris: [CALLBACK], registration: true, resources: [resource()] };
   provider = await startOAuthProvider({ ...served, authentication, clientKeys });
   server.documents['/metadata'] = { resource: resource(), authorization_servers: [provider.origin] };
+}
+
+/** A PEM file with an RSA key of this size. Its numbers are random and sign nothing, because finding a large key takes long. */
+function rsaPem(bits: number): string {
+  const half = randomNumber(bits / 2);
+  const halves = { p: half, q: half, dp: half, dq: half, qi: half };
+  const key = { kty: 'RSA', n: randomNumber(bits), e: 'AQAB', d: randomNumber(bits), ...halves };
+  return createPrivateKey({ key, format: 'jwk' }).export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+/** Of exactly this many bits, in base64url. */
+function randomNumber(bits: number): string {
+  const bytes = randomBytes(bits / 8);
+  bytes[0] = (bytes[0] ?? 0) | 0x80;
+  return bytes.toString('base64url');
 }
 
 const tokenRequests = () =>
@@ -278,9 +297,26 @@ describe('the authorisation of a remote server', () => {
       expect(decodeJwt(request?.get('client_assertion') ?? '').iss).toBe(clientOf(link.authorization_url));
     });
 
+    test('registers another client once an earlier worker has renewed the tokens without keeping the key', async () => {
+      await wantSignatures();
+      const first = await begun();
+      await open(first.authorization_url);
+      const held = await readHeld(control.context, id);
+      if (!held.ok) throw new Error(held.error.message);
+      const keyless = { ...held.value, bundle: { ...held.value.bundle, clientKey: null } };
+      const tokens = { accessToken: new Secret('renewed'), refreshToken: null, expiresIn: 60 };
+      const asked = readClocks(twoClocks(control.context.clock));
+      await storeTokens(control.context, keyless, tokens, { change: 'refreshed', by: null, asked, more: [] });
+      const second = await begun();
+      expect(clientOf(second.authorization_url)).not.toBe(clientOf(first.authorization_url));
+      expect(await open(second.authorization_url)).toContain('hub is authorised');
+    });
+
     test.each([
       ['no key', undefined],
       ['a secret', CLIENT_SECRET],
+      ['an RSA key that is too small to sign with', rsaPem(1024)],
+      ['an RSA key that takes long to sign with', rsaPem(8200)],
     ])('is not begun with %s', async (_what, key) => {
       await wantSignatures();
       const client = { client_id: CLIENT_ID, client_secret: key, client_authentication: 'private_key_jwt' };

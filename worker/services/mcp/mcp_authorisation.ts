@@ -77,8 +77,8 @@ function hostsProblem(
 /** A client with what it proves itself by; with neither it is a public one. */
 interface ChosenClient extends Pick<OAuthBundle, 'clientSecret' | 'clientKey'> {
   readonly client: OAuthClient;
-  /** Replaces the stored client, even if only its secret differs. */
-  readonly isGiven: boolean;
+  /** Replaces the stored client, even if only its secret or its key differs. */
+  readonly isNew: boolean;
 }
 
 async function chooseClient(
@@ -95,11 +95,11 @@ async function chooseClient(
     const { client_id, client_authentication, client_secret: text } = input;
     const client = { client_id, client_authentication, ...fields };
     const given = text === undefined ? null : new Secret(text);
-    if (client_authentication !== 'private_key_jwt') return ok({ client, clientSecret: given, isGiven: true });
+    if (client_authentication !== 'private_key_jwt') return ok({ client, clientSecret: given, isNew: true });
     if (given === null || (await readClientKey(given)) === null) return err(keyMissing());
-    return ok({ client, clientSecret: null, clientKey: given, isGiven: true });
+    return ok({ client, clientSecret: null, clientKey: given, isNew: true });
   }
-  if (held.ok && fits(held.value.client, fields, redirectUri)) {
+  if (held.ok && fits(held.value, fields, redirectUri)) {
     const { client_id, client_authentication, registered_for } = held.value.client;
     const client = {
       client_id,
@@ -108,12 +108,12 @@ async function chooseClient(
       ...(registered_for !== undefined && { registered_for }),
     };
     const { clientSecret, clientKey = null } = held.value.bundle;
-    return ok({ client, clientSecret, clientKey, isGiven: false });
+    return ok({ client, clientSecret, clientKey, isNew: false });
   }
   const { registration_endpoint: endpoint, issuer, client_id_metadata_document_supported: takesUrls } = found.metadata;
   if (takesUrls === true && context.mcpClientUrl !== null) {
     const client = { client_id: context.mcpClientUrl, client_authentication: 'post' as const, ...fields };
-    return ok({ client: { ...client, registered_for: redirectUri }, clientSecret: null, isGiven: false });
+    return ok({ client: { ...client, registered_for: redirectUri }, clientSecret: null, isNew: false });
   }
   if (endpoint === undefined) return err(clientMissing(issuer, redirectUri));
   const metadata = { ...found.metadata, registration_endpoint: endpoint };
@@ -121,7 +121,7 @@ async function chooseClient(
   if (!made.ok) return err(failedError(row, made.error));
   const { clientId: client_id, clientSecret, clientKey, clientAuthentication: client_authentication } = made.value;
   const client = { client_id, client_authentication, ...fields, registered_for: redirectUri };
-  return ok({ client, clientSecret, clientKey, isGiven: false });
+  return ok({ client, clientSecret, clientKey, isNew: true });
 }
 
 type IssuerFields = Omit<OAuthClient, 'client_id' | 'client_authentication' | 'registered_for'>;
@@ -153,11 +153,13 @@ function revocationField({ revocation_endpoint: url, token_endpoint: token }: Se
 }
 
 /**
- * A client is sent only to the authorization server that issued it; a registered one only with its own redirect URL.
+ * A client is sent only to the authorization server that issued it; a registered one only with its own redirect URL. One that signs
+ * is of no use without its key, which an earlier worker does not keep when it renews the tokens.
  */
-function fits(client: OAuthClient, fields: IssuerFields, redirectUri: string): boolean {
+function fits({ client, bundle }: HeldCredential, fields: IssuerFields, redirectUri: string): boolean {
   const isSameServer = client.issuer === fields.issuer && client.token_url === fields.token_url;
-  return isSameServer && (client.registered_for ?? redirectUri) === redirectUri;
+  const maySign = client.client_authentication !== 'private_key_jwt' || (bundle.clientKey ?? null) !== null;
+  return isSameServer && maySign && (client.registered_for ?? redirectUri) === redirectUri;
 }
 
 /** The credential with this client: unchanged if it has this client, otherwise a new one without tokens. */
@@ -165,15 +167,15 @@ async function holdClient(
   context: ServiceContext,
   caller: Caller,
   row: McpServerRow,
-  { client, clientSecret, clientKey = null, isGiven }: ChosenClient,
+  { client, clientSecret, clientKey = null, isNew }: ChosenClient,
 ): Promise<Result<HeldCredential, ApiError>> {
   const text = JSON.stringify(client);
   const subject = mcpSubject(row);
   const stored = await commit(context, controlChain(caller), async () => {
     const now = await findMcpAuthorization(context.database, row.id);
     const before = now?.credential?.client ?? null;
-    if (!isGiven && before === text) return ok({ statements: [], events: [], value: null });
-    if (!isGiven && before !== null && asksForOther(before, client)) {
+    if (!isNew && before === text) return ok({ statements: [], events: [], value: null });
+    if (!isNew && before !== null && asksForOther(before, client)) {
       // Its tokens stay until the person has agreed to the other scopes.
       const statements = setMcpClient(context.database, row.id, { before, client: text });
       return ok({ statements, events: [], value: null });
@@ -235,7 +237,7 @@ function clientMissing(issuer: string, redirectUri: string): ApiError {
 
 function keyMissing(): ApiError {
   const message =
-    'is not the private key of the client: for private_key_jwt, give an EC key (P-256), an RSA key or an Ed25519 key in PEM, as "-----BEGIN PRIVATE KEY-----", without a passphrase';
+    'is not the private key of the client: for private_key_jwt, give an EC key (P-256), an RSA key of 2048 to 8192 bits or an Ed25519 key in PEM, as "-----BEGIN PRIVATE KEY-----", without a passphrase';
   return invalidFields([{ field: 'client_secret', message }]);
 }
 
