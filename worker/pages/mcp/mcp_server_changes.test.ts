@@ -95,7 +95,21 @@ test.each([
     { tools: { allow: null, deny: ['drop', 'wipe'], approval: [] } },
     ['tools that may not be called', null, 'drop, wipe'],
   ],
-  ['allowed tools', { tools: { allow: [], deny: [], approval: [] } }, ['tools that may be called', 'all', 'none']],
+  [
+    'allowed tools',
+    { tools: { allow: [], deny: [], approval: [] } },
+    ['tools that may be called', 'all tools', 'no tool'],
+  ],
+  [
+    'name of the only allowed tool',
+    { tools: { allow: ['all'], deny: [], approval: [] } },
+    ['tools that may be called', 'all tools', 'all'],
+  ],
+  [
+    'place where a word of the command ends',
+    { command: ['npx', '-y demo@1.0.0'] },
+    ['command', 'npx -y demo@1.0.0', 'npx "-y demo@1.0.0"'],
+  ],
   ['isolation', { isolation: 'container' as const }, ['isolation', 'process', 'container']],
 ])('two configurations that differ only in the %s are told apart', (_, change, [name, before, after]) => {
   expect(configurationChanges(SERVER, { ...SERVER, ...change })).toEqual([{ name, before, after }]);

@@ -45,7 +45,7 @@ function linesOf(configuration: Configuration): ReadonlyMap<string, string | nul
     mode: [['kind', mode === 'local' ? 'a program' : 'a remote server']],
     registry_id: [['registry entry', configuration.registry_id]],
     version: [['version', version]],
-    command: [['command', command.length === 0 ? null : command.join(' ')]],
+    command: [['command', command.length === 0 ? null : commandText(command)]],
     url: [['URL', url]],
     transport: [['transport', transport]],
     env: prefixNames('variable', configuration.env),
@@ -53,12 +53,17 @@ function linesOf(configuration: Configuration): ReadonlyMap<string, string | nul
     enabled: [['enabled', enabled ? 'yes' : 'no']],
     isolation: [['isolation', isolation]],
     tools: [
-      ['tools that may be called', tools.allow === null ? 'all' : tools.allow.join(', ') || 'none'],
+      ['tools that may be called', tools.allow === null ? 'all tools' : tools.allow.join(', ') || 'no tool'],
       ['tools that may not be called', tools.deny.length === 0 ? null : tools.deny.join(', ')],
       ['tools that need approval', tools.approval.length === 0 ? null : tools.approval.join(', ')],
     ],
   };
   return new Map(Object.values(lines).flat());
+}
+
+/** A word with a space is quoted: it is not the same as two words. */
+function commandText(command: readonly string[]): string {
+  return command.map((word) => (/^[^\s"]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }
 
 function prefixNames<Value>(
@@ -74,7 +79,7 @@ function upgradeChanges({ from_version: from, to_version: to, diff }: UpgradeRep
     ...(from === to ? [] : [{ name: 'version', before: from, after: to }]),
     ...(diff.command === null
       ? []
-      : [{ name: 'command', before: diff.command.before.join(' '), after: diff.command.after.join(' ') }]),
+      : [{ name: 'command', before: commandText(diff.command.before), after: commandText(diff.command.after) }]),
     ...(diff.url === null ? [] : [{ name: 'URL', ...diff.url }]),
     ...prefixNames('variable', diff.env).map(([name, change]) => ({ name, ...change })),
     ...prefixNames('header', diff.headers).map(([name, change]) => ({ name, ...change })),
