@@ -256,6 +256,48 @@ describe('live', () => {
     await dialog.getByText('3 results').waitFor();
   });
 
+  test('Enter in the dialog of Ctrl-K opens no result of an earlier text', async () => {
+    const page = await suite.open('/secrets');
+    await page.waitForFunction(`document.documentElement.dataset['palette'] === 'on'`);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('github');
+    const dialog = page.getByRole('dialog', { name: 'Find' });
+    await dialog.getByText('3 results').waitFor();
+    // An answer without results, as of a proxy.
+    await page.route('**/find?*', (route) =>
+      route.fulfill({ status: 404, contentType: 'text/html', body: '<p>no</p>' }),
+    );
+    await page.keyboard.type('-other');
+    await page.keyboard.press('Enter');
+    await dialog.getByText('No answer: press Enter to try again').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(new URL(page.url()).pathname).toBe('/secrets');
+  });
+
+  test('the dialog of Ctrl-K keeps the focus when the result that had it is gone', async () => {
+    const page = await suite.open('/secrets');
+    await page.waitForFunction(`document.documentElement.dataset['palette'] === 'on'`);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('github');
+    const dialog = page.getByRole('dialog', { name: 'Find' });
+    await dialog.getByText('3 results').waitFor();
+    const held = Promise.withResolvers<void>();
+    await page.route('**/find?*', async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await page.keyboard.type('-which-nobody-has');
+    await page.keyboard.press('ArrowDown');
+    expect(await page.evaluate('document.activeElement?.tagName')).toBe('A');
+    held.resolve();
+    await dialog.getByText('Nothing of yours has this name').waitFor();
+    // One of its links may be in the place of the result.
+    expect(await page.evaluate(`document.activeElement?.closest('[role="dialog"]') !== null`)).toBe(true);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+  });
+
   test('Escape in the dialog of Ctrl-K leaves the search of the page below as it is', async () => {
     const page = await suite.open('/bindings?q=github');
     await page.getByLabel('Order').focus();

@@ -102,12 +102,13 @@ function searchIn(form) {
     const text = field.value;
     const fresh = await fetchDocument(`${PATH}?q=${encodeURIComponent(text)}`);
     if (turn !== asked) return;
-    const status = document.getElementById('palette-found');
-    if (fresh !== null) replacePart(fresh, 'palette-results');
-    if (fresh !== null) shown = text;
-    if (status !== null) {
-      status.textContent = fresh?.getElementById('palette-found')?.textContent ?? 'No answer: press Enter to try again';
+    const words = fresh?.getElementById('palette-found')?.textContent ?? null;
+    if (fresh !== null && words !== null) {
+      showResults(fresh, field);
+      shown = text;
     }
+    const status = document.getElementById('palette-found');
+    if (status !== null) status.textContent = words ?? 'No answer: press Enter to try again';
   };
   field.addEventListener('input', () => {
     clearTimeout(timer);
@@ -116,7 +117,8 @@ function searchIn(form) {
   if (shown === null) void ask();
   const openFirst = async () => {
     if (shown !== field.value) await ask();
-    links()[0]?.click();
+    // Not a result for an earlier text, and nothing once the dialog is closed.
+    if (shown === field.value && form.checkVisibility()) links()[0]?.click();
   };
   form.addEventListener('submit', (event) => {
     event.preventDefault();
@@ -130,6 +132,17 @@ function searchIn(form) {
     event.preventDefault();
     (all[to] ?? field).focus();
   });
+}
+
+/**
+ * If the result with the focus is gone, the field gets the focus: otherwise the page below would get the keys.
+ * @param {Document} fresh
+ * @param {HTMLElement} field
+ */
+function showResults(fresh, field) {
+  const focused = document.activeElement;
+  replacePart(fresh, 'palette-results');
+  if (focused?.isConnected === false) field.focus();
 }
 
 /** @returns {HTMLElement[]} */
