@@ -1,5 +1,5 @@
 import { sourcePlan, type SourcePlan, sourceRecord } from '../../shared/wire/secret_sources.ts';
-import { formOf, isNeeded, readField } from '../../shared/wire/sources/field_form.ts';
+import { choicesOf, formOf, isNeeded, readField } from '../../shared/wire/sources/field_form.ts';
 import {
   fieldsOf,
   isSourceKind,
@@ -111,7 +111,7 @@ function requireFields(kind: SourceKind, given: Readonly<Record<string, unknown>
   const needed = fields.filter(([, { schema }]) => isNeeded(schema)).map(([name]) => name);
   const missing = needed.filter((name) => !Object.hasOwn(given, name));
   if (missing.length === 0) return;
-  const about = fields.map(([name, { label, hint }]) => {
+  const about = fields.map(([name, { schema, label, hint = choicesOf(schema)?.join(', ') }]) => {
     return `${name}${needed.includes(name) ? ' (needed)' : ''}: ${hint === undefined ? label : `${label}. ${hint}`}`;
   });
   const options = missing.map((name) => `--set ${name}=VALUE`).join(' ');

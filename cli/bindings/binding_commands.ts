@@ -92,7 +92,7 @@ function addOptions(command: Command): Command {
     .option('--requests-per-day <n>', 'the most in 24 hours')
     .option(
       '--bytes-per-day <size>',
-      'the bytes of their bodies and of their replies in 24 hours, such as 500MB, after which no further one gets it',
+      'the most bytes of such requests and their replies in 24 hours, such as 500MB; headers do not count',
     )
     .addOption(ownerOption('owner of the binding (default: personal)'))
     .option('--description <text>', 'what it is for');

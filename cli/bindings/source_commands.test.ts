@@ -72,6 +72,11 @@ test.each([
   expect(run.stderr).not.toContain('planted-key');
 });
 
+test('without fields, lists the values of a field that has only a few', async () => {
+  const run = await runCli(home, ['secret', 'source', 'add', 'ci/build', 'aws_web_identity'], { answer: control });
+  expect(run.stderr).toMatch(/^ +algorithm: .*\. RS256, ES256$/m);
+});
+
 test('without fields, lists those of the kind and says which are needed, before it asks for the key', async () => {
   const run = await runCli(home, ['secret', 'source', 'add', 'ci/build', 'doppler'], { answer: control });
   expect([run.code, run.calls]).toEqual([2, []]);

@@ -23,7 +23,7 @@ export function addLimitOptions(command: Command): Command {
     .option('--requests-per-day <count>', 'likewise in any 24 hours')
     .option(
       '--bytes-per-day <size>',
-      'no further request gets one after so many bytes of their bodies and of the bodies of their replies in any 24 hours, such as 500MB',
+      'the most bytes of such requests and their replies in any 24 hours, such as 500MB; headers do not count',
     );
 }
 
