@@ -243,6 +243,20 @@ describe('sigv4-resign: headers', () => {
     },
   );
 
+  it('is not given for such a session at a host of S3 Express, if the binding names S3', async () => {
+    const host = 'a--eun1-az1--x-s3.s3express-eun1-az1.eu-north-1.amazonaws.com';
+    const resultAt = (target: string) =>
+      inject({
+        binding: INJECT,
+        request: { ...sampleRequest(target), host },
+        credential: new Secret(SECRET_KEY),
+        body: { kind: 'none' },
+        now: new Date('2013-05-24T00:00:00Z'),
+        hash: WebHash,
+      });
+    expect([(await resultAt('/?session')).ok, (await resultAt('/a')).ok]).toEqual([false, true]);
+  });
+
   it('refuses a stored key with a line break, and does not show it', async () => {
     const result = await resultOf({ secretKey: 'TOPSECRET\n' });
     expect(result).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });

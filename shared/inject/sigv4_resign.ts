@@ -30,7 +30,7 @@ export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
   async write(injection, input) {
     const { request, credential, accessKeyId, now, hash } = input;
     if (!request.target.startsWith('/') || request.target.includes('#')) return err(NOT_SIGNABLE);
-    if (injection.service === 's3express' && queryOf(request.target).has('session')) return err(GIVES_A_KEY);
+    if (isExpress(injection, request) && queryOf(request.target).has('session')) return err(GIVES_A_KEY);
     const signedAs = accessKeyId === null ? injection : { ...injection, accessKeyId };
     const presigned = isPresigned(request.target);
     if (presigned && findPresentedSignature(injection, request, input.sentinel) === 'foreign_presigned')
@@ -57,6 +57,11 @@ const GIVES_A_KEY = refusal(
   'invalid_request',
   'A session of S3 Express would give the client a key: set AWS_S3_DISABLE_EXPRESS_SESSION_AUTH=true for it, so that it asks for none.',
 );
+
+/** Whether S3 Express is called: its hosts count too, because a binding may name them with the service `s3`. */
+function isExpress({ service }: InjectionOf<'sigv4-resign'>, { host }: OutgoingRequest): boolean {
+  return service === 's3express' || (isS3(service) && /(?:^|\.)s3express-/i.test(host));
+}
 
 /** Signs a request in its Authorization header, in place of any the client sent. */
 async function signAuthorization(

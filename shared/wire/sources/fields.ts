@@ -42,7 +42,7 @@ export const KEY_ID = {
 } as const;
 export const DURATION_SECONDS = {
   label: 'Life in seconds',
-  hint: 'Of AWS 900 to 43200; of a Google account that is impersonated 60 to 43200',
+  hint: 'AWS: 900 to 43200; an impersonated Google account: 60 to 43200',
 };
 
 /** A secret in a secret manager has this field if its value is a JSON object. Absent: the whole value. */
