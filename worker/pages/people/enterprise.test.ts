@@ -3,7 +3,7 @@ import { listUnsaved } from './enterprise.ts';
 
 const STORED = { name: 'Acme', allowed_domains: 'a.test\nb.test', providers: 'these', 'provider google': 'on' };
 
-test('what was typed over newer settings: what differs, with boxes that were unticked', () => {
+test('typed settings that differ from newer ones are listed, with boxes that were unticked', () => {
   const typed = { ...STORED, name: 'Mine', allowed_domains: 'a.test\r\nb.test', sso_required: 'on' };
   const { 'provider google': _, ...unticked } = typed;
   expect(listUnsaved(STORED, unticked)).toEqual([
@@ -13,6 +13,6 @@ test('what was typed over newer settings: what differs, with boxes that were unt
   ]);
 });
 
-test('no secret, and no field that is none of the settings', () => {
+test('no secret is listed, and no field that the settings do not have', () => {
   expect(listUnsaved(STORED, { ...STORED, oidc_client_secret: 'typed', revision: 'r', more: 'x' })).toEqual([]);
 });
