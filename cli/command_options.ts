@@ -33,7 +33,7 @@ export const SECRET_WAYS = {
   choices: ['post', 'basic'],
   description: 'how the secret is sent (default: post, in the request body)',
 };
-/** A client may also sign with a private key who it is. */
+/** A client may also prove who it is with a private key. */
 export const SECRET_AND_KEY_WAYS = {
   choices: [...SECRET_WAYS.choices, 'private_key_jwt'],
   description:

@@ -36,7 +36,7 @@ export interface OAuthProvider {
 interface OAuthProviderOptions {
   readonly redirectUris: readonly string[];
   readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none' | 'private_key_jwt';
-  /** The public keys of a client that signs who it is. */
+  /** The public keys of a client that authenticates with a key. */
   readonly clientKeys?: readonly JWK[];
   /** Whether clients may register themselves (RFC 7591). */
   readonly registration?: boolean;

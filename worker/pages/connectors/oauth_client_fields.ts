@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { type FormState, selectField, textField } from '../components/form_field.ts';
 import type { Html } from '../frame/html.ts';
 
-/** A client that signs who it is (RFC 7523 section 2.2). */
+/** A client that authenticates with a private key (RFC 7523 section 2.2). */
 export const SIGNING_CLIENT = {
   value: 'private_key_jwt',
   title: 'not at all: it is a private key in PEM (private_key_jwt)',

@@ -11,7 +11,7 @@ import { parseJsonBytes } from '../../../shared/model/json.ts';
 interface RegisteredClient {
   readonly clientId: string;
   readonly clientSecret: Secret | null;
-  /** Null: it does not sign who it is. */
+  /** Null: it does not authenticate with a key. */
   readonly clientKey: Secret | null;
   readonly clientAuthentication: OAuthClient['client_authentication'];
 }

@@ -31,7 +31,7 @@ export async function newClientKey(
   return { pem: new Secret(await exportPKCS8(privateKey)), jwk: { ...(await exportJWK(publicKey)), alg, use: 'sig' } };
 }
 
-/** The client signs who it is (RFC 7523 section 3), for the issuer of its tokens if that is known. */
+/** The client proves who it is with a signed assertion (RFC 7523 section 3), for the issuer of its tokens if that is known. */
 export function keyAuthentication({ issuer, token_url: tokenUrl }: OAuthClient, pem: Secret): ClientAuth {
   return async (server, client, body, headers) => {
     const read = await readClientKey(pem);

@@ -9,7 +9,7 @@ import type { Grantee } from './oauth_grants.ts';
  */
 export interface OAuthBundle {
   readonly clientSecret: Secret | null;
-  /** The private key of a client that signs who it is. Not in place of the secret, which an earlier worker would send. */
+  /** The private key of a client that proves with it who it is. It is not stored as the secret, which a worker of an earlier version would send. */
   readonly clientKey?: Secret | null;
   readonly accessToken: Secret | null;
   readonly refreshToken: Secret | null;
