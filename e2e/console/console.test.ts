@@ -325,6 +325,16 @@ describe('live', () => {
     expect(await page.getByLabel('Search').inputValue()).toBe('github');
   });
 
+  test('a search that is answered with the page of an error says so, and keeps the list', async () => {
+    const page = await suite.open('/bindings');
+    await page.route('**/bindings?*', (route) =>
+      route.fulfill({ status: 404, contentType: 'text/html', body: '<p>no</p>' }),
+    );
+    await page.getByLabel('Search').pressSequentially('git');
+    await page.getByText('The search got no answer: press Enter to try again').waitFor();
+    expect(new URL(page.url()).search).toBe('');
+  });
+
   test('the explanation and the URL follow the input', async () => {
     const page = await suite.open('/bindings');
     await page.getByLabel('URL').pressSequentially('https://api.github.com/user');

@@ -37,7 +37,9 @@ function asker(form) {
     const url = addressOf(form);
     const fresh = await fetchDocument(url);
     if (turn !== asked) return;
-    if (fresh === null) return say('The search got no answer: press Enter to try again');
+    // Not the list: the page of an error, for example.
+    if (fresh === null || fresh.getElementById(RESULTS) === null)
+      return say('The search got no answer: press Enter to try again');
     replacePart(fresh, RESULTS);
     say(fresh.getElementById(FOUND)?.textContent ?? '');
     history.replaceState(null, '', url);
