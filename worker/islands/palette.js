@@ -104,7 +104,10 @@ function searchIn(form) {
     if (turn !== asked) return;
     const words = fresh?.getElementById('palette-found')?.textContent ?? null;
     if (fresh !== null && words !== null) {
-      showResults(fresh, field);
+      const focused = document.activeElement;
+      replacePart(fresh, 'palette-results');
+      // Otherwise the page below would get the keys.
+      if (focused?.isConnected === false) field.focus();
       shown = text;
     }
     const status = document.getElementById('palette-found');
@@ -132,17 +135,6 @@ function searchIn(form) {
     event.preventDefault();
     (all[to] ?? field).focus();
   });
-}
-
-/**
- * If the result with the focus is gone, the field gets the focus: otherwise the page below would get the keys.
- * @param {Document} fresh
- * @param {HTMLElement} field
- */
-function showResults(fresh, field) {
-  const focused = document.activeElement;
-  replacePart(fresh, 'palette-results');
-  if (focused?.isConnected === false) field.focus();
 }
 
 /** @returns {HTMLElement[]} */

@@ -220,7 +220,7 @@ function makeStream() {
       if (opened !== source) return;
       stream = null;
       tell({ kind: 'state', stream });
-      // A browser connects again by itself if a connection was lost, but not after an answer that is an error.
+      // A browser connects again after a lost connection, not after an error.
       if (opened.readyState !== EventSource.CLOSED) return;
       timer = setTimeout(open, pauseMs);
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
