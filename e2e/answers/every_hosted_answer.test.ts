@@ -9,10 +9,10 @@ import { callWithPlanted, submitWithPlanted } from './every_refusal.ts';
 import { LAST } from './planter.ts';
 import { type AskerName, ASKERS, type PlantedTeam, startPlantedTeam } from './planted_team.ts';
 
-// What a hosted control plane answers to people of an enterprise, to those of another one and to nobody, searched in the same way. In a
-// sample, each operation is called by one of them.
+// What a hosted control plane answers to people of an enterprise, to those of another one and to nobody, searched in the same way. Outsiders
+// also ask for all that the founder has read. Unless the run is a full one, each operation is called by one of them only.
 
-/** Of a provider, of what a provider asks for, and of a directory that has sent somebody. Other tests read them. */
+/** What needs a provider, or a directory that has sent somebody. Other tests read it. */
 const READ_NOWHERE = [
   /^\/auth\/(?:\{provider\}|sso|link|connectors)/,
   '/oauth/authorize',
@@ -24,7 +24,7 @@ const READ_NOWHERE = [
 ];
 /** The same of the console. */
 const PAGES_NOWHERE = [/^\/auth\//, '/account/delete', '/enterprises/{id}/merge', '/mcp-servers/{id}/authorize/forget'];
-/** Forms of a page that another form leads to, of a provider, of a proven domain and of what nobody here has. Other tests send them. */
+/** Forms that need another form, a provider or a proven domain, or something that nobody here has. Other tests send them. */
 const FORMS_NOWHERE = [
   '/audit/views/forget',
   '/audit/retention/remove',
@@ -42,7 +42,7 @@ const FORMS_NOWHERE = [
   '/auth/{provider}/link',
   '/account/push/{id}/end',
 ];
-/** Whether it is there, and what the public registry has. */
+/** Whether the control plane is up, and what the public registry has. */
 const OPEN_TO_ALL = /^\/v1\/(?:health$|ready$|marketplace\/servers)/;
 const [, ...OTHERS] = ASKERS;
 const OUTSIDERS: readonly AskerName[] = ['another enterprise', 'a directory', 'nobody'];
@@ -74,7 +74,8 @@ beforeAll(async () => {
   planted = await startPlantedTeam();
   const { askers, more, planter } = planted;
   for (const name of ASKERS) {
-    reads[name] = await readEveryAnswer(askers[name], more);
+    const alsoAsked = OUTSIDERS.includes(name) ? pathsOfThings(reads['the founder']) : [];
+    reads[name] = await readEveryAnswer(askers[name], [...more, ...alsoAsked]);
     released[name] = [await askForValue(name)];
   }
   for (const [turn, name] of ASKERS.entries()) {
@@ -87,6 +88,11 @@ beforeAll(async () => {
   }
 });
 afterAll(() => planted?.stop());
+
+/** The paths that name one thing. */
+function pathsOfThings(answers: readonly SeenAnswer[]): readonly string[] {
+  return answers.filter(({ route }) => route.includes('{')).map(({ to }) => to.slice(to.indexOf('/')));
+}
 
 /** Asks for the founder's value, as a sidecar does. */
 async function askForValue(name: AskerName): Promise<SeenAnswer> {
@@ -116,6 +122,13 @@ it('shows what belongs to an enterprise to its people alone', () => {
   const counts = ASKERS.map((name) => holding([...reads[name], ...calls[name], ...forms[name]], shown, LAST).length);
   const seesIt = ASKERS.map((name) => !OUTSIDERS.includes(name));
   expect([counts, counts.map((count) => count > 0)]).toEqual([counts, seesIt]);
+  for (const name of OUTSIDERS) {
+    const asked = new Set(reads[name].map(({ to }) => to));
+    const unasked = pathsOfThings(reads['the founder']).filter(
+      (path) => path.startsWith('/v1/') && !asked.has(`GET ${path}`),
+    );
+    expect([name, unasked]).toEqual([name, []]);
+  }
   const ofMember = holding(reads['a member'], shown);
   for (const to of [/^GET \/v1\/host-bindings$/, /^page \/bindings\/bnd_/, /^GET \/v1\/sidecar\/snapshot$/]) {
     expect([to, ofMember.some((each) => to.test(each))]).toEqual([to, true]);
