@@ -3,9 +3,10 @@ import type { RequestLimits } from './host_binding.ts';
 
 /**
  * Names no secret: what a sidecar that cannot read a limit of bytes gets as the credential of a binding with one, so that it refuses
- * the binding's requests. Without the binding, a wildcard's binding would get them.
+ * the binding's requests. Without the binding, a wildcard's binding would get them. The prefix is reserved, so nobody can store a
+ * secret at this path.
  */
-export const SECRET_FOR_A_NEWER_SIDECAR = 'user/needs-a-newer-svc';
+export const SECRET_FOR_A_NEWER_SIDECAR = 'connectors/none/needs-a-newer-svc';
 
 /** The limits as fields of the API, of which each may be absent or null. */
 interface LimitFields {

@@ -147,6 +147,8 @@ test('a limit of bytes is for sidecars that know it; an earlier one keeps the bi
     expect((await control.asUser('POST', '/v1/host-bindings', { ...binding, host, ...limits })).status).toBe(201);
   }
   const unreadable = [`vault://${SECRET_FOR_A_NEWER_SIDECAR}`, undefined];
+  const stored = await control.asUser('POST', '/v1/secrets', { path: SECRET_FOR_A_NEWER_SIDECAR, value: 'x' });
+  expect(stored.status).toBe(400);
   const earlier = await bindingsFor(SNAPSHOT_KNOWS_REGION_SETS);
   expect([earlier.get('free.test'), earlier.get('limited.test')]).toEqual([
     ['vault://user/demo', undefined],
