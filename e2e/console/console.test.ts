@@ -1,3 +1,4 @@
+import type { Locator, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { consoleSuite } from './console_suite.ts';
@@ -130,6 +131,24 @@ describe('without JavaScript', () => {
   });
 });
 
+/** Opens the dialog of Ctrl-K and types. */
+async function typeInDialog(page: Page, text: string): Promise<Locator> {
+  await page.waitForFunction(`document.documentElement.dataset['palette'] === 'on'`);
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type(text);
+  return page.getByRole('dialog', { name: 'Find' });
+}
+
+/** Holds the answers of the search until the function that it returns is called. */
+async function holdAnswers(page: Page): Promise<() => void> {
+  const held = Promise.withResolvers<void>();
+  await page.route('**/find?*', async (route) => {
+    await held.promise;
+    await route.continue();
+  });
+  return held.resolve;
+}
+
 const titleWith = (count: number) => (count === 0 ? /^[A-Z]/ : new RegExp(`^\\(${count}\\) [A-Z]`));
 
 describe('live', () => {
@@ -242,26 +261,16 @@ describe('live', () => {
 
   test('Ctrl-K opens the search before the server has answered, and takes what is typed', async () => {
     const page = await suite.open('/secrets');
-    const held = Promise.withResolvers<void>();
-    await page.route('**/find?*', async (route) => {
-      await held.promise;
-      await route.continue();
-    });
-    await page.waitForFunction(`document.documentElement.dataset['palette'] === 'on'`);
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('github');
-    const dialog = page.getByRole('dialog', { name: 'Find' });
+    const release = await holdAnswers(page);
+    const dialog = await typeInDialog(page, 'github');
     expect(await dialog.getByLabel('Find').inputValue()).toBe('github');
-    held.resolve();
+    release();
     await dialog.getByText('3 results').waitFor();
   });
 
   test('Enter in the dialog of Ctrl-K opens no result of an earlier text', async () => {
     const page = await suite.open('/secrets');
-    await page.waitForFunction(`document.documentElement.dataset['palette'] === 'on'`);
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('github');
-    const dialog = page.getByRole('dialog', { name: 'Find' });
+    const dialog = await typeInDialog(page, 'github');
     await dialog.getByText('3 results').waitFor();
     // An answer without results, as of a proxy.
     await page.route('**/find?*', (route) =>
@@ -277,20 +286,13 @@ describe('live', () => {
 
   test('the dialog of Ctrl-K keeps the focus when the result that had it is gone', async () => {
     const page = await suite.open('/secrets');
-    await page.waitForFunction(`document.documentElement.dataset['palette'] === 'on'`);
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('github');
-    const dialog = page.getByRole('dialog', { name: 'Find' });
+    const dialog = await typeInDialog(page, 'github');
     await dialog.getByText('3 results').waitFor();
-    const held = Promise.withResolvers<void>();
-    await page.route('**/find?*', async (route) => {
-      await held.promise;
-      await route.continue();
-    });
+    const release = await holdAnswers(page);
     await page.keyboard.type('-which-nobody-has');
     await page.keyboard.press('ArrowDown');
     expect(await page.evaluate('document.activeElement?.tagName')).toBe('A');
-    held.resolve();
+    release();
     await dialog.getByText('Nothing of yours has this name').waitFor();
     // One of its links may be in the place of the result.
     expect(await page.evaluate(`document.activeElement?.closest('[role="dialog"]') !== null`)).toBe(true);
