@@ -39,8 +39,7 @@ export function fetchDocument(url) {
 }
 
 /**
- * Acts at the earliest of the planned times, once at a time: what is planned meanwhile comes afterwards. So an older answer never
- * replaces a newer one.
+ * Acts at the earliest of the planned times, once at a time, so an older answer never replaces a newer one.
  * @param {() => Promise<void>} act
  * @returns {(afterMs: number) => void}
  */

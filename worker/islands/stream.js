@@ -7,7 +7,7 @@ const PATH = '/v1/audit-events/stream';
 const NAME = `svc-stream ${userOf(document) ?? ''}`;
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
-/** How often a tab asks the leading one whether it is there. One that has not answered by the next time does not lead any more. */
+/** How often a tab asks the leading one whether it is there. */
 const BEAT_MS = 5_000;
 
 /**
@@ -89,10 +89,7 @@ function join(kind) {
   void waitForTurn();
 }
 
-/**
- * The lock goes to the next tab when this one is left, also if it crashes; and to a tab that takes it because this one, stopped in a
- * debugger or by the browser, does not answer.
- */
+/** The lock goes to the next tab when this one is left or crashes, and to a tab that takes it because this one does not answer. */
 async function waitForTurn(isTaken = false) {
   const mine = new AbortController();
   turn?.abort();
@@ -122,7 +119,7 @@ function lead() {
   own.retry();
 }
 
-/** Asks whether somebody leads, and leads itself if nobody has answered since it asked last. */
+/** Leads if nobody has answered since it asked last. */
 function listen() {
   if (channel === null || turn === null || own !== null) return;
   if (isHeard) channel.postMessage({ kind: 'beat' });
@@ -236,7 +233,7 @@ function makeStream() {
       if (source === null || source.readyState === EventSource.CLOSED) open();
       else if (stream !== null) answer();
     },
-    /** Connects anew: an open stream does not show at once that its sign-in has ended. */
+    /** An open stream does not show at once that its sign-in has ended. */
     check() {
       if (stream !== null) open();
     },
