@@ -156,7 +156,7 @@ function describeSaml(start: StartHosted): void {
   test('a new person signs in from our page, after a wrong password', async () => {
     const pat = await goToProvider();
     await typePassword(pat, 'pat', 'wrong');
-    expect(await pat.page.locator('body').innerText()).toContain('Incorrect username or password');
+    await pat.page.getByText('Incorrect username or password').waitFor();
     expect(new URL(pat.page.url()).host).toBe(IDP_HOST);
     await typePassword(pat, 'pat');
     expect(await textOfOurs(pat)).toContain('Signed in as Pat Peterson');
