@@ -237,6 +237,22 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['shared/inject/sigv4_resign.test.ts', REDIRECTS],
   },
   {
+    row: '3 Keys in replies',
+    holds: 'a session of S3 Express, whose reply has a key, is refused',
+    file: 'shared/inject/sigv4_resign.ts',
+    text: "if (isExpress(injection, request) && queryOf(request.target).has('session')) return err(GIVES_A_KEY);",
+    replacement: '',
+    tests: ['shared/inject/sigv4_resign.test.ts'],
+  },
+  {
+    row: '3 Keys in replies',
+    holds: 'hosts of S3 Express count as such, whatever service of S3 the binding names',
+    file: 'shared/inject/sigv4_resign.ts',
+    text: "return service === 's3express' || (isS3(service) && /(?:^|\\.)s3express-/i.test(host));",
+    replacement: "return service === 's3express';",
+    tests: ['shared/inject/sigv4_resign.test.ts'],
+  },
+  {
     row: 'Signature Version 4a',
     holds: "the set of regions is the binding's",
     file: 'shared/inject/sigv4_resign.ts',
