@@ -284,6 +284,18 @@ describe('live', () => {
     expect(new URL(page.url()).pathname).toBe('/secrets');
   });
 
+  test('Enter in the dialog of Ctrl-K opens no other place to search when nothing was found', async () => {
+    const page = await suite.open('/secrets');
+    const dialog = await typeInDialog(page, 'which-nobody-has');
+    await dialog.getByRole('link', { name: 'the services' }).waitFor();
+    const opened: string[] = [];
+    page.on('request', (request) => void (request.isNavigationRequest() && opened.push(request.url())));
+    await page.keyboard.press('Enter');
+    await dialog.getByLabel('Find').fill('github');
+    await dialog.getByText('3 results').waitFor();
+    expect(opened).toEqual([]);
+  });
+
   test('the dialog of Ctrl-K keeps the focus when the result that had it is gone', async () => {
     const page = await suite.open('/secrets');
     const dialog = await typeInDialog(page, 'github');

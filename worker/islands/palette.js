@@ -1,4 +1,4 @@
-// The search for everything: on its own page, and on every other page in a dialog that Ctrl-K opens. The server renders both.
+// The search for everything: on its own page, and in a dialog that Ctrl-K opens on the others. The server renders both.
 
 import { fetchDocument, replacePart } from './refreshed.js';
 
@@ -139,5 +139,5 @@ function searchIn(form) {
 
 /** @returns {HTMLElement[]} */
 function links() {
-  return Array.from(document.querySelectorAll('#palette-results a')).filter((link) => link instanceof HTMLElement);
+  return Array.from(document.querySelectorAll('#palette-results [data-result]')).filter((link) => link instanceof HTMLElement);
 }
