@@ -139,5 +139,6 @@ function searchIn(form) {
 
 /** @returns {HTMLElement[]} */
 function links() {
-  return Array.from(document.querySelectorAll('#palette-results [data-result]')).filter((link) => link instanceof HTMLElement);
+  const all = document.querySelectorAll('#palette-results [data-result]');
+  return Array.from(all).filter((link) => link instanceof HTMLElement);
 }
