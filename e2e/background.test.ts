@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { identify } from '../machine/process_identity.ts';
 import { kill } from './support/process.ts';
@@ -15,13 +15,14 @@ import { waitFor } from './support/wait_for.ts';
 
 let home: string;
 
-beforeEach(() => {
+function newHome(): void {
   home = mkdtempSync(join(tmpdir(), 'svc-e2e-background-'));
-});
-afterEach(async () => {
+}
+
+async function endHome(): Promise<void> {
   await svc('down', '--yes');
   rmSync(home, { recursive: true, force: true });
-});
+}
 
 const svc = (...args: readonly string[]): Promise<Finished> => run(SVC, args, { env: { SVC_HOME: home } });
 const ANY_PORTS = ['--control-port', '0', '--proxy-port', '0'];
@@ -43,31 +44,10 @@ function expectNothingLeft(): void {
   expect(readdirSync(home)).not.toContain('up.lock');
 }
 
-describe('svc up --detach', () => {
-  it('returns when both programs are healthy, and svc down returns when they have ended', async () => {
-    const up = await detach();
-    expect(up).toMatchObject({ code: 0 });
-    const { run: file, pids } = processes();
-    expect(up.stdout).toContain(file.control_url);
-    expect(up.stdout).toContain(file.proxy_url);
-    expect(up.stdout).toContain('svc down" stops it.');
-    expect((await svc('status')).code).toBe(0);
-    const down = await svc('down');
-    expect(down).toMatchObject({ code: 0, stdout: `stopped svc on ${home}\n` });
-    expect(pids.filter((pid) => identify(pid) !== null)).toEqual([]);
-    expectNothingLeft();
-    expect(await svc('down')).toMatchObject({ code: 0, stdout: `svc is not running on ${home}\n` });
-  });
-
-  it('a second time says that svc runs already, and starts nothing', async () => {
-    await detach();
-    const first = processes();
-    const again = await detach();
-    expect(again.code).toBe(0);
-    expect(again.stderr).toContain('already running');
-    expect(again.stdout).toContain(first.run.proxy_url);
-    expect(processes()).toEqual(first);
-  });
+// One home for all, in this order.
+describe('svc in the background', () => {
+  beforeAll(newHome);
+  afterAll(endHome);
 
   it('twice at the same time starts one svc, and both succeed', async () => {
     const both = await Promise.all([detach(), detach()]);
@@ -76,8 +56,16 @@ describe('svc up --detach', () => {
     for (const { stdout } of both) expect(stdout).toContain(file.proxy_url);
   });
 
+  it('a second time says that svc runs already, and starts nothing', async () => {
+    const first = processes();
+    const again = await detach();
+    expect(again.code).toBe(0);
+    expect(again.stderr).toContain('already running');
+    expect(again.stdout).toContain(first.run.proxy_url);
+    expect(processes()).toEqual(first);
+  });
+
   it('keeps the programs running after a crash, and logs that without a sign-in link', async () => {
-    await detach();
     const before = processes().run;
     kill(before.sidecar_pid, 'SIGKILL');
     await waitFor('the sidecar to be back', async () => {
@@ -97,6 +85,58 @@ describe('svc up --detach', () => {
       expect(readFileSync(join(home, 'logs', name), 'utf8')).not.toContain('/auth/link/');
     }
   });
+
+  it('names live sessions and refuses without --yes, and ends them with it', async () => {
+    const agent = start(SVC, ['run', '--', process.execPath, '-e', 'setInterval(() => {}, 1000)'], {
+      env: { SVC_HOME: home },
+    });
+    const listed = z.object({ items: z.array(z.object({ session_id: z.string() })) });
+    let id = '';
+    await waitFor('the session', async () => {
+      const { items } = listed.parse(JSON.parse((await svc('sessions', 'list', '--json')).stdout));
+      id = items[0]?.session_id ?? '';
+      return id !== '';
+    });
+    const refused = await svc('down');
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('This ends 1 live session:');
+    expect(refused.stderr).toContain(id);
+    expect((await svc('status')).code).toBe(0);
+    expect((await svc('down', '--yes')).code).toBe(0);
+    expectNothingLeft();
+    const agentEnded = once(agent, 'exit');
+    agent.kill('SIGTERM');
+    await agentEnded;
+  });
+
+  it('and that of a terminal are both stopped by svc down', async () => {
+    const up = await Svc.up({ home });
+    const ended = once(up.process, 'exit');
+    const { pids } = processes();
+    expect((await svc('down')).code).toBe(0);
+    expect(pids.slice(1).filter((pid) => identify(pid) !== null)).toEqual([]);
+    expect(await ended).toEqual([0, null]);
+  });
+
+  it('returns when both programs are healthy, and svc down returns when they have ended', async () => {
+    const up = await detach();
+    expect(up).toMatchObject({ code: 0 });
+    const { run: file, pids } = processes();
+    expect(up.stdout).toContain(file.control_url);
+    expect(up.stdout).toContain(file.proxy_url);
+    expect(up.stdout).toContain('svc down" stops it.');
+    expect((await svc('status')).code).toBe(0);
+    const down = await svc('down');
+    expect(down).toMatchObject({ code: 0, stdout: `stopped svc on ${home}\n` });
+    expect(pids.filter((pid) => identify(pid) !== null)).toEqual([]);
+    expectNothingLeft();
+    expect(await svc('down')).toMatchObject({ code: 0, stdout: `svc is not running on ${home}\n` });
+  });
+});
+
+describe('svc up --detach', () => {
+  beforeEach(newHome);
+  afterEach(endHome);
 
   it('that fails says why and leaves nothing running', async () => {
     const taken: Server = createServer().listen(0, '127.0.0.1');
@@ -129,40 +169,5 @@ describe('svc up --detach', () => {
     const [code]: unknown[] = await once(up, 'exit');
     expect(code).toBe(1);
     expectNothingLeft();
-  });
-});
-
-describe('svc down', () => {
-  it('stops the svc of a terminal too', async () => {
-    const up = await Svc.up({ home });
-    const ended = once(up.process, 'exit');
-    const { pids } = processes();
-    expect((await svc('down')).code).toBe(0);
-    expect(pids.slice(1).filter((pid) => identify(pid) !== null)).toEqual([]);
-    expect(await ended).toEqual([0, null]);
-  });
-
-  it('names live sessions and refuses without --yes, and ends them with it', async () => {
-    await detach();
-    const agent = start(SVC, ['run', '--', process.execPath, '-e', 'setInterval(() => {}, 1000)'], {
-      env: { SVC_HOME: home },
-    });
-    const listed = z.object({ items: z.array(z.object({ session_id: z.string() })) });
-    let id = '';
-    await waitFor('the session', async () => {
-      const { items } = listed.parse(JSON.parse((await svc('sessions', 'list', '--json')).stdout));
-      id = items[0]?.session_id ?? '';
-      return id !== '';
-    });
-    const refused = await svc('down');
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain('This ends 1 live session:');
-    expect(refused.stderr).toContain(id);
-    expect((await svc('status')).code).toBe(0);
-    expect((await svc('down', '--yes')).code).toBe(0);
-    expectNothingLeft();
-    const agentEnded = once(agent, 'exit');
-    agent.kill('SIGTERM');
-    await agentEnded;
   });
 });

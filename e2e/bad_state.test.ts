@@ -34,9 +34,13 @@ beforeEach(() => {
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 /** A start that is expected to refuse. */
-function up(env: Readonly<Record<string, string>> = {}, flags: readonly string[] = []): Promise<Finished> {
+function up(
+  env: Readonly<Record<string, string>> = {},
+  flags: readonly string[] = [],
+  place = home,
+): Promise<Finished> {
   const ports = ['--control-port', '0', '--proxy-port', '0'];
-  return run(SVC, ['up', '--home', home, ...ports, ...flags], { env });
+  return run(SVC, ['up', '--home', place, ...ports, ...flags], { env });
 }
 
 /** A refusal to start, as seen from outside. */
@@ -155,16 +159,7 @@ describe('the audit log', () => {
   });
 });
 
-describe('the state of the sidecar', () => {
-  it('is restored where possible: a damaged snapshot is fetched again, and a damaged line of the spool loses only that line', async () => {
-    writeFileSync(join(home, 'sidecar', 'snapshot.jws'), 'garbage');
-    const spool = join(home, 'sidecar', 'spool', '000000000001.jsonl');
-    writeFileSync(spool, '{"garbage\n', { mode: 0o600 });
-    expect(await secretsAfterStart()).toContain('user/demo');
-  });
-});
-
-describe('a left-over run.json', () => {
+describe('the state of the sidecar, and a left-over run.json', () => {
   const left: [string, string][] = [
     [
       'of processes that have ended',
@@ -179,12 +174,18 @@ describe('a left-over run.json', () => {
     ],
     ['garbage', 'garbage'],
   ];
-  it.each(sampleOf(left, 1))('%s does not stop a start, and is ignored by the CLI', async (_, text) => {
-    writeFileSync(join(home, 'run.json'), text);
-    const list = await run(SVC, ['secret', 'list'], { env: { SVC_HOME: home } });
-    expect(list.code).toBe(3);
-    expect(await secretsAfterStart()).toContain('user/demo');
-  });
+  it.each(sampleOf(left, 1))(
+    '%s do not stop a start: a damaged snapshot is fetched again, a damaged line of the spool loses only that line, and the CLI ignores the run.json',
+    async (_, text) => {
+      writeFileSync(join(home, 'sidecar', 'snapshot.jws'), 'garbage');
+      const spool = join(home, 'sidecar', 'spool', '000000000001.jsonl');
+      writeFileSync(spool, '{"garbage\n', { mode: 0o600 });
+      writeFileSync(join(home, 'run.json'), text);
+      const list = await run(SVC, ['secret', 'list'], { env: { SVC_HOME: home } });
+      expect(list.code).toBe(3);
+      expect(await secretsAfterStart()).toContain('user/demo');
+    },
+  );
 });
 
 describe('a start that is impossible', () => {
@@ -198,17 +199,6 @@ describe('a start that is impossible', () => {
       });
     }
     await new Promise((resolve) => server.close(resolve));
-    expect(await secretsAfterStart()).toContain('user/demo');
-  });
-
-  it('because another instance runs on the same home names it and leaves it alone', async () => {
-    const first = await Svc.up({ home });
-    const second = await up();
-    expect(second.code).toBeGreaterThan(0);
-    expect(second.stderr + second.stdout).toMatch(/already|running/i);
-    expect(readRunFile(home)).toEqual(first.runFile);
-    expect((await first.api('GET', '/v1/me')).status).toBe(200);
-    await first.stop();
   });
 
   const wrong: [string, Record<string, string>, string[], RegExp][] = [
@@ -254,7 +244,7 @@ const skewReply = z.object({
 });
 
 async function call(svc: Svc, change: { skewSeconds?: number; target?: string; audience?: string }): Promise<Response> {
-  const text: unknown = JSON.parse(readFileSync(join(home, 'sidecar', 'identity.json'), 'utf8'));
+  const text: unknown = JSON.parse(readFileSync(join(svc.home, 'sidecar', 'identity.json'), 'utf8'));
   const { sidecar_id, control_plane_id, signing_key } = identity.parse(text);
   const now = Math.floor(Date.now() / 1000) + (change.skewSeconds ?? 0);
   const target = '/v1/sidecar/snapshot';
@@ -273,9 +263,27 @@ async function call(svc: Svc, change: { skewSeconds?: number; target?: string; a
   return fetch(`${svc.runFile.control_url}${target}`, { headers: { authorization: `Bearer ${token}` } });
 }
 
-describe("a manual call in the sidecar's name", () => {
-  it('is refused if its clock, target or audience is wrong, and the clock error has the time', async () => {
-    const svc = await Svc.up({ home });
+describe('beside a running svc', () => {
+  let svc: Svc;
+  const used = mkdtempSync(join(tmpdir(), 'svc-e2e-used-'));
+  beforeAll(async () => {
+    cpSync(template, used, { recursive: true, preserveTimestamps: true });
+    svc = await Svc.up({ home: used });
+  });
+  afterAll(async () => {
+    await svc.stop();
+    rmSync(used, { recursive: true, force: true });
+  });
+
+  it('another start on the same home names it and leaves it alone', async () => {
+    const second = await up({}, [], used);
+    expect(second.code).toBeGreaterThan(0);
+    expect(second.stderr + second.stdout).toMatch(/already|running/i);
+    expect(readRunFile(used)).toEqual(svc.runFile);
+    expect((await svc.api('GET', '/v1/me')).status).toBe(200);
+  });
+
+  it("a manual call in the sidecar's name is refused if its clock, target or audience is wrong, and the clock error has the time", async () => {
     expect((await call(svc, {})).status).toBe(200);
     for (const skewSeconds of [-180, 180]) {
       const before = Date.now();
@@ -292,6 +300,5 @@ describe("a manual call in the sidecar's name", () => {
       expect(refused.status).toBe(401);
       expect(await refused.json()).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
     }
-    await svc.stop();
   });
 });

@@ -79,7 +79,12 @@ async function isRevoked(svc: Svc, id: string): Promise<boolean | undefined> {
 }
 
 describe('svc panic', () => {
-  it('ends sessions, agents and svc, and revokes the sidecar; the next start enrols a new one', async () => {
+  it('changes nothing without --yes, and with it ends sessions, agents and svc, and revokes the sidecar; the next start enrols a new one', async () => {
+    const refused = await world.svc.cli(['panic']);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
+    expect(aliveOf(agentPids)).toEqual(agentPids);
+    expect(await world.svc.health()).toBe('ok');
+
     const { control_pid: control, sidecar_pid: sidecar } = world.svc.runFile;
     const done = await world.svc.cli(['panic', '--yes', '--json']);
     expect(done).toMatchObject({ code: 0 });
@@ -101,6 +106,12 @@ describe('svc panic', () => {
     const session = await svc.session();
     await session.end();
     await svc.ok(['audit', 'verify']);
+    // As a person reads it.
+    const told = await svc.cli(['panic', '--yes']);
+    expect(told).toMatchObject({ code: 0 });
+    expect(told.stdout).toContain('What may still be out:');
+    expect(told.stdout).toContain('stays valid at its service');
+    expect(told.stdout).toContain('To start again: svc up');
   });
 
   it('does what it can if svc no longer runs, and says what it could not do', async () => {
@@ -130,21 +141,5 @@ describe('svc panic', () => {
     expect(found).toMatchObject({ sidecar_revoked: true, stopped: true });
     expect(found.not_done).toEqual([expect.stringContaining('svc did not stop by itself')]);
     expect(aliveOf([agent.pid, ...agentPids, control, sidecar, world.svc.process.pid])).toEqual([]);
-  });
-
-  it('changes nothing without a terminal or --yes', async () => {
-    const done = await world.svc.cli(['panic']);
-    expect(done).toMatchObject({ code: 2 });
-    expect(done.stderr).toContain('--yes');
-    expect(aliveOf(agentPids)).toEqual(agentPids);
-    expect(await world.svc.health()).toBe('ok');
-  });
-
-  it('says which credentials may still be exposed, and how to start again', async () => {
-    const done = await world.svc.cli(['panic', '--yes']);
-    expect(done).toMatchObject({ code: 0 });
-    expect(done.stdout).toContain('What may still be out:');
-    expect(done.stdout).toContain('stays valid at its service');
-    expect(done.stdout).toContain('To start again: svc up');
   });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { isRunning, kill } from './support/process.ts';
 import { run, start, SVC } from './support/program.ts';
 import { OWN_REGISTRY, readRunFile, Svc } from './support/svc.ts';
@@ -10,16 +10,19 @@ import { waitFor } from './support/wait_for.ts';
 
 // Starting and stopping by a person and by a service manager.
 
-let home: string;
+// One home for all: each start is on what the one before left there.
+const home = mkdtempSync(join(tmpdir(), 'svc-e2e-start-'));
+let svc: Svc;
 
-beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'svc-e2e-start-'));
-});
-afterEach(() => rmSync(home, { recursive: true, force: true }));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+/** The programs of this start that still run. */
+const runningOf = ({ runFile }: Svc): readonly number[] =>
+  [runFile.control_pid, runFile.sidecar_pid].filter((pid) => isRunning(pid));
 
 describe('npm start', () => {
   it('gets ready, and prints where it listens, how to sign in and what to do first', async () => {
-    const svc = await Svc.up({ home, command: ['npm', 'start', '--'], env: OWN_REGISTRY });
+    svc = await Svc.up({ home, command: ['npm', 'start', '--'], env: OWN_REGISTRY });
     const { control_url, proxy_url, version } = svc.runFile;
     await waitFor('the guide', () => svc.output.includes('Ctrl-C'));
     for (const url of [control_url, proxy_url]) {
@@ -34,64 +37,23 @@ describe('npm start', () => {
     }
     await svc.stop();
     expect(readRunFile(home)).toBeUndefined();
-    expect(isRunning(svc.runFile.control_pid) || isRunning(svc.runFile.sidecar_pid)).toBe(false);
+    expect(runningOf(svc)).toEqual([]);
   });
 });
 
 describe('svc up', () => {
-  it.each(['SIGINT', 'SIGTERM'] as const)(
-    'stops on %s with its programs, and starts again on the same state',
-    async (signal) => {
-      const first = await Svc.up({ home });
-      await first.secret('user/kept', 'kept-across-starts');
-      await first.stop({ signal });
-      expect(first.process.exitCode).toBe(0);
-      expect(readdirSync(home)).not.toContain('run.json');
-      expect(isRunning(first.runFile.control_pid) || isRunning(first.runFile.sidecar_pid)).toBe(false);
-      const second = await Svc.up({ home });
-      expect(await second.ok(['secret', 'list'])).toContain('user/kept');
-      await second.stop();
-    },
-  );
-
-  it('that was killed does not block the next start', async () => {
-    const first = await Svc.up({ home });
-    kill(first.process.pid, 'SIGKILL');
-    await waitFor('it to be gone', () => first.process.signalCode !== null);
-    const second = await Svc.up({ home });
-    expect(second.runFile.control_pid).not.toBe(first.runFile.control_pid);
-    await waitFor(
-      'the left-over programs to end',
-      () => !isRunning(first.runFile.control_pid) && !isRunning(first.runFile.sidecar_pid),
-    );
-    expect((await second.api('GET', '/v1/me')).status).toBe(200);
-    await second.stop();
-  });
-
-  it('that lost its terminal still ends its programs', async () => {
-    const svc = await Svc.up({ home });
-    svc.process.stdout?.destroy();
-    svc.process.stderr?.destroy();
-    await svc.stop({ signal: 'SIGHUP' });
-    const programs = [svc.runFile.control_pid, svc.runFile.sidecar_pid];
-    const left = programs.filter((pid) => isRunning(pid));
-    for (const pid of left) kill(pid, 'SIGKILL');
-    expect(left).toEqual([]);
-  });
-
   it('is reported as healthy by status and doctor', async () => {
-    const svc = await Svc.up({ home });
+    svc = await Svc.up({ home });
     expect(await svc.ok(['status'])).toContain(svc.runFile.proxy_url);
     expect(JSON.parse(await svc.ok(['status', '--json']))).toBeTypeOf('object');
     expect(await svc.ok(['doctor'])).toContain('curl\tuses the proxy and trusts');
     // The probes leave nothing that looks like an attack.
     const denied = await svc.api('GET', '/v1/audit-events?type=sandbox.proxy.');
     expect(denied).toMatchObject({ status: 200, body: { items: [] } });
-    await svc.stop();
+    await svc.secret('user/kept', 'kept-across-starts');
   });
 
   it('has only a small shell beside the command of a run', async () => {
-    const svc = await Svc.up({ home });
     const env = { SVC_HOME: home };
     const sh = (script: string) => run('/bin/sh', ['-c', script, SVC], { env });
 
@@ -118,15 +80,40 @@ describe('svc up', () => {
     }
     expect((await sh('"$0" run -- true')).code).toBe(0);
     expect(readdirSync(join(home, 'runs'))).toEqual([]);
-    await svc.stop();
   });
 
-  it('makes nothing in its state directory that svc uninstall leaves there', async () => {
-    const svc = await Svc.up({ home });
-    await svc.secret('user/demo', 'a-secret-value');
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'stops on %s with its programs, and starts again on the same state',
+    async (signal) => {
+      const first = svc;
+      await first.stop({ signal });
+      expect(first.process.exitCode).toBe(0);
+      expect(readdirSync(home)).not.toContain('run.json');
+      expect(runningOf(first)).toEqual([]);
+      svc = await Svc.up({ home });
+      expect(await svc.ok(['secret', 'list'])).toContain('user/kept');
+    },
+  );
+
+  it('that was killed does not block the next start', async () => {
+    const first = svc;
+    kill(first.process.pid, 'SIGKILL');
+    await waitFor('it to be gone', () => first.process.signalCode !== null);
+    svc = await Svc.up({ home });
+    expect(svc.runFile.control_pid).not.toBe(first.runFile.control_pid);
+    await waitFor('the left-over programs to end', () => runningOf(first).length === 0);
+    expect((await svc.api('GET', '/v1/me')).status).toBe(200);
+  });
+
+  it('that lost its terminal still ends its programs, and svc uninstall leaves nothing of its state', async () => {
     await svc.ok(['run', '--', 'true']);
     await svc.ok(['allow', 'packages.example', '--folder', '.']);
-    await svc.stop();
+    svc.process.stdout?.destroy();
+    svc.process.stderr?.destroy();
+    await svc.stop({ signal: 'SIGHUP' });
+    const left = runningOf(svc);
+    for (const pid of left) kill(pid, 'SIGKILL');
+    expect(left).toEqual([]);
     expect(await svc.ok(['uninstall', '--yes'])).toBe(`deleted ${home}\n`);
     expect(existsSync(home)).toBe(false);
   });

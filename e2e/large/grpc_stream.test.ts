@@ -13,9 +13,9 @@ const MIB = 1024 * 1024;
 const HOST = 'stream.example.test';
 const CLIENT = join(import.meta.dirname, '..', 'clients', 'grpc_client.mjs');
 const TOKEN = plantSecret();
-const MESSAGES = countOf(1_000_000, 20_000);
+const MESSAGES = countOf(1_000_000, 8_000);
 /** Enough for the heap to reach the size that a stream of any length needs. */
-const WARM_UP_MESSAGES = countOf(50_000, 10_000);
+const WARM_UP_MESSAGES = countOf(50_000, 4_000);
 let upstream: GrpcUpstream;
 let svc: Svc;
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { countOf } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { connectThroughProxy } from '../support/raw_client.ts';
 import { chunkSeed, ChunkVerifier } from '../support/sigv4_chunk_verifier.ts';
@@ -15,9 +16,10 @@ const MIB = 1024 * 1024;
 const STORE = 'store.example.test';
 const SECRET = plantSecret();
 const DATA = randomBytes(64 * 1024);
-const CHUNKS = (256 * MIB) / DATA.length;
+const MEBIBYTES = countOf(256, 128);
+const CHUNKS = (MEBIBYTES * MIB) / DATA.length;
 /** Enough for the heap to reach the size that an upload of any length needs. */
-const WARM_UP_CHUNKS = 1024;
+const WARM_UP_CHUNKS = countOf(1024, 512);
 const HEAD_OF_CHUNK = `${DATA.length.toString(16)};chunk-signature=`;
 const ZEROS = '0'.repeat(64);
 let world: World;
@@ -80,7 +82,7 @@ async function upload(chunks: number): Promise<string> {
   return answer?.body.data.toString() ?? 'no answer';
 }
 
-it('256 MiB of signed chunks arrive re-signed, and the sidecar grows by less than 64 MiB', async () => {
+it(`${MEBIBYTES} MiB of signed chunks arrive re-signed, and the sidecar grows by less than 64 MiB`, async () => {
   world.upstream.onRequest(verify);
   expect(await upload(WARM_UP_CHUNKS)).toBe(String(WARM_UP_CHUNKS + 1));
   const memory = watchMemory(world.svc.runFile.sidecar_pid);

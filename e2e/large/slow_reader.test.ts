@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { countOf } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { connectThroughProxy } from '../support/raw_client.ts';
 import type { Session } from '../support/svc.ts';
@@ -10,8 +11,9 @@ import { watchMemory } from './process_stats.ts';
 // A client that does not read delays only its own upstream, and its unread bytes take no memory.
 
 const MIB = 1024 * 1024;
-const BODY_BYTES = 128 * MIB;
+const BODY_BYTES = countOf(128, 64) * MIB;
 const UPLOAD_BYTES = 64 * MIB;
+const QUICK = countOf(100, 20);
 const PLAIN = 'plain.example.test';
 const BOUND = 'bound.example.test';
 let world: World;
@@ -45,7 +47,7 @@ describe.each([
 
     for (const other of [PLAIN, BOUND]) {
       const quick = await connectThroughProxy(session, other);
-      for (let count = 0; count < 100; count += 1) {
+      for (let count = 0; count < QUICK; count += 1) {
         const seen = await quick.exchange(`GET /${count} HTTP/1.1\r\nHost: ${other}\r\n\r\n`);
         expect(seen.body.data.toString()).toBe('ok');
       }
@@ -75,7 +77,7 @@ describe('an upstream that does not read', () => {
     client.send(`PUT /large HTTP/1.1\r\nHost: ${PLAIN}\r\nContent-Length: ${UPLOAD_BYTES}\r\n\r\n`);
     const sent = writePattern(client.socket, UPLOAD_BYTES);
     const quick = await connectThroughProxy(session, BOUND);
-    for (let count = 0; count < 100; count += 1) {
+    for (let count = 0; count < QUICK; count += 1) {
       expect((await quick.exchange(`GET /${count} HTTP/1.1\r\nHost: ${BOUND}\r\n\r\n`)).status).toBe(200);
     }
     quick.close();

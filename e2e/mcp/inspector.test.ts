@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { ONLY_FULL } from '../support/full_counts.ts';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { run, ROOT, SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -54,7 +55,9 @@ const FRONTS = [
   ],
 ] as const;
 
-describe.each(FRONTS)('MCP Inspector over %s', (_front, target) => {
+describe.each(FRONTS)('MCP Inspector over %s', (front, target) => {
+  // Over stdio each request starts the gateway and all servers anew.
+  const alike = front === 'HTTP' ? [''] : ONLY_FULL;
   const inspect = async (...request: string[]): Promise<unknown> => {
     const done = await run(INSPECTOR, ['--cli', ...target(), ...request]);
     expect(done.code === 0 ? '' : `exit code ${done.code}: ${done.stderr}${done.stdout}`).toBe('');
@@ -62,7 +65,7 @@ describe.each(FRONTS)('MCP Inspector over %s', (_front, target) => {
     return JSON.parse(done.stdout);
   };
 
-  it('lists the tools of connectors and of every server', async () => {
+  it.each(alike)('lists the tools of connectors and of every server%s', async () => {
     // A server that takes long to start is listed once it runs, and over stdio each call starts it anew.
     const tools = await waitFor('the tools of every server', async () => {
       const listed = toolList.parse(await inspect('--method', 'tools/list')).tools;
@@ -78,7 +81,7 @@ describe.each(FRONTS)('MCP Inspector over %s', (_front, target) => {
     });
   });
 
-  it('runs an operation of a connector, with the credential added outside', async () => {
+  it.each(alike)('runs an operation of a connector, with the credential added outside%s', async () => {
     world.upstream.reset();
     answerWithIssues(world);
     const args = ['project=a b', 'filter_state_=open', 'page=2'].flatMap((pair) => ['--tool-arg', pair]);

@@ -26,6 +26,24 @@ async function migrateAtOnce(settings: Record<string, string>): Promise<number[]
   return runs.map(({ stdout }) => migrated.parse(JSON.parse(stdout)).applied);
 }
 
+/** What a tenant owns, line by line, without the values of secrets. */
+function expectExport(exported: Awaited<ReturnType<typeof svc>>, secret: string): void {
+  expect([exported.exitCode, exported.stderr]).toEqual([0, '']);
+  const lines = exported.stdout.trimEnd().split('\n');
+  const kinds = lines.map((line) => z.object({ kind: z.string() }).parse(JSON.parse(line)).kind);
+  expect(kinds).toEqual([
+    'user',
+    'enterprise',
+    'mcp_rules',
+    'member',
+    'secret',
+    'audit_event',
+    'audit_chain',
+    'audit_verification',
+  ]);
+  expect(exported.stdout).not.toContain(secret);
+}
+
 describe('svc db, and svc export', () => {
   test('migrates once if processes do it at the same time, on a file', async () => {
     const applied = await migrateAtOnce({});
@@ -66,13 +84,15 @@ describe('svc db, and svc export', () => {
     expect(run.stderr + run.stdout).not.toContain('planted-token');
   });
 
-  test('copies a database in use; the copy is complete, private, and works in its place', async () => {
+  test('exports a tenant and copies a database in use; the copy is complete, private, and works in its place', async () => {
     const secret = randomBytes(16).toString('hex');
     const copy = join(home, 'copy.db');
     const control = await startNodeAt(home);
     const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
     const body = JSON.stringify({ path: 'user/demo', value: secret });
     expect((await fetch(`${control.url}/v1/secrets`, { method: 'POST', headers, body })).status).toBe(201);
+    const exported = await svc(['export'], { SVC_CONTROL_URL: control.url });
+    expectExport(exported, secret);
     expect(await svc(['db', 'backup', copy])).toMatchObject({ exitCode: 0 });
     expect((await stat(copy)).mode & 0o777).toBe(0o600);
     const again = await svc(['db', 'backup', copy]);
@@ -104,29 +124,5 @@ describe('svc db, and svc export', () => {
     expect(await (await fetch(`${url}/v1/me`, { headers: { cookie } })).json()).toMatchObject({ role: 'owner' });
     expect(await (await fetch(`${url}/v1/enterprise`, { headers: { cookie } })).json()).toMatchObject({ name: 'Acme' });
     await worker.stop();
-  });
-
-  test('exports what a tenant owns, line by line, without the values of secrets', async () => {
-    const secret = randomBytes(16).toString('hex');
-    const control = await startNodeAt(home);
-    const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
-    const body = JSON.stringify({ path: 'user/demo', value: secret });
-    expect((await fetch(`${control.url}/v1/secrets`, { method: 'POST', headers, body })).status).toBe(201);
-    const run = await svc(['export'], { SVC_CONTROL_URL: control.url });
-    await control.stop();
-    expect([run.exitCode, run.stderr]).toEqual([0, '']);
-    const lines = run.stdout.trimEnd().split('\n');
-    const kinds = lines.map((line) => z.object({ kind: z.string() }).parse(JSON.parse(line)).kind);
-    expect(kinds).toEqual([
-      'user',
-      'enterprise',
-      'mcp_rules',
-      'member',
-      'secret',
-      'audit_event',
-      'audit_chain',
-      'audit_verification',
-    ]);
-    expect(run.stdout).not.toContain(secret);
   });
 });

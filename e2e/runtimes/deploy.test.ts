@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ASSET_FILES } from '../../worker/pages/frame/asset_files.ts';
+import { ONLY_FULL } from '../support/full_counts.ts';
 import { ROOT } from './programs.ts';
 
 const run = promisify(execFile);
@@ -35,7 +36,7 @@ test("the worker's bundle for workerd, as wrangler deploys it, is under 1 MiB co
 });
 
 /** Deno's own check does the same with the same types, in several times the time. */
-test("the worker type-checks with Deno's own types", async () => {
+test.each(ONLY_FULL)("the worker type-checks with Deno's own types%s", async () => {
   expect(
     await findTypeErrors([join(ROOT, 'worker/entries/node.ts'), join(ROOT, 'worker/sign_in/saml/xmldom.d.ts')]),
   ).toBe('');

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { refusalOfNode, startNodeAt } from './programs.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type NodeUnderTest, refusalOfNode, startNodeAt } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
+import { ONLY_FULL, sampleOf } from '../support/full_counts.ts';
 import { HANGS_MS } from '../support/hangs.ts';
 
 let home = '';
@@ -37,8 +38,11 @@ async function storedPaths(): Promise<unknown> {
 const readRefusal = async (args: string[], settings = {}) => (await refusalOfNode(home, { args, settings })).log;
 
 describe('the control worker on Node', () => {
-  test('keeps its state private, and has it again after a restart', async () => {
+  test('keeps its state private and in one file, and has it again after a restart', async () => {
     await storeSecret();
+    const log = await stat(join(home, 'control.db-wal')).catch(() => null);
+    expect(log?.size ?? 0).toBe(0);
+    expect((await readFile(join(home, 'control.db'))).includes('user/demo')).toBe(true);
     expect((await stat(home)).mode & 0o777).toBe(0o700);
     for (const file of await readdir(home))
       expect([file, (await stat(join(home, file))).mode & 0o777]).toEqual([file, 0o600]);
@@ -52,7 +56,8 @@ describe('the control worker on Node', () => {
     expect(await storedPaths()).toMatchObject({ items: [] });
   });
 
-  test('refuses a wrong or missing vault key, and does not change the data', async () => {
+  // Of svc up, these refusals are in e2e/bad_state.test.ts.
+  test.each(ONLY_FULL)('refuses a wrong or missing vault key, and does not change the data%s', async () => {
     await storeSecret();
     const wrong = await refusalOfNode(home, { settings: { SVC_VAULT_KEY: newKey() } });
     expect(wrong).toMatchObject({ exitCode: 1, log: { code: 'wrong_vault_key' } });
@@ -63,11 +68,12 @@ describe('the control worker on Node', () => {
     expect(await storedPaths()).toMatchObject({ items: [{ path: 'user/demo' }] });
   });
 
-  test.each([
-    ['vault.key', 'vault_key_damaged'],
+  const damages = [
     ['local.key', 'local_key_damaged'],
+    ['vault.key', 'vault_key_damaged'],
     ['control.db', 'database_damaged'],
-  ])('refuses a damaged %s and does not change it', async (file, code) => {
+  ] as const;
+  test.each(sampleOf(damages, 1))('refuses a damaged %s and does not change it', async (file, code) => {
     await storeSecret();
     await Promise.all(['control.db-wal', 'control.db-shm'].map((name) => rm(join(home, name), { force: true })));
     await writeFile(join(home, file), 'damaged '.repeat(1000));
@@ -82,7 +88,7 @@ describe('the control worker on Node', () => {
     expect(await readRefusal([], { SVC_VAULT_KEY: 'short' })).toMatchObject({ code: 'invalid_setting' });
   });
 
-  test('refuses a port that is taken, by name', async () => {
+  test.each(ONLY_FULL)('refuses a port that is taken, by name%s', async () => {
     const control = await startNodeAt(home);
     const { port } = new URL(control.url);
     expect(await refusalOfNode(home, { args: ['--port', port] })).toMatchObject({
@@ -91,13 +97,22 @@ describe('the control worker on Node', () => {
     });
     await control.stop();
   });
+});
+
+describe('a control worker on Node that serves', () => {
+  let control: NodeUnderTest;
+  let place: string;
+  beforeAll(async () => {
+    place = await mkdtemp(join(tmpdir(), 'svc-entry-'));
+    control = await startNodeAt(place);
+  });
+  afterAll(() => rm(place, { recursive: true, force: true }));
 
   test.each([
     ['with its length', 'content-length: 12582912', 'authorization: Bearer KEY'],
     ['in chunks', 'transfer-encoding: chunked', 'authorization: Bearer KEY'],
     ['as an unknown caller', 'content-length: 12582912', 'x-other: 1'],
   ])('lets a client that sends 12 MiB %s before it reads finish, and explains the refusal', async (_, length, who) => {
-    const control = await startNodeAt(home);
     const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
     const { host } = new URL(control.url);
     const head = ['POST /v1/secrets HTTP/1.1', `host: ${host}`, length, who.replace('KEY', control.localKey)];
@@ -107,11 +122,9 @@ describe('the control worker on Node', () => {
     for (let n = 0; n < 12; n += 1) if (!socket.write(part)) await once(socket, 'drain');
     if (part !== mebibyte) socket.write('0\r\n\r\n');
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 413 [^]*"body_too_large"/);
-    await control.stop();
   });
 
   test('answers a client that closes after a rejected body that it may still send', async () => {
-    const control = await startNodeAt(home);
     const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
     const { host } = new URL(control.url);
     const body = 'x'.repeat(1024 * 1024);
@@ -122,18 +135,9 @@ describe('the control worker on Node', () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 401 /);
-    await control.stop();
-  });
-
-  test('leaves all its data in the one file of its database', async () => {
-    await storeSecret();
-    const log = await stat(join(home, 'control.db-wal')).catch(() => null);
-    expect(log?.size ?? 0).toBe(0);
-    expect((await readFile(join(home, 'control.db'))).includes('user/demo')).toBe(true);
   });
 
   test('frees the slot of an audit stream when its reader leaves', async () => {
-    const control = await startNodeAt(home);
     const headers = { authorization: `Bearer ${control.localKey}` };
     const open = (signal: AbortSignal) => fetch(`${control.url}/v1/audit-events/stream`, { headers, signal });
     const gone = new AbortController();
@@ -147,11 +151,9 @@ describe('the control worker on Node', () => {
       interval: 50,
     });
     last.abort();
-    await control.stop();
   });
 
   test('stops at once on a signal, also while a sidecar waits for its snapshot', async () => {
-    const control = await startNodeAt(home);
     const sidecar = await TestSidecar.make((path, init) => fetch(control.url + path, init));
     await sidecar.enrol(control.localKey);
     const waiting = sidecar

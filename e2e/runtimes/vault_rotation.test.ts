@@ -12,6 +12,7 @@ import { CREDENTIALS_TYP, credentialsPayload } from '../../shared/wire/channel.t
 import { SEALED_KINDS } from '../../worker/installation/sealed_kinds.ts';
 import { Vault } from '../../worker/kernel/vault.ts';
 import { openDatabase } from '../../worker/store/database.ts';
+import { countOf } from '../support/full_counts.ts';
 import { kill } from '../support/process.ts';
 import { VAULT_PROGRAM } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
@@ -27,6 +28,8 @@ import {
 import { TestSidecar } from './sidecar_client.ts';
 
 const SECRETS = 150;
+/** Between the calls of a busy tenant: more of them take processor time from the change that they disturb. */
+const PAUSE_MS = countOf(10, 60);
 const newKey = () => randomBytes(32).toString('base64url');
 
 let home = '';
@@ -92,7 +95,7 @@ class Tenant {
 
   /** Stores and reads until it is told to stop, with short pauses for the others. */
   async keepBusy(lane: number, over: AbortSignal): Promise<void> {
-    for (let at = 0; !over.aborted; at += 1, await pause(10)) {
+    for (let at = 0; !over.aborted; at += 1, await pause(PAUSE_MS)) {
       const path = `user/lane-${lane}-${at % 20}`;
       await this.store(path);
       // Its first write was refused.
