@@ -23,6 +23,8 @@ const ONLY_FULL =
         'e2e/containers/rootless.test.ts',
         'e2e/images/release_images.test.ts',
         'e2e/mcp/clients/more_clients.test.ts',
+        // An exported configuration starts the gateway in first_contact.test.ts and clients/clients.test.ts, and has no secret in a unit test.
+        'e2e/mcp/export.test.ts',
       ];
 
 /** They drive a suite of others that gives up after a time of its own. One at a time, after the others. */
