@@ -10,6 +10,7 @@ import { generate } from 'selfsigned';
 import { listen } from '../machine/connection/listen.ts';
 import { plantSecret, searchFiles, searchProcesses } from './support/planted_secret.ts';
 import { connectThroughProxy, openTunnel } from './support/raw_client.ts';
+import { curlInSession } from './support/session_curl.ts';
 import { type Session, Svc } from './support/svc.ts';
 import { createTestCa } from './support/test_ca.ts';
 import { waitFor } from './support/wait_for.ts';
@@ -52,7 +53,7 @@ function makeClient(name: string, ...kind: string[]): void {
 const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
 const RSA = ['-newkey', 'rsa:2048'];
 
-const curl = (...args: string[]) => svc.cli(['run', '--', 'curl', '-sS', '-w', ' %{http_code}', ...args]);
+const curl = (...args: string[]) => curlInSession(svc, ['-w', ' %{http_code}', ...args]);
 const addCert = (host: string, name: string, ...more: string[]): Promise<string> =>
   svc.ok(['cert', 'add', host, '--cert', at(`${name}.pem`), '--key', at(`${name}.key`), ...more]);
 const lastEvent = async (host: string) =>

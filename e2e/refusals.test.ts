@@ -184,18 +184,19 @@ describe('an IP literal', () => {
 });
 
 describe('a session with allowed hosts', () => {
-  const made = z.object({ session_id: z.string(), token: z.string(), ca_pem_path: z.string() });
+  const text = z.string();
+  const made = z.object({ session_id: text, token: text, ca_pem_path: text, ca_bundle_path: text });
 
   /** A session as `svc run --allow-only` asks for one. */
   async function openLimitedSession(lists: object): Promise<Session> {
     const me = z.object({ policy_version: z.number() }).parse((await world.svc.api('GET', '/v1/me')).body);
     const asked = { min_policy_version: me.policy_version, ...lists };
     const { body } = await world.svc.local('POST', '/v1/sandbox-proxy/sessions', asked);
-    const { session_id: sessionId, token, ca_pem_path: path } = made.parse(body);
+    const { session_id: sessionId, token, ca_pem_path: path, ca_bundle_path: caBundle } = made.parse(body);
     const proxyUrl = world.svc.runFile.proxy_url;
     const end = async (): Promise<void> =>
       void (await world.svc.local('DELETE', `/v1/sandbox-proxy/sessions/${sessionId}`));
-    return { sessionId, token, proxyUrl, caPem: readFileSync(path, 'utf8'), sentinels: [], end };
+    return { sessionId, token, proxyUrl, caPem: readFileSync(path, 'utf8'), caBundle, sentinels: [], end };
   }
 
   it('is what svc run --allow-only opens, and its last line names what was refused', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { foundIn, formsOf, plantSecret, searchFiles } from '../support/planted_secret.ts';
+import { curlInSession } from '../support/session_curl.ts';
 import { expectStatus, type Session } from '../support/svc.ts';
 import { reply } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -132,8 +133,8 @@ beforeEach(async () => {
 
 async function throughCurl({ method, target, body }: Case): Promise<Seen> {
   const data = body === '' ? [] : ['-H', 'Content-Type: application/json', '--data-binary', '@-'];
-  const argv = ['-sS', '-X', method, ...data, '-w', '\n%{http_code} %{content_type}', `https://${HOST}${target}`];
-  const done = await world.svc.cli(['run', '--', 'curl', ...argv], { input: body });
+  const argv = ['-X', method, ...data, '-w', '\n%{http_code} %{content_type}', `https://${HOST}${target}`];
+  const done = await curlInSession(world.svc, argv, body);
   outputs.push(done.stdout, done.stderr);
   const [, text = '', status = '', type = ''] = /^([^]*)\n(\d+) (.*)$/.exec(done.stdout) ?? [];
   return { status: Number(status), type, body: text };

@@ -62,6 +62,8 @@ export interface ApiReply {
 /** A sandbox session, made through the sidecar's local API as a launch does it. */
 export interface Session extends ProxyAccess {
   readonly sentinels: readonly { env: string; value: string }[];
+  /** The file with its CA and the public ones. */
+  readonly caBundle: string;
   /** Ends it; afterwards its events are in the audit log. */
   end(): Promise<void>;
 }
@@ -214,6 +216,7 @@ export class Svc {
       token: made.token,
       proxyUrl: made.proxy_url,
       caPem: readFileSync(made.ca_pem_path, 'utf8'),
+      caBundle: made.ca_bundle_path,
       sentinels: made.sentinels,
       end: async () => expectStatus(await this.local('DELETE', `/v1/sandbox-proxy/sessions/${made.session_id}`), 204),
     };
