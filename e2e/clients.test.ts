@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GitUpstream, startGitUpstream } from './support/git_upstream.ts';
+import { OpenRun } from './support/open_run.ts';
 import { plantSecret } from './support/planted_secret.ts';
 import { pythonWith, succeeds } from '../tools/system_parts.mjs';
 import { type S3Upstream, startS3Upstream } from './support/s3_upstream.ts';
@@ -10,7 +11,7 @@ import { Svc } from './support/svc.ts';
 import { createTestCa } from './support/test_ca.ts';
 import { reply, startTlsUpstream, type TlsUpstream } from './support/tls_upstream.ts';
 
-// Third-party programs, each run by `svc run` as an agent would, through the real proxy to real TLS upstreams.
+// Third-party programs in one `svc run`, as an agent would use them, through the real proxy to real TLS upstreams.
 
 const CLIENTS = join(import.meta.dirname, 'clients');
 const API = 'api.example.test';
@@ -24,8 +25,9 @@ let api: TlsUpstream;
 let git: GitUpstream;
 let s3: S3Upstream;
 let svc: Svc;
+let opened: OpenRun;
 
-const agent = (...command: string[]): Promise<string> => svc.ok(['run', '--', ...command]);
+const agent = (...command: string[]): Promise<string> => opened.ok(command);
 
 beforeAll(async () => {
   const ca = await createTestCa();
@@ -47,6 +49,7 @@ beforeAll(async () => {
     region: 'eu-north-1',
     service: 's3',
   });
+  opened = await OpenRun.start(svc.home);
 });
 afterAll(async () => {
   await svc.stop();
@@ -124,7 +127,7 @@ describe.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))('git
   it('clones and pushes with basic authentication that it does not have itself', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-clone-'));
     const inClone = (...args: string[]) =>
-      svc.ok(['run', '--', 'git', '-c', 'user.name=Agent', '-c', 'user.email=agent@example.test', ...args], {
+      opened.ok(['git', '-c', 'user.name=Agent', '-c', 'user.email=agent@example.test', ...args], {
         cwd: folder,
         env: { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' },
       });
@@ -145,8 +148,8 @@ describe.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))('git
 
 describe('@aws-sdk/client-s3', () => {
   it('puts, gets, lists and deletes with placeholder keys, signed afresh at the proxy', async () => {
-    const said = await svc.ok(
-      ['run', '--', process.execPath, join(CLIENTS, 's3_client.mjs'), `https://${S3}`, 'bucket', 'us-east-1'],
+    const said = await opened.ok(
+      [process.execPath, join(CLIENTS, 's3_client.mjs'), `https://${S3}`, 'bucket', 'us-east-1'],
       { env: { AWS_ACCESS_KEY_ID: 'AKIAPLACEHOLDER', AWS_SECRET_ACCESS_KEY: 'placeholder' } },
     );
     expect(JSON.parse(said)).toEqual({
@@ -166,6 +169,7 @@ describe('@aws-sdk/client-s3', () => {
 
 describe('the audit log afterwards', () => {
   it('has one event for each request of each client, and verifies', async () => {
+    await opened.end();
     const injected = (await svc.events()).filter((event) => event.type === 'sandbox.proxy.binding_injected');
     const count = (host: string) => injected.filter((event) => event.data['svc.proxy.upstream.host'] === host).length;
     expect(count(GIT)).toBe(git.authorizations.length);

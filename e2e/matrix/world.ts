@@ -5,6 +5,7 @@ import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { installCloudClients } from '../support/cloud_sdks.ts';
 import { startGitUpstream, type GitUpstream } from '../support/git_upstream.ts';
 import { startGrpcUpstream, type GrpcUpstream } from '../support/grpc_upstream.ts';
+import { OpenRun } from '../support/open_run.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, runOk, type RunOptions } from '../support/program.ts';
 import type { RealProxy } from '../support/real_proxies.ts';
@@ -53,12 +54,14 @@ export interface MatrixWorld {
   >;
   /** A folder for one client, removed at the end. */
   folder(name: string): string;
-  /** Runs a program with `svc run` and returns its standard output; fails unless it succeeds. */
+  /** Runs a program with the environment of `svc run` and returns its standard output; fails unless it succeeds. */
   run(command: readonly string[], options?: RunOptions): Promise<string>;
   /** The same with `svc run --relay`. */
   runWithRelay(command: readonly string[], options?: RunOptions): Promise<string>;
-  /** Runs a program with `svc run`; it may fail. */
+  /** Runs a program with the environment of `svc run`; it may fail. */
   tryRun(command: readonly string[]): Promise<Finished>;
+  /** Ends what `run` and the others opened; afterwards their events are in the audit log. */
+  endRuns(): Promise<void>;
   /** The credentials that svc alone holds. */
   readonly secrets: readonly string[];
   /** Ends the upstream proxy, if there is one. */
@@ -105,19 +108,31 @@ export async function startMatrixWorld({ env, proxy }: WorldOptions = {}): Promi
     env: { ...env, ...(upstreamProxy !== null && { SVC_UPSTREAM_PROXY: upstreamProxy.url }) },
   });
   await bind(svc, token);
-  const runSvc = (flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<string> =>
-    svc.ok(['run', ...flags, '--', ...command], { cwd: scratch, ...options });
+  const runs = new Map<string, Promise<OpenRun>>();
+  const openRun = (...flags: string[]): Promise<OpenRun> => {
+    const known = runs.get(flags.join());
+    if (known !== undefined) return known;
+    const opened = OpenRun.start(svc.home, flags, { cwd: scratch });
+    runs.set(flags.join(), opened);
+    return opened;
+  };
+  const endRuns = async (): Promise<void> => {
+    for (const each of runs.values()) await (await each).end();
+    runs.clear();
+  };
   return {
     svc,
     ...others,
     services,
     secrets: [token, AWS_KEYS.secretAccessKey],
     folder: (name) => mkdtempSync(join(scratch, `${name}-`)),
-    run: (command, options) => runSvc([], command, options),
-    runWithRelay: (command, options) => runSvc(['--relay'], command, options),
-    tryRun: (command) => svc.cli(['run', '--', ...command], { cwd: scratch }),
+    run: async (command, options) => (await openRun()).ok(command, { cwd: scratch, ...options }),
+    runWithRelay: async (command, options) => (await openRun('--relay')).ok(command, { cwd: scratch, ...options }),
+    tryRun: async (command) => (await openRun()).run(command, { cwd: scratch }),
+    endRuns,
     stopProxy: async () => upstreamProxy?.stop(),
     stop: async () => {
+      await endRuns();
       await svc.stop();
       await upstreamProxy?.stop();
       grpc.close();

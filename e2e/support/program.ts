@@ -64,24 +64,24 @@ export function start(command: string, args: readonly string[], options: RunOpti
 
 /** Runs a program until it ends and returns its output; a program that hangs is killed and fails the test. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  return finish(start(command, args, options), `${command} ${args.join(' ')}`, options.input);
+}
+
+/** Gives a started program its input and waits for its end, as `run` does. */
+export function finish(child: ChildProcess, what: string, input: string | Buffer = ''): Promise<Finished> {
   return new Promise((resolve, reject) => {
-    const child = start(command, args, options);
     const out: Buffer[] = [];
     const errors: Buffer[] = [];
     const timer = setTimeout(() => {
       // SIGTERM first, so that it can end its own programs.
       child.kill('SIGTERM');
       setTimeout(() => child.kill('SIGKILL'), 6_000).unref();
-      reject(
-        new Error(
-          `${command} ${args.join(' ')} did not end within ${HANGS_MS} ms; it said: ${text([...out, ...errors])}`,
-        ),
-      );
+      reject(new Error(`${what} did not end within ${HANGS_MS} ms; it said: ${text([...out, ...errors])}`));
     }, HANGS_MS);
     child.stdout?.on('data', (chunk: Buffer) => out.push(chunk));
     child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
     child.stdin?.on('error', () => undefined);
-    child.stdin?.end(options.input ?? '');
+    child.stdin?.end(input);
     child.on('error', reject);
     child.on('close', (code, signal) => {
       clearTimeout(timer);
