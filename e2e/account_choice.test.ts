@@ -46,16 +46,22 @@ afterAll(async () => {
   await world.stop();
   rmSync(root, { recursive: true, force: true });
 });
-beforeEach(async () => {
-  world.upstream.reset();
-  await world.svc.cli(['trust', '--remove', work]);
-  rmSync(join(work, '.svc.toml'), { force: true });
-});
+beforeEach(() => world.upstream.reset());
 
-/** Confirms the file as a person does. */
+/** The file that was confirmed last, if none was removed since. */
+let confirmed: string | null = null;
+
+/** Confirms the file as a person does. Its hash is confirmed: the same file need not be again. */
 async function confirm(text = CHOSEN): Promise<void> {
+  rmSync(join(work, '.svc.toml'), { force: true });
   writeFileSync(join(work, '.svc.toml'), text);
-  await world.svc.ok(['trust', '--yes', work]);
+  if (confirmed !== text) await world.svc.ok(['trust', '--yes', work]);
+  confirmed = text;
+}
+
+async function removeConfirmation(): Promise<void> {
+  if (confirmed !== null) await world.svc.ok(['trust', '--remove', work]);
+  confirmed = null;
 }
 
 /** Sends a request from a folder under `svc run`, with this placeholder if any. */
@@ -161,6 +167,7 @@ describe('a session', () => {
   });
 
   it('cannot confirm a file, or take one back, from within', async () => {
+    await removeConfirmation();
     writeFileSync(join(work, '.svc.toml'), CHOSEN);
     const inside = await world.svc.cli(['run', '--', SVC, 'trust', '--yes', work], { cwd: elsewhere });
     expect(inside.code).toBe(1);
@@ -205,7 +212,9 @@ describe('a hostile .svc.toml', () => {
   });
 
   it('is refused where it has a value, which is not printed', async () => {
+    await removeConfirmation();
     const pasted = `ghp_${'a1'.repeat(18)}`;
+    rmSync(join(work, '.svc.toml'), { force: true });
     writeFileSync(join(work, '.svc.toml'), `secrets = ["${pasted}"]\n`);
     const done = await world.svc.cli(['trust', '--yes', work]);
     expect(done.code).toBe(1);

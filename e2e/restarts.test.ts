@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { countOf, IS_FULL, sampleOf } from './support/full_counts.ts';
 import { HANGS_MS } from './support/hangs.ts';
 import { plantSecret, searchFiles } from './support/planted_secret.ts';
 import { kill } from './support/process.ts';
 import { start, SVC } from './support/program.ts';
-import { type RunFile, Svc } from './support/svc.ts';
+import { type Event, type RunFile, Svc } from './support/svc.ts';
 import { reply } from './support/tls_upstream.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
@@ -91,6 +91,10 @@ class Agent {
     this.tell('end');
     await exited;
   }
+
+  get hasEnded(): boolean {
+    return this.cli.exitCode !== null || this.cli.signalCode !== null;
+  }
 }
 
 let world: World;
@@ -100,7 +104,7 @@ let again: Svc | null;
 /** While set, replies pause midway until it is resolved. */
 let held: { readonly begun: () => void; readonly released: Promise<void> } | null;
 
-beforeEach(async () => {
+beforeAll(async () => {
   world = await startWorld([HOST]);
   await world.svc.secret('user/key', SECRET);
   await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/key' });
@@ -116,13 +120,18 @@ beforeEach(async () => {
     await holding.released;
     exchange.write(bytes.subarray(-4));
   });
+});
+afterAll(async () => {
+  await again?.stop();
+  await world.stop();
+});
+beforeEach(async () => {
   agent = new Agent(world.svc.home);
   await agent.goesOn();
 });
 afterEach(async () => {
   kill(agent.cli.pid, 'SIGTERM');
-  await again?.stop();
-  await world.stop();
+  await waitFor('the agent and its session to end', () => agent.hasEnded && listSessions().length === 0);
 });
 
 type Victim = 'control_pid' | 'sidecar_pid';
@@ -165,8 +174,15 @@ async function killMidStream(victims: readonly Victim[]): Promise<void> {
   released.resolve();
 }
 
+const listSessions = (): readonly string[] => readdirSync(join(world.svc.home, 'sessions'));
+
+/** The events of restored sessions so far. */
+async function listRestored(): Promise<readonly Event[]> {
+  return (await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.session_restored');
+}
+
 function sessionFolder(): string {
-  const [name = '', ...others] = readdirSync(join(world.svc.home, 'sessions'));
+  const [name = '', ...others] = listSessions();
   expect(others).toEqual([]);
   return join(world.svc.home, 'sessions', name);
 }
@@ -183,6 +199,7 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
   it.each(sampleOf(moments, 1))(
     '$when, with at most one failed request for each kill',
     async ({ when, killOnce }) => {
+      const before = (await listRestored()).length;
       let failed = 0;
       for (let count = 0; count < countOf(50, 1); count += 1) {
         const from = agent.outcomes.length;
@@ -196,8 +213,7 @@ describe.each<{ what: string; victims: readonly Victim[] }>([
       if (IS_FULL) process.stdout.write(`kill -9 of ${what} ${when}: ${figures}\n`);
       for (const seen of world.upstream.requests) expect(seen.header('authorization')).toBe(`Bearer ${SECRET}`);
       await agent.end();
-      const events = await world.svc.events();
-      const restored = events.filter(({ type }) => type === 'sandbox.proxy.session_restored');
+      const restored = (await listRestored()).slice(before);
       expect(restored).toHaveLength(victims.includes('sidecar_pid') ? countOf(50, 1) : 0);
       for (const { session_id: id } of restored) expect(id).toMatch(/^ses_/);
       await world.svc.ok(['audit', 'verify']);
@@ -219,6 +235,7 @@ describe('a saved session', () => {
 
   it('is not restored if its launcher ended while the sidecar was down', async () => {
     const folder = sessionFolder();
+    const restored = await listRestored();
     const before = await currentRun();
     kill(before.control_pid, 'SIGSTOP');
     kill(before.sidecar_pid, 'SIGKILL');
@@ -228,7 +245,7 @@ describe('a saved session', () => {
     kill(before.control_pid, 'SIGCONT');
     await waitFor('the sidecar to be back', async () => (await currentRun()).sidecar_pid !== before.sidecar_pid);
     await waitFor('the folder to be gone', () => !existsSync(folder));
-    expect((await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.session_restored')).toEqual([]);
+    expect(await listRestored()).toEqual(restored);
   });
 
   it('is not restored after svc down, but continues after svc down --keep-sessions', async () => {
