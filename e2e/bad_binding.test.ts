@@ -115,13 +115,22 @@ describe('a host', () => {
     '0x7f.1',
     `${'a'.repeat(64)}.example.test`,
     `${'a.'.repeat(130)}test`,
-  ])('%j is refused by the CLI, by name and with the reason', async (host) => {
-    const args = ['binding', 'add', host, '--scheme', 'bearer', '--credential', 'vault://user/demo'];
-    const done = await svc.cli(args);
-    expect(done.code).toBeGreaterThan(0);
-    expect(done.stderr).toMatch(/host/i);
-    expect(done.stderr).not.toMatch(/\n\s+at /);
+  ])('%j is refused by the API, by name and with the reason', async (host) => {
+    const reply = await svc.api('POST', '/v1/host-bindings', { ...BASE, host });
+    expect(reply).toMatchObject({ status: 400, body: { error: { code: 'invalid_input' } } });
+    expect(JSON.stringify(reply.body)).toMatch(/host/i);
   });
+
+  it.each(['*.com', 'https://api.example.test', '\u0430pi.example.test'])(
+    '%j is refused by the CLI, by name and with the reason',
+    async (host) => {
+      const args = ['binding', 'add', host, '--scheme', 'bearer', '--credential', 'vault://user/demo'];
+      const done = await svc.cli(args);
+      expect(done.code).toBeGreaterThan(0);
+      expect(done.stderr).toMatch(/host/i);
+      expect(done.stderr).not.toMatch(/\n\s+at /);
+    },
+  );
 });
 
 describe('two bindings for one pattern', () => {
@@ -209,7 +218,13 @@ describe('a secret', () => {
     'mcp-servers/a',
     'connectors/a',
     'vault://user/demo/<name>',
-  ])('at the path %j is refused', async (path) => {
+  ])('at the path %j is refused by the API', async (path) => {
+    const reply = await svc.api('POST', '/v1/secrets', { path, value: 'value-of-a-secret' });
+    expect(reply).toMatchObject({ status: 400, body: { error: { code: 'invalid_input' } } });
+    expect(JSON.stringify(reply.body)).not.toContain('value-of-a-secret');
+  });
+
+  it.each(['', '../demo', 'vault://user/demo/<name>'])('at the path %j is refused by the CLI', async (path) => {
     const done = await svc.cli(['secret', 'set', path, '--stdin'], { input: 'value-of-a-secret' });
     expect(done.code).toBeGreaterThan(0);
     expect(done.stderr).not.toContain('value-of-a-secret');

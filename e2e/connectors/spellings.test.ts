@@ -10,6 +10,7 @@ import type { InstalledConnector, Operation } from '../../shared/model/connector
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
 import { pythonWith, rubyWithRails } from '../../tools/system_parts.mjs';
 import { freePort } from '../support/free_port.ts';
+import { countOf } from '../support/full_counts.ts';
 import { GO_CACHE, runOk } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 
@@ -72,12 +73,16 @@ const CHANGES: readonly ((path: string) => string)[] = [
   (path) => `/index.php${path}`,
   ...['/', '.', '.json', '.xml', '.api', '.json/', '%2Ejson', ';x', '%3bx', '%20', '%09', '%0a', '%0ax', '%00', '%00.json', '%3Fa', '%23a', '%3f.json', '%2f', '%5c', '()', '~', '+', '%2520', '%250A'].map((end) => (path: string) => path + end), // prettier-ignore
 ];
-/** Each change, and one in four pairs, the second one applied after the first. */
+/** Of the pairs of changes, one in so many. */
+const ONE_IN = countOf(4, 16);
+/** Each change, and some pairs, the second one applied after the first. */
 const SPELLINGS = [
   ...new Set(
     PATHS.flatMap((path) =>
       CHANGES.flatMap((one, at) =>
-        CHANGES.filter((_, second) => second === 0 || (at * 3 + second) % 4 === 0).map((other) => other(one(path))),
+        CHANGES.filter((_, second) => second === 0 || (at * 3 + second) % ONE_IN === 0).map((other) =>
+          other(one(path)),
+        ),
       ),
     ),
   ),
