@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -129,8 +129,8 @@ describe.skipIf(!succeeds('gh --version'))('svc login gh', () => {
     expect(ran.code).toBe(1);
     expect(ran.stderr).toContain('gh did not log in: nothing was stored');
     expect(flow.seen).toEqual(['expired_token']);
-    expect(JSON.parse((await run(['secret', 'list', '--json'])).stdout)).toMatchObject({ items: [] });
-    expect(JSON.parse((await run(['binding', 'list', '--json'])).stdout)).toMatchObject({ items: [] });
+    expect((await svc.api('GET', '/v1/secrets')).body).toMatchObject({ items: [] });
+    expect((await svc.api('GET', '/v1/host-bindings')).body).toMatchObject({ items: [] });
   });
 
   it('stores the token as the one secret of GitHub, and gh gets the placeholder', async () => {
@@ -160,17 +160,11 @@ describe.skipIf(!succeeds('gh --version'))('svc login gh', () => {
   });
 
   it.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))('is all that git needs to push', async () => {
-    const own = ['-c', 'user.name=A', '-c', 'user.email=a@example.test'];
-    const clone = join(folder, 'work', 'clone');
-    const inGit = async (...args: string[]): Promise<void> => {
-      expect(await run(['run', '--', 'git', ...own, ...args])).toMatchObject({ code: 0 });
-    };
-    await inGit('clone', '-q', 'https://github.com/project.git', clone);
-    writeFileSync(join(clone, 'file'), 'content\n');
-    await inGit('-C', clone, 'add', 'file');
-    await inGit('-C', clone, 'commit', '-q', '-m', 'A file');
-    await inGit('-C', clone, 'push', '-q', 'origin', 'HEAD:main');
-    expect(git.git('show', 'main:file')).toBe('content\n');
+    const commit = 'git -c user.name=A -c user.email=a@example.test commit -q --allow-empty -m "A commit"';
+    const lines = ['git clone -q https://github.com/project.git clone', `cd clone; ${commit}`];
+    const script = [...lines, 'git push -q origin HEAD:main'].join('; ');
+    expect(await run(['run', '--', 'sh', '-ec', script])).toMatchObject({ code: 0 });
+    expect(git.git('log', '-1', '--format=%s', 'main')).toBe('A commit\n');
     expectNoToken();
   });
 

@@ -1,10 +1,11 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type GitUpstream, startGitUpstream } from './support/git_upstream.ts';
 import { plantSecret } from './support/planted_secret.ts';
 import { type S3Upstream, startS3Upstream } from './support/s3_upstream.ts';
+import { curlInSession } from './support/session_curl.ts';
 import { Svc } from './support/svc.ts';
 import { createTestCa } from './support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from './support/tls_upstream.ts';
@@ -51,9 +52,15 @@ beforeEach(() => {
   standard.reset();
 });
 
-function curl(url: string, options: readonly string[] = [], more: readonly string[] = []): Promise<string> {
-  const command = ['curl', '-sS', '-w', ' %{http_code} %{http_connect}', ...more, url];
+function curl(url: string, options: readonly string[] = []): Promise<string> {
+  const command = ['curl', '-sS', '-w', ' %{http_code} %{http_connect}', url];
   return svc.ok(['run', ...options, '--', 'sh', '-c', '"$@" 2>&1; true', 'sh', ...command], { cwd: folder });
+}
+
+/** The same in a session that no command and no folder adds to. */
+async function plainCurl(url: string, ...more: string[]): Promise<string> {
+  const { stdout, stderr } = await curlInSession(svc, ['-w', ' %{http_code} %{http_connect}', ...more, url]);
+  return stderr + stdout;
 }
 
 async function eventsAt(host: string): ReturnType<Svc['events']> {
@@ -63,7 +70,7 @@ async function eventsAt(host: string): ReturnType<Svc['events']> {
 describe('a port other than 443', () => {
   it('is refused until something names it, and the refusal names the command', async () => {
     expect(await curl(`https://${API}:8443/a`)).toMatch(/ 000 403$/);
-    const said = await curl(`https://${API}:8443/a`, [], ['-v']);
+    const said = await plainCurl(`https://${API}:8443/a`, '-v');
     expect(said).toMatch(/403 Forbidden/);
     expect(api.requests).toEqual([]);
     const [event] = await eventsAt(`${API}:8443`);
@@ -88,12 +95,12 @@ describe('a port other than 443', () => {
 
   it('has a binding of its own, which port 443 has not', async () => {
     await svc.binding({ host: `${API}:8443`, scheme: 'bearer', credential_ref: 'vault://user/api' });
-    expect(await curl(`https://${API}:8443/a`)).toBe('ok 200 200');
+    expect(await plainCurl(`https://${API}:8443/a`)).toBe('ok 200 200');
     expect(api.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
-    expect(await curl(`https://${API}/a`)).toBe('ok 200 200');
+    expect(await plainCurl(`https://${API}/a`)).toBe('ok 200 200');
     expect(standard.last().headers('authorization')).toEqual([]);
-    expect(await curl(`https://${API}:9443/a`)).toMatch(/ 000 403$/);
-    const wrong = await curl(`https://${API}:8443/a`, [], ['-H', `Host: ${API}`]);
+    expect(await plainCurl(`https://${API}:9443/a`)).toMatch(/ 000 403$/);
+    const wrong = await plainCurl(`https://${API}:8443/a`, '-H', `Host: ${API}`);
     expect(wrong).toMatch(/authority_mismatch[^]* 421 200$/);
     expect(api.requests).toHaveLength(1);
     const events = await eventsAt(`${API}:8443`);
@@ -110,14 +117,10 @@ describe('a port other than 443', () => {
       credential_ref: 'vault://user/git',
     });
     const work = mkdtempSync(join(tmpdir(), 'svc-e2e-clone-'));
-    const inClone = (...args: string[]): Promise<string> =>
-      svc.ok(['run', '--', 'git', '-c', 'user.name=t', '-c', 'user.email=t@example.test', ...args], { cwd: work });
-    await inClone('clone', '-q', `https://${GIT}:8443/project.git`, '.');
-    writeFileSync(join(work, 'file'), 'over another port\n');
-    await inClone('add', 'file');
-    await inClone('commit', '-q', '-m', 'one');
-    await inClone('push', '-q', 'origin', 'HEAD:main');
-    expect(git.git('show', 'main:file')).toBe('over another port\n');
+    const commit = 'git -c user.name=t -c user.email=t@example.test commit -q --allow-empty -m one';
+    const script = `git clone -q https://${GIT}:8443/project.git .; ${commit}; git push -q origin HEAD:main`;
+    await svc.ok(['run', '--', 'sh', '-ec', script], { cwd: work });
+    expect(git.git('log', '-1', '--format=%s', 'main')).toBe('one\n');
   });
 
   it('is in the signature of a request that is signed anew', async () => {
@@ -130,7 +133,7 @@ describe('a port other than 443', () => {
       service: 's3',
     });
     const signed = ['--aws-sigv4', 'aws:amz:eu-north-1:s3', '--user', `${KEYS.accessKeyId}:not-the-key`];
-    expect(await curl(`https://${S3}:9000/bucket/one`, [], [...signed, '-X', 'PUT', '-d', 'content'])).toMatch(
+    expect(await plainCurl(`https://${S3}:9000/bucket/one`, ...signed, '-X', 'PUT', '-d', 'content')).toMatch(
       / 200 200$/,
     );
     expect(s3.verdicts).toMatchObject([{ ok: true }]);

@@ -132,18 +132,11 @@ describe('svc seal SERVICE', () => {
     'is all that git needs, to clone and to push',
     async () => {
       const env = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' };
-      const git = (...args: string[]): Promise<string> =>
-        world.svc.ok(['run', '--', 'git', '-c', 'user.name=A', '-c', 'user.email=a@example.test', ...args], {
-          env,
-          cwd: world.folder,
-        });
-      const clone = join(world.folder, 'clone');
-      await git('clone', '-q', 'https://github.com/project.git', clone);
-      writeFileSync(join(clone, 'file'), 'content\n');
-      await git('-C', clone, 'add', 'file');
-      await git('-C', clone, 'commit', '-q', '-m', 'A file');
-      await git('-C', clone, 'push', '-q', 'origin', 'HEAD:main');
-      expect(world.git.git('show', 'main:file')).toBe('content\n');
+      const commit = 'git -c user.name=A -c user.email=a@example.test commit -q --allow-empty -m "A commit"';
+      const lines = ['git clone -q https://github.com/project.git clone', `cd clone; ${commit}`];
+      const script = [...lines, 'git push -q origin HEAD:main'].join('; ');
+      await world.svc.ok(['run', '--', 'sh', '-ec', script], { env, cwd: world.folder });
+      expect(world.git.git('log', '-1', '--format=%s', 'main')).toBe('A commit\n');
     },
   );
 
