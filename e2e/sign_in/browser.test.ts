@@ -26,6 +26,7 @@ beforeEach(async ({ skip }) => {
   world.openId.person = { sub: 'alice', email: 'alice@acme.test', email_verified: true, name: 'Alice' };
   page = await BrowserPage.open(world.chromium);
 });
+afterEach(() => page?.close());
 
 const home = (by = page) => by.goto(`${world.origin}/`);
 const cookieNames = async () => (await page.cookies()).map(({ name }) => name);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { chromiumProblem } from '../support/chromium.ts';
 import { BrowserPage } from './browser_page.ts';
 import { type BrowserWorld, startBrowserWorld } from './browser_world.ts';
@@ -20,6 +20,7 @@ beforeEach(async ({ skip }) => {
   world.alterReturn = null;
   page = await BrowserPage.open(world.chromium);
 });
+afterEach(() => page?.close());
 
 const home = (by = page) => by.goto(`${world.origin}/`);
 
