@@ -63,13 +63,16 @@ export function describeWalk(
   describe(`a page of the console on ${runtime} is accessible`, () => {
     const pages = Object.values(CONSOLE_PAGES).flat();
     const turns = pages.map((page, index) => ({ ...page, turn: index }));
+    // What is not there looks alike on every route: in a sample, the first such page is looked at in every way.
+    const firstGone = pages.findIndex(({ status }) => status === 404);
     test.each(turns.filter(({ turn }) => isThorough || turn % SAMPLED === 0))(
       '$name',
       async ({ path, status = 200, turn, ...options }) => {
         const address = path(seeded);
-        const found = isThorough
-          ? await walk.open(address, { ...options, ...wayOf(turn, options.isLong) })
-          : await walk.visit(address);
+        const found =
+          isThorough && (IS_FULL || status !== 404 || turn === firstGone)
+            ? await walk.open(address, { ...options, ...wayOf(turn, options.isLong) })
+            : await walk.visit(address);
         expect({ address, ...found }).toEqual({ address, status, problems: [] });
         expect(await walk.content()).not.toContain(PLANTED_SECRET);
       },

@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { chromiumProblem, startChromium } from '../support/chromium.ts';
 import { listen } from '../support/tls_upstream.ts';
-import { PageWalk } from './page_walk.ts';
+import { PageWalk, type WalkOptions } from './page_walk.ts';
 
 // A walk that finds nothing says something only when it would find what is there: each of these pages has one fault.
 
@@ -45,10 +45,10 @@ function documentOf(main: string): string {
     <body><a class="skip" href="#main">Skip to content</a><main id="main" tabindex="-1"><h1>Title</h1>${main}</main></body></html>`;
 }
 
-async function problemsOf(main: string): Promise<string[]> {
+async function problemsOf(main: string, options: WalkOptions = {}): Promise<string[]> {
   content = main;
   const walk = await PageWalk.in(page, origin);
-  return [...(await walk.open('/')).problems];
+  return [...(await walk.open('/', options)).problems];
 }
 
 test('a page without a fault passes', async () => {
@@ -91,5 +91,7 @@ test.each([
   ['that calls somebody', '<img src="http://127.0.0.1:9/x.png" alt="A picture">', /^request: http:\/\/127\.0\.0\.1:9/],
   ['whose script fails', '<script src="/gone.js"></script>', /^script: /],
 ])('a page %s is found', async (_, fault, found) => {
-  expect(await problemsOf(GOOD + fault)).toContainEqual(expect.stringMatching(found));
+  // axe takes longest, and finds nothing of the others.
+  const only = found.source.startsWith('^axe') ? 'axe' : 'keyboard';
+  expect(await problemsOf(GOOD + fault, { only })).toContainEqual(expect.stringMatching(found));
 });
