@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { plantSecret } from './support/planted_secret.ts';
 import { connectThroughProxy } from './support/raw_client.ts';
+import { curlInSession } from './support/session_curl.ts';
 import { reply } from './support/tls_upstream.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
@@ -86,7 +87,7 @@ describe('a kept contract', () => {
 });
 
 describe('a limit of bytes', () => {
-  const request = ['-sS', '-w', ' %{http_code}', `https://${COUNTED}/v1/items`];
+  const request = ['-w', ' %{http_code}', `https://${COUNTED}/v1/items`];
 
   it('of a session refuses the next request with 429 once its replies have reached it, and cuts none off', async () => {
     await world.svc.binding({ scheme: 'bearer', host: COUNTED, credential_ref: 'vault://user/counted' });
@@ -102,9 +103,9 @@ describe('a limit of bytes', () => {
     await world.svc.ok(['binding', 'limit', COUNTED, '--bytes-per-day', '2kB']);
     world.upstream.reset();
     const upload = ['--data', 'x'.repeat(2000), ...request];
-    const first = await world.svc.cli(['run', '--', 'curl', ...upload]);
+    const first = await curlInSession(world.svc, upload);
     expect(first.stdout).toMatch(/ 200$/);
-    const second = await world.svc.cli(['run', '--', 'curl', ...request]);
+    const second = await curlInSession(world.svc, request);
     expect(second.stdout).toMatch(/request_limit_reached.* 429$/s);
     expect(world.upstream.requests).toHaveLength(1);
     await waitFor('the refusal to be recorded', async () =>

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type GrpcUpstream, startGrpcUpstream } from './support/grpc_upstream.ts';
+import { OpenRun } from './support/open_run.ts';
 import { plantSecret } from './support/planted_secret.ts';
 import { Svc } from './support/svc.ts';
 import { createTestCa } from './support/test_ca.ts';
@@ -16,9 +17,10 @@ const TOKEN = plantSecret();
 const EFFECT_NOT_ALLOWED = /^effect_not_allowed: /;
 let upstream: GrpcUpstream;
 let svc: Svc;
+let opened: OpenRun;
 
 const call = async (host: string, messages = 20): Promise<unknown> =>
-  JSON.parse(await svc.ok(['run', '--', process.execPath, CLIENT, `${host}:443`, String(messages)]));
+  JSON.parse(await opened.ok([process.execPath, CLIENT, `${host}:443`, String(messages)]));
 
 beforeAll(async () => {
   const ca = await createTestCa();
@@ -34,8 +36,10 @@ beforeAll(async () => {
   };
   await svc.binding({ host: BOUND, ...bound, body: 'stream' });
   await svc.binding({ host: READ, ...bound, effect: 'read' });
+  opened = await OpenRun.start(svc.home);
 });
 afterAll(async () => {
+  await opened.end();
   await svc.stop();
   upstream.close();
 });
