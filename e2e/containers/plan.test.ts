@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ONLY_FULL, sampleOf } from '../support/full_counts.ts';
 import { foundIn, plantSecret } from '../support/planted_secret.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { variantOf } from '../support/container_images.ts';
@@ -24,37 +25,90 @@ describeContainers('svc plan', () => {
   afterAll(() => world.stop());
   beforeEach(() => world.upstream.reset());
 
-  it('runs each step with its own reach, adds the credential outside, and reports which hosts were reached', async () => {
-    const folder = new PlanFolder(world, 'happy');
-    await folder.freeze([
-      shellStep('fetch', `curl -sf https://${HOST}/items > items.txt`, { trust: READ }),
-      shellStep('count', 'wc -c < items.txt > size.txt', { collect: [{ path: '/home/agent/size.txt' }] }),
-    ]);
-    const run = await folder.run();
-    expect(run.said).toContain('step 1/2 fetch: read on api.example.test');
-    expect(run).toMatchObject({
-      ok: true,
-      steps: [
-        { id: 'fetch', outcome: 'done', exit_code: 0, reached: [{ host: HOST, requests: 1, refused: null }] },
-        { id: 'count', outcome: 'done', reached: [], collected: [{ as: 'size.txt', bytes: 2 }] },
-      ],
+  describe('with a step of each kind', () => {
+    const words = ['$(id)', '`id`', '; id', '*', '--help', '', 'a  b', '"\'\\', 'ü\n2'];
+    const environment = 'env > /home/agent/env.txt';
+    let run: Awaited<ReturnType<PlanFolder['run']>>;
+    let sent: (readonly string[])[];
+    beforeAll(async () => {
+      const folder = new PlanFolder(world, 'kinds');
+      mkdirSync(join(folder.path, 'data'));
+      writeFileSync(join(folder.path, 'data', 'in.txt'), 'from the host');
+      await folder.freeze([
+        shellStep(
+          'fetch',
+          `curl -sf https://${HOST}/items > items.txt; ${environment}; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n" > /home/agent/all.txt`,
+          {
+            trust: { ...READ, credential: 'vault://user/api' },
+            collect: [{ path: '/home/agent/env.txt' }, { path: '/home/agent/all.txt' }],
+          },
+        ),
+        shellStep(
+          'count',
+          `wc -c < items.txt > size.txt; ${environment}; cat /srv/data/in.txt; ! touch /srv/data/out.txt`,
+          {
+            collect: [{ path: '/home/agent/size.txt' }, { path: '/home/agent/env.txt' }],
+            mounts: [{ source: './data', target: '/srv/data' }],
+          },
+        ),
+        { id: 'words', command: ['printf', '[%s]', ...words] },
+      ]);
+      world.upstream.reset();
+      run = await folder.run('--output', 'kept');
+      sent = world.upstream.requests.map((request) => request.headers('authorization'));
     });
-    expect(readFileSync(join(run.output ?? '', 'count', 'size.txt'), 'utf8').trim()).toBe('2');
-    expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
-    const reach = (await world.svc.eventsOf({ sessionId: run.session_id })).filter(
-      ({ type }) => type === 'flightplan.launch.reach',
-    );
-    expect(reach.map(({ data }) => data)).toEqual([
-      {
-        'svc.step.id': 'fetch',
-        'svc.reach.effect': 'read',
-        'svc.reach.hosts': [HOST],
-        'svc.reach.enforced': true,
-        'svc.reach.egress': 'sealed',
-      },
-      { 'svc.step.id': 'count', 'svc.reach.hosts': [], 'svc.reach.enforced': false, 'svc.reach.egress': 'sealed' },
-    ]);
-    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+    const kept = (...names: string[]): string => readFileSync(join(run.output ?? '', ...names), 'utf8');
+
+    it('runs each step with its own reach, adds the credential outside, and reports which hosts were reached', async () => {
+      expect(run.said).toContain('step 1/3 fetch: read on api.example.test');
+      expect(run).toMatchObject({
+        ok: true,
+        steps: [
+          { id: 'fetch', outcome: 'done', exit_code: 0, reached: [{ host: HOST, requests: 1, refused: null }] },
+          { id: 'count', outcome: 'done', reached: [], collected: [{ as: 'size.txt', bytes: 2 }, { as: 'env.txt' }] },
+          { id: 'words', outcome: 'done', reached: [] },
+        ],
+      });
+      expect(kept('count', 'size.txt').trim()).toBe('2');
+      expect(sent).toEqual([[`Bearer ${TOKEN}`]]);
+      const reach = (await world.svc.eventsOf({ sessionId: run.session_id })).filter(
+        ({ type }) => type === 'flightplan.launch.reach',
+      );
+      const none = { 'svc.reach.hosts': [], 'svc.reach.enforced': false, 'svc.reach.egress': 'sealed' };
+      expect(reach.map(({ data }) => data)).toEqual([
+        {
+          'svc.step.id': 'fetch',
+          'svc.reach.effect': 'read',
+          'svc.reach.hosts': [HOST],
+          'svc.reach.enforced': true,
+          'svc.reach.egress': 'sealed',
+        },
+        { 'svc.step.id': 'count', ...none },
+        { 'svc.step.id': 'words', ...none },
+      ]);
+      expect(await world.bench.containersOf(world.svc)).toEqual([]);
+    });
+
+    it('boots without any token; a step has only its own scope, and none without trust', () => {
+      const scoped = kept('fetch', 'env.txt');
+      expect(scoped).toMatch(
+        new RegExp(`^HTTPS_PROXY=http://${run.session_id}:svc_scope_[\\w-]{43}@127\\.0\\.0\\.1:7421$`, 'm'),
+      );
+      for (const name of ['SVC_TOKEN', 'SVC_IMAGE_SENTINEL', 'SVC_STEP_SENTINEL', 'SVC_AGENT_USER']) {
+        expect(scoped).not.toContain(name);
+      }
+      expect(kept('fetch', 'all.txt')).not.toContain('SENTINEL');
+      expect(kept('count', 'env.txt')).not.toMatch(/_proxy=|svc_(scope|session)_[\w-]{20}/i);
+    });
+
+    it("passes the command's words unchanged: no shell interprets them", () => {
+      expect(run.said).toContain(words.map((word) => `[${word}]`).join(''));
+    });
+
+    it('mounts what the plan names, read-only by default', () => {
+      // A mount that could be written would have made the step fail.
+      expect(run.said).toContain('from the host');
+    });
   });
 
   it("reports open egress as open: on the terminal and in each step's event", async () => {
@@ -99,7 +153,8 @@ describeContainers('svc plan', () => {
     ]);
   });
 
-  it('works in a BusyBox image too', async () => {
+  // Podman's test runs a plan in that image, and images/steps.test.ts shows that its steps leave nothing.
+  it.each(ONLY_FULL)('works in a BusyBox image too%s', async () => {
     const folder = new PlanFolder(world, 'busybox');
     const steps = [
       shellStep('leave', 'sleep 100 & id -u > /home/agent/who', {}),
@@ -107,33 +162,6 @@ describeContainers('svc plan', () => {
     ];
     await folder.freeze(steps, world.bench.images.busybox);
     expect(await folder.run()).toMatchObject({ ok: true });
-  });
-
-  it('boots without any token; a step has only its own scope, and none without trust', async () => {
-    const folder = new PlanFolder(world, 'tokens');
-    await folder.freeze([
-      shellStep(
-        'scoped',
-        'env > /home/agent/env.txt; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n" > /home/agent/all.txt',
-        {
-          trust: READ,
-          collect: [{ path: '/home/agent/env.txt' }, { path: '/home/agent/all.txt' }],
-        },
-      ),
-      shellStep('bare', 'env > /home/agent/env.txt', { collect: [{ path: '/home/agent/env.txt' }] }),
-    ]);
-    const run = await folder.run('--output', 'kept');
-    const scoped = readFileSync(join(run.output ?? '', 'scoped', 'env.txt'), 'utf8');
-    expect(scoped).toMatch(
-      new RegExp(`^HTTPS_PROXY=http://${run.session_id}:svc_scope_[\\w-]{43}@127\\.0\\.0\\.1:7421$`, 'm'),
-    );
-    for (const name of ['SVC_TOKEN', 'SVC_IMAGE_SENTINEL', 'SVC_STEP_SENTINEL', 'SVC_AGENT_USER']) {
-      expect(scoped).not.toContain(name);
-    }
-    expect(readFileSync(join(run.output ?? '', 'scoped', 'all.txt'), 'utf8')).not.toContain('SENTINEL');
-    expect(readFileSync(join(run.output ?? '', 'bare', 'env.txt'), 'utf8')).not.toMatch(
-      /_proxy=|svc_(scope|session)_[\w-]{20}/i,
-    );
   });
 
   it('keeps the container until Ctrl-C when asked to, and nothing in it is a token or a secret', async () => {
@@ -158,45 +186,26 @@ describeContainers('svc plan', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it("passes the command's words unchanged: no shell interprets them", async () => {
-    const folder = new PlanFolder(world, 'words');
-    const words = ['$(id)', '`id`', '; id', '*', '--help', '', 'a  b', '"\'\\', 'ü\n2'];
-    await folder.freeze([{ id: 'words', command: ['printf', '[%s]', ...words] }]);
-    const run = await folder.run();
-    expect(run.said).toContain(words.map((word) => `[${word}]`).join(''));
-  });
-
   it('ends a step after its timeout; the first failure ends the plan unless --keep-going is set', async () => {
     const folder = new PlanFolder(world, 'failures');
     await folder.freeze([
-      shellStep('slow', 'trap "" TERM INT; while :; do sleep 1; done', { timeout_seconds: 1 }),
       shellStep('seven', 'exit 7'),
+      shellStep('slow', 'trap "" TERM INT; while :; do sleep 1; done', { timeout_seconds: 1 }),
       shellStep('last', 'true'),
     ]);
     const first = await folder.run();
-    expect(outcomes(first)).toEqual(['timed_out', 'not_run', 'not_run']);
-    expect(first.ok).toBe(false);
-    const all = await folder.run('--keep-going');
-    expect(outcomes(all)).toEqual(['timed_out', 'failed', 'done']);
-    expect(all.steps[1]?.exit_code).toBe(7);
+    expect(outcomes(first)).toEqual(['failed', 'not_run', 'not_run']);
+    expect(first).toMatchObject({ ok: false, steps: [{ exit_code: 7 }, {}, {}] });
+    expect(outcomes(await folder.run('--keep-going'))).toEqual(['failed', 'timed_out', 'done']);
     expect(outcomes(await folder.run('--step', 'last'))).toEqual(['done']);
     const unknown = await folder.svc(['plan', 'run', '--step', 'lats']);
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean last?') });
   });
 
-  it('mounts what the plan names, read-only by default, and nothing that leads to keys or to the engine', async () => {
+  it('mounts nothing that leads to keys or to the engine', async () => {
     const folder = new PlanFolder(world, 'mounts');
-    mkdirSync(join(folder.path, 'data'));
-    writeFileSync(join(folder.path, 'data', 'in.txt'), 'from the host');
-    await folder.freeze([
-      shellStep('read', 'cat /srv/data/in.txt; ! touch /srv/data/out.txt', {
-        mounts: [{ source: './data', target: '/srv/data' }],
-      }),
-    ]);
-    const run = await folder.run();
-    expect(run).toMatchObject({ ok: true });
-    expect(run.said).toContain('from the host');
-    for (const source of [world.svc.home, '/var/run/docker.sock', '/']) {
+    // The check is that of each launch.
+    for (const source of sampleOf([world.svc.home, '/var/run/docker.sock', '/'], 1)) {
       await folder.freeze([shellStep('read', 'true', { mounts: [{ source, target: '/srv/data' }] })]);
       expect(await folder.svc(['plan', 'run'])).toMatchObject({ code: 125 });
     }
@@ -211,34 +220,34 @@ describeContainers('svc plan', () => {
       code: 125,
       stderr: expect.stringContaining('step fetch needs vault://user/other, but none of its hosts is bound to it'),
     });
-    await folder.freeze([shellStep('fetch', 'true', { trust: { ...READ, credential: 'vault://user/api' } })]);
-    expect(await folder.run()).toMatchObject({ ok: true });
   });
 
   describe('a changed plan is not run', () => {
     let folder: PlanFolder;
-    const refusals = async (): Promise<string> => {
-      const verify = await folder.svc(['plan', 'verify']);
+    const FILES = ['plan.yaml', 'plan.lock'];
+    const refusal = async (): Promise<string> => {
       const run = await folder.svc(['plan', 'run']);
-      expect(verify.code).toBe(1);
       expect(run.code).toBe(125);
       expect(run.stderr).toContain('the plan was changed after it was frozen; nothing was run');
-      return `${verify.stdout}${run.stderr}`;
+      return run.stderr;
     };
-    beforeEach(async () => {
+    beforeAll(async () => {
       folder = new PlanFolder(world, 'changed');
       await folder.freeze([shellStep('fetch', 'true', { trust: READ })]);
-      expect(await folder.svc(['plan', 'verify'])).toMatchObject({ code: 0 });
+      for (const name of FILES) copyFileSync(join(folder.path, name), join(folder.path, `${name}.frozen`));
+    });
+    beforeEach(() => {
+      for (const name of FILES) copyFileSync(join(folder.path, `${name}.frozen`), join(folder.path, name));
     });
 
     it('a host in the plan', async () => {
       folder.write('plan.yaml', readFileSync(join(folder.path, 'plan.yaml'), 'utf8').replace(HOST, OTHER));
-      expect(await refusals()).toContain(`steps[0].hosts[0] is "${OTHER}", and "${HOST}" is frozen`);
+      expect(await refusal()).toContain(`steps[0].hosts[0] is "${OTHER}", and "${HOST}" is frozen`);
     });
 
     it('a host in the lock', async () => {
       folder.write('plan.lock', readFileSync(join(folder.path, 'plan.lock'), 'utf8').replace(HOST, OTHER));
-      expect(await refusals()).toContain(`steps[0].hosts[0] is "${OTHER}", and "${HOST}" was signed`);
+      expect(await refusal()).toContain(`steps[0].hosts[0] is "${OTHER}", and "${HOST}" was signed`);
     });
 
     it('the signature', async () => {
@@ -250,7 +259,7 @@ describeContainers('svc plan', () => {
           (_all, a: string, b: string, c: string) => `"jws": "${a}${b === 'A' ? 'B' : 'A'}${c}"`,
         ),
       );
-      expect(await refusals()).toContain('its signature is not one that the sidecar of this machine made');
+      expect(await refusal()).toContain('its signature is not one that the sidecar of this machine made');
     });
 
     it('the image: its name means another image, and the frozen one is gone', async () => {
@@ -263,7 +272,8 @@ describeContainers('svc plan', () => {
       expect(await folder.svc(['plan', 'verify'])).toMatchObject({ code: 0 });
       const frozen = /"id": "(sha256:\w+)"/.exec(readFileSync(join(folder.path, 'plan.lock'), 'utf8'))?.[1] ?? '';
       await engine.docker('rmi', '--force', frozen);
-      expect(await refusals()).toContain(`the image ${frozen} that the plan was frozen with is not in the engine`);
+      expect(await folder.svc(['plan', 'verify'])).toMatchObject({ code: 1 });
+      expect(await refusal()).toContain(`the image ${frozen} that the plan was frozen with is not in the engine`);
       await engine.docker('rmi', '--force', tag);
     });
   });

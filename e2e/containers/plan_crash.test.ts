@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sampleOf } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
 import { SVC } from '../support/program.ts';
@@ -12,15 +13,11 @@ import { PlanFolder, shellStep } from './plan_folder.ts';
 const HOST = 'api.example.test';
 const TRUST = { effect: 'read', hosts: [HOST] };
 let world: ContainerWorld;
+let folder: PlanFolder;
 
 /** Starts a plan whose step sends requests forever. Resolves once the upstream has received one. */
-async function running(name: string) {
+async function running() {
   world.upstream.reset();
-  const folder = new PlanFolder(world, name);
-  await folder.freeze([
-    shellStep('loop', `while :; do curl -s -o /dev/null https://${HOST}/loop; sleep 0.1; done`, { trust: TRUST }),
-    shellStep('never', 'true'),
-  ]);
   const child = folder.start();
   let said = '';
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()));
@@ -43,28 +40,36 @@ async function nothingLeft(): Promise<void> {
 describeContainers('svc plan run, cut short', () => {
   beforeAll(async () => {
     world = await startBoundContainerWorld([HOST], plantSecret());
+    folder = new PlanFolder(world, 'loop');
+    await folder.freeze([
+      shellStep('loop', `while :; do curl -s -o /dev/null https://${HOST}/loop; sleep 0.1; done`, { trust: TRUST }),
+      shellStep('never', 'true'),
+    ]);
   });
   afterAll(() => world.stop());
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('by %s: step, container and session are ended in order', async (signal) => {
-    const { child, ended, said } = await running('signal');
-    child.kill(signal);
-    expect(await ended).toBe(130);
-    expect(said()).toContain('interrupted');
-    expect(said()).not.toContain('warning');
-    expect(await world.bench.containersOf(world.svc)).toEqual([]);
-    await nothingLeft();
-  });
+  it.each(sampleOf(['SIGTERM', 'SIGINT'] as const, 1))(
+    'by %s: step, container and session are ended in order',
+    async (signal) => {
+      const { child, ended, said } = await running();
+      child.kill(signal);
+      expect(await ended).toBe(130);
+      expect(said()).toContain('interrupted');
+      expect(said()).not.toContain('warning');
+      expect(await world.bench.containersOf(world.svc)).toEqual([]);
+      await nothingLeft();
+    },
+  );
 
   it("by Ctrl-C on a terminal, which also reaches the engine's program; of the step's output, only colours take effect", async () => {
-    const folder = new PlanFolder(world, 'terminal');
-    await folder.freeze([
+    const coloured = new PlanFolder(world, 'terminal');
+    await coloured.freeze([
       shellStep('loop', `printf '\\033[31mred\\033[0m \\033]0;owned\\007\\n'; while :; do sleep 1; done`),
       shellStep('never', 'true'),
     ]);
     const steps = [{ expect: 'owned' }, { type: '\u0003' }];
     const { shown } = await runAtTerminal(steps, [SVC, 'plan', 'run'], {
-      cwd: folder.path,
+      cwd: coloured.path,
       env: { SVC_HOME: world.svc.home, ...world.bench.engine.environment },
     });
     expect(shown).toContain('\u001b[31mred\u001b[0m \\x1b]0;owned\\x07');
@@ -74,14 +79,14 @@ describeContainers('svc plan run, cut short', () => {
   });
 
   it('by kill -9: the sidecar ends the rest at once', async () => {
-    const { child, ended } = await running('killed');
+    const { child, ended } = await running();
     kill(child.pid, 'SIGKILL');
     expect(await ended).toBeNull();
     await nothingLeft();
   });
 
   it('by the end of its container: the step and the plan fail', async () => {
-    const { ended, said } = await running('container');
+    const { ended, said } = await running();
     const [id = ''] = await world.bench.containersOf(world.svc);
     await world.bench.engine.docker('kill', id);
     expect(await ended).toBe(1);
@@ -90,7 +95,7 @@ describeContainers('svc plan run, cut short', () => {
   });
 
   it('by the end of the sidecar: the step reaches nothing any more, and nothing is left after the next start', async () => {
-    const { child, ended } = await running('sidecar');
+    const { child, ended } = await running();
     kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
     await world.svc.comesBack();
     const seen = world.upstream.requests.length;

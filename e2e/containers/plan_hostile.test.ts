@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sampleOf } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
 import { PlanFolder, shellStep } from './plan_folder.ts';
@@ -20,9 +21,9 @@ describeContainers('a hostile step', () => {
     world = await startBoundContainerWorld([HOST, OTHER], TOKEN);
   });
   afterAll(() => world.stop());
-  beforeEach(() => world.upstream.reset());
 
   it('is refused with other hosts, other sessions, made-up tokens, Host headers or an expired scope', async () => {
+    world.upstream.reset();
     const other = await world.svc.session();
     const folder = new PlanFolder(world, 'reach');
     await folder.freeze([
@@ -58,20 +59,64 @@ describeContainers('a hostile step', () => {
     await other.end();
   });
 
-  it('leaves no process behind, even with daemons, ignored signals and a new session', async () => {
-    const folder = new PlanFolder(world, 'daemons');
-    await folder.freeze([
-      shellStep(
-        'leave',
-        `setsid sh -c 'trap "" HUP INT TERM; while :; do echo alive > /home/agent/alive; sleep 0.05; done' >/dev/null 2>&1 </dev/null &
-         (setsid sleep 1000 &) ; until test -s /home/agent/alive; do sleep 0.05; done`,
-      ),
-      shellStep('look', 'rm /home/agent/alive; sleep 0.5; ! test -e /home/agent/alive; ps -eo user= | grep -c agent'),
-    ]);
-    const run = await folder.run();
-    expect(run.steps.map(({ outcome }) => outcome)).toEqual(['done', 'done']);
-    // The shell, ps and grep.
-    expect(run.said).toMatch(/^3$/m);
+  describe('in front of others', () => {
+    let run: Awaited<ReturnType<PlanFolder['run']>>;
+    beforeAll(async () => {
+      const places = [
+        '/usr/local/bin',
+        '/usr/bin',
+        '/bin',
+        '/etc/svc',
+        '/etc/svc/trust',
+        '/run/svc',
+        '/run',
+        '/usr/local/share/svc',
+        '/etc',
+        '/',
+      ];
+      const folder = new PlanFolder(world, 'left');
+      await folder.freeze([
+        shellStep(
+          'leave',
+          `setsid sh -c 'trap "" HUP INT TERM; while :; do echo alive > /home/agent/alive; sleep 0.05; done' >/dev/null 2>&1 </dev/null &
+           (setsid sleep 1000 &) ; until test -s /home/agent/alive; do sleep 0.05; done`,
+        ),
+        shellStep('look', 'rm /home/agent/alive; sleep 0.5; ! test -e /home/agent/alive; ps -eo user= | grep -c agent'),
+        shellStep(
+          'plant',
+          `for place in ${places.join(' ')}; do touch $place/planted 2>/dev/null && echo "WROTE $place"; done
+           cat /run/svc/image-sentinel 2>/dev/null && echo READ; kill -9 1 2>/dev/null && echo KILLED
+           printf '#!/bin/sh\\nid -u > /home/agent/pwned\\n' > /home/agent/svc-run-step; chmod 755 /home/agent/svc-run-step
+           echo 'id -u > /home/agent/pwned' > /home/agent/.profile; cp /home/agent/.profile /home/agent/.shrc
+           svc-run-step -- id && echo RAN; SVC_STEP_SENTINEL=$(printf '%043d' 0) svc-run-step --sweep && echo SWEPT; true`,
+        ),
+        shellStep('after', 'test -e /home/agent/pwned && cat /home/agent/pwned; id -u'),
+        shellStep('fill', 'dd if=/dev/zero of=/dev/shm/fill bs=1M 2>/dev/null; mkdir -p /tmp/svc /tmp/.svc-new; true'),
+        shellStep('fetch', `curl -s https://${HOST}/after`, { trust: TRUST }),
+      ]);
+      world.upstream.reset();
+      run = await folder.run('--keep-going');
+    });
+    const outcomesOf = (...ids: string[]): string[] =>
+      run.steps.filter(({ id }) => ids.includes(id)).map(({ outcome }) => outcome);
+
+    it("that fills shared memory and occupies names in /tmp does not block the next step's scope", () => {
+      expect(outcomesOf('fill', 'fetch')).toEqual(['done', 'done']);
+      expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+    });
+
+    it('leaves no process behind, even with daemons, ignored signals and a new session', () => {
+      expect(outcomesOf('leave', 'look')).toEqual(['done', 'done']);
+      // The shell, ps and grep.
+      expect(run.said).toMatch(/^3$/m);
+    });
+
+    it("cannot write anything that a later step's start runs as root", () => {
+      expect(outcomesOf('plant', 'after')).toEqual(['done', 'done']);
+      expect(run.said).not.toMatch(/WROTE|READ|KILLED|RAN|SWEPT/);
+      expect(run.said).toMatch(/^1000$/m);
+      expect(run.said).not.toMatch(/^0$/m);
+    });
   });
 
   it('a fork bomb ends with its step, and the next step runs', async () => {
@@ -87,50 +132,9 @@ describeContainers('a hostile step', () => {
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
-  it("cannot write anything that a later step's start runs as root", async () => {
-    const folder = new PlanFolder(world, 'planted');
-    const places = [
-      '/usr/local/bin',
-      '/usr/bin',
-      '/bin',
-      '/etc/svc',
-      '/etc/svc/trust',
-      '/run/svc',
-      '/run',
-      '/usr/local/share/svc',
-      '/etc',
-      '/',
-    ];
-    await folder.freeze([
-      shellStep(
-        'plant',
-        `for place in ${places.join(' ')}; do touch $place/planted 2>/dev/null && echo "WROTE $place"; done
-         cat /run/svc/image-sentinel 2>/dev/null && echo READ; kill -9 1 2>/dev/null && echo KILLED
-         printf '#!/bin/sh\\nid -u > /home/agent/pwned\\n' > /home/agent/svc-run-step; chmod 755 /home/agent/svc-run-step
-         echo 'id -u > /home/agent/pwned' > /home/agent/.profile; cp /home/agent/.profile /home/agent/.shrc
-         svc-run-step -- id && echo RAN; SVC_STEP_SENTINEL=$(printf '%043d' 0) svc-run-step --sweep && echo SWEPT; true`,
-      ),
-      shellStep('after', 'test -e /home/agent/pwned && cat /home/agent/pwned; id -u'),
-    ]);
-    const run = await folder.run();
-    expect(run.ok).toBe(true);
-    expect(run.said).not.toMatch(/WROTE|READ|KILLED|RAN|SWEPT/);
-    expect(run.said).toMatch(/^1000$/m);
-    expect(run.said).not.toMatch(/^0$/m);
-  });
-
-  it("that fills shared memory and occupies names in /tmp does not block the next step's scope", async () => {
-    const folder = new PlanFolder(world, 'full');
-    await folder.freeze([
-      shellStep('fill', 'dd if=/dev/zero of=/dev/shm/fill bs=1M 2>/dev/null; mkdir -p /tmp/svc /tmp/.svc-new; true'),
-      shellStep('after', `curl -s https://${HOST}/after`, { trust: TRUST }),
-    ]);
-    expect(await folder.run()).toMatchObject({ ok: true });
-    expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
-  });
-
-  it('cannot export files of others, links, devices or too much data', async () => {
-    const cases = [
+  describe('that exports', () => {
+    // The unit tests of sandbox/plan/collected_tree.ts have every case.
+    const all = [
       {
         id: 'link',
         script: 'ln -s /etc/shadow link',
@@ -138,21 +142,9 @@ describeContainers('a hostile step', () => {
         problem: 'is a symbolic link or lies behind one',
       },
       {
-        id: 'behind',
-        script: 'ln -s / root',
-        path: '/home/agent/root/etc/shadow',
-        problem: 'is a symbolic link or lies behind one',
-      },
-      {
         id: 'out',
         script: 'mkdir o && ln -s /etc/passwd o/x',
         path: '/home/agent/o',
-        problem: 'is a link that leads elsewhere',
-      },
-      {
-        id: 'up',
-        script: 'mkdir -p u/a && ln -s ../../x u/a/x',
-        path: '/home/agent/u',
         problem: 'is a link that leads elsewhere',
       },
       { id: 'pipe', script: 'mkfifo pipe', path: '/home/agent/pipe', problem: 'is a device, a pipe or a socket' },
@@ -163,41 +155,64 @@ describeContainers('a hostile step', () => {
         path: '/home/agent/l',
         problem: 'has more than 1073741824 bytes',
       },
+      {
+        id: 'behind',
+        script: 'ln -s / root',
+        path: '/home/agent/root/etc/shadow',
+        problem: 'is a symbolic link or lies behind one',
+      },
+      {
+        id: 'up',
+        script: 'mkdir -p u/a && ln -s ../../x u/a/x',
+        path: '/home/agent/u',
+        problem: 'is a link that leads elsewhere',
+      },
       { id: 'none', script: 'true', path: '/home/agent/none', problem: 'is not there' },
     ];
-    const folder = new PlanFolder(world, 'collect');
-    await folder.freeze(cases.map(({ id, script, path }) => shellStep(id, script, { collect: [{ path, as: 'out' }] })));
-    const run = await folder.run('--output', 'kept', '--keep-going');
-    expect(run.steps).toMatchObject(
-      cases.map(({ id, problem }) => ({
-        id,
-        outcome: 'failed',
-        exit_code: 0,
-        problem: expect.stringContaining(problem),
-      })),
-    );
-    expect(entries(join(folder.path, 'kept'))).toEqual([]);
-  });
-
-  it('exports folders, links within them and executables, but no owner and no set-user-id bit', async () => {
-    const folder = new PlanFolder(world, 'tree');
+    const cases = sampleOf(all, 5);
     const long = 'n'.repeat(180);
-    await folder.freeze([
-      shellStep(
-        'make',
-        `mkdir -p out/sub && cd out && echo text > sub/a && ln sub/a sub/hard && ln -s ../sub/a sub/soft && chmod 4755 sub/a && echo ${long} > ${long} && printf x > 'ü b'`,
-        { collect: [{ path: '/home/agent/out', as: 'tree' }] },
-      ),
-    ]);
-    const run = await folder.run('--output', 'kept');
-    expect(run.steps).toMatchObject([{ outcome: 'done', problem: null }]);
-    const kept = join(folder.path, 'kept', 'make', 'tree');
-    expect(entries(kept)).toEqual([long, 'sub', 'sub/a', 'sub/hard', 'sub/soft', 'ü b']);
-    expect(readFileSync(join(kept, 'sub', 'soft'), 'utf8')).toBe('text\n');
-    expect(readFileSync(join(kept, long), 'utf8')).toBe(`${long}\n`);
+    let kept: string;
+    let run: Awaited<ReturnType<PlanFolder['run']>>;
+    beforeAll(async () => {
+      const folder = new PlanFolder(world, 'collect');
+      await folder.freeze([
+        ...cases.map(({ id, script, path }) => shellStep(id, script, { collect: [{ path, as: 'out' }] })),
+        shellStep(
+          'make',
+          `mkdir -p out/sub && cd out && echo text > sub/a && ln sub/a sub/hard && ln -s ../sub/a sub/soft && chmod 4755 sub/a && echo ${long} > ${long} && printf x > 'ü b'`,
+          { collect: [{ path: '/home/agent/out', as: 'tree' }] },
+        ),
+      ]);
+      run = await folder.run('--output', 'kept', '--keep-going');
+      kept = join(folder.path, 'kept');
+    });
+
+    it('cannot export files of others, links, devices or too much data', () => {
+      expect(run.steps.slice(0, -1)).toMatchObject(
+        cases.map(({ id, problem }) => ({
+          id,
+          outcome: 'failed',
+          exit_code: 0,
+          problem: expect.stringContaining(problem),
+        })),
+      );
+      expect(readdirSync(kept)).toEqual(['make']);
+    });
+
+    it('exports folders, links within them and executables, but no owner and no set-user-id bit', () => {
+      expect(run.steps.at(-1)).toMatchObject({ outcome: 'done', problem: null });
+      const tree = join(kept, 'make', 'tree');
+      expect(readdirSync(tree, { recursive: true, encoding: 'utf8' }).toSorted()).toEqual([
+        long,
+        'sub',
+        'sub/a',
+        'sub/hard',
+        'sub/soft',
+        'ü b',
+      ]);
+      expect(statSync(join(tree, 'sub', 'a')).mode & 0o7000).toBe(0);
+      expect(readFileSync(join(tree, 'sub', 'soft'), 'utf8')).toBe('text\n');
+      expect(readFileSync(join(tree, long), 'utf8')).toBe(`${long}\n`);
+    });
   });
 });
-
-function entries(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted();
-}
