@@ -6,7 +6,6 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { cachedInstall } from '../../support/cached_install.ts';
-import { IS_FULL } from '../../support/full_counts.ts';
 import { HANGS_MS } from '../../support/hangs.ts';
 import { run } from '../../support/program.ts';
 import { Svc } from '../../support/svc.ts';
@@ -21,8 +20,6 @@ import { isUnmet, readSuiteResults } from './suite_results.ts';
 const HERE = import.meta.dirname;
 const SUITE = 'node_modules/conformance-of-clients/dist/index.js';
 const REVISIONS = ['2025-11-25', '2026-07-28'] as const;
-/** The earlier one repeats most of the later one. */
-const PLAYED = IS_FULL ? REVISIONS : REVISIONS.slice(-1);
 /** Extensions, which no revision requires: a program gets the token, as a minted credential of the server. */
 const MINTED: ReadonlySet<string> = new Set(['auth/client-credentials-jwt', 'auth/client-credentials-basic']);
 /** Extensions that are not played, with the reason. */
@@ -79,7 +76,7 @@ const cellOf = (name: string, isThere: boolean): string => {
 
 test.skipIf(installed === null)('what each revision requires of a client passes', async () => {
   const all = new Map<string, Map<string, readonly string[]>>();
-  for (const revision of PLAYED) {
+  for (const revision of REVISIONS) {
     const place = join(folder, revision);
     const command = `${join(HERE, 'run_scenario.sh')} ${runnerUrl}`;
     const args = [join(installed ?? '', SUITE), 'client', '--command', command, '--requirements', revision];
@@ -100,7 +97,6 @@ test.skipIf(installed === null)('what each revision requires of a client passes'
       [...row].flatMap(([revision, failed]) => failed.map((each) => `${name} ${revision} ${each}`)),
     ),
   ).toEqual([]);
-  if (!IS_FULL) return;
   const rows = shown.map(
     ([name, row]) => `| ${name} | ${REVISIONS.map((each) => cellOf(name, row.has(each))).join(' | ')} |`,
   );
