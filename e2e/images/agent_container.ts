@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
@@ -8,8 +8,9 @@ import { type DockerEngine, openEngine } from '../support/docker_engine.ts';
 import type { Finished } from '../support/program.ts';
 import { createTestCa } from '../support/test_ca.ts';
 
-const ENTRY = '/usr/local/bin/svc-run-with-proxy-ca';
-const CA_PATH = '/etc/svc/proxy/ca.pem';
+/** The first program of a container. */
+export const ENTRY = '/usr/local/bin/svc-run-with-proxy-ca';
+export const CA_PATH = '/etc/svc/proxy/ca.pem';
 
 /** Options of a container, in addition to those of every launch. */
 export interface StartOptions {
@@ -27,8 +28,6 @@ export interface ImageBench {
   readonly images: ContainerImages;
   /** The session's CA, in PEM. */
   readonly caPem: string;
-  /** Writes a file of the host and gives its path. */
-  file(name: string, content: string): string;
   folder(name: string): string;
   /** Runs a container as a launch does, with these arguments for its first program, until it ends. */
   start(image: string, args: readonly string[], options?: StartOptions): Promise<Finished>;
@@ -57,11 +56,6 @@ export async function openImageBench(): Promise<ImageBench> {
     engine,
     images,
     caPem: pem,
-    file: (name, content) => {
-      const path = join(mkdtempSync(join(scratch, 'file-')), name);
-      writeFileSync(path, content);
-      return path;
-    },
     folder: (name) => mkdtempSync(join(scratch, `${name}-`)),
     start: (image, args, options = {}) => engine.run(['run', '--rm', ...argumentsFor(image, args, options)]),
     startDetached: async (image, args, options = {}) => {
