@@ -174,8 +174,9 @@ describeContainers('what is killed', () => {
     await expectGone(running);
   });
 
-  describe('while a detached container runs', () => {
-    it.each(ONLY_FULL)('as its first CLI has no effect: it continues%s', async () => {
+  // The agent of a launch that waits continues in every run.
+  describe.each(ONLY_FULL)('while a detached container runs%s', () => {
+    it('as its first CLI has no effect: it continues', async () => {
       const done = await world.launch(['--detach', '--name', 'stays'], ['sh', '-c', ASK]);
       expect(done.code).toBe(0);
       world.upstream.reset();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { variantOf } from '../support/container_images.ts';
-import { sampleOf } from '../support/full_counts.ts';
+import { ONLY_FULL, sampleOf } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import type { Event } from '../support/svc.ts';
 import { type ContainerWorld, describeContainers, startBoundContainerWorld } from './container_world.ts';
@@ -55,13 +55,14 @@ describeContainers('the proxy of a launch', () => {
   afterAll(() => world.stop());
 
   const ways: Way[] = [
-    ['by default', [], {}],
+    // By default it is used in nearly every other launch of the tests.
     ['when the flag says on and the environment off', ['--sandbox-proxy=on'], { SVC_SANDBOX_PROXY: 'off' }],
+    ['by default', [], {}],
     ['with auto', ['--sandbox-proxy=auto'], {}],
     ['with on', ['--sandbox-proxy=on'], {}],
     ['with on from the environment', [], { SVC_SANDBOX_PROXY: 'on' }],
   ];
-  it.each(sampleOf(ways, 2))('is used %s, through the variables of the specification', async (_, flags, env) => {
+  it.each(sampleOf(ways, 1))('is used %s, through the variables of the specification', async (_, flags, env) => {
     const events = await listDisabled(async () => {
       const done = await world.launch(flags, VARIABLES, { env });
       expect(done.code).toBe(0);
@@ -84,11 +85,11 @@ describeContainers('the proxy of a launch', () => {
   });
 
   const waysOff: Way[] = [
-    ['when the flag says off and the environment on', ['--sandbox-proxy=off'], { SVC_SANDBOX_PROXY: 'on' }],
     ['by the environment', [], { SVC_SANDBOX_PROXY: 'off' }],
+    ['when the flag says off and the environment on', ['--sandbox-proxy=off'], { SVC_SANDBOX_PROXY: 'on' }],
     ['by the flag', ['--sandbox-proxy=off'], {}],
   ];
-  it.each(sampleOf(waysOff, 2))(
+  it.each(sampleOf(waysOff, 1))(
     'is not used if it is switched off %s, which is recorded as user_opt_out',
     async (_, flags, env) => {
       const events = await listDisabled(async () => {
@@ -139,19 +140,19 @@ describeContainers('the proxy of a launch', () => {
 
   const unknown: [string, Record<string, string>, string][] = [
     ['--sandbox-proxy=maybe', {}, 'auto, on or off'],
-    ['--sandbox=chroot', {}, 'docker, podman or none'],
-    ['--egress=closed', {}, 'open, sealed or sealed,public'],
-    ['--relay', { SVC_SANDBOX_PROXY: 'sometimes' }, 'SVC_SANDBOX_PROXY'],
     [
       '--relay',
       { SVC_SANDBOX_PROXY_BOOTSTRAP: '1' },
       'SVC_SANDBOX_PROXY_BOOTSTRAP is set, but this setting was removed',
     ],
+    ['--sandbox=chroot', {}, 'docker, podman or none'],
+    ['--egress=closed', {}, 'open, sealed or sealed,public'],
+    ['--relay', { SVC_SANDBOX_PROXY: 'sometimes' }, 'SVC_SANDBOX_PROXY'],
     ['--relay', { SVC_SANDBOX_PROXY_BOOTSTRAP: '' }, 'SVC_SANDBOX_PROXY'],
     ['--sandbox-proxy=', {}, 'auto, on or off'],
     ['--sandbox-proxy=ON', {}, 'auto, on or off'],
   ];
-  it.each(sampleOf(unknown, 5))(
+  it.each(sampleOf(unknown, 2))(
     'refuses %s %j, says what to write instead, and records nothing',
     async (flag, env, fix) => {
       const events = await listDisabled(async () => {
@@ -166,6 +167,8 @@ describeContainers('the proxy of a launch', () => {
 
   describe('with an image that does not meet the contract', () => {
     const broken: readonly (readonly [string, (world: ContainerWorld) => Promise<string>, RegExp])[] = [
+      // images/image_commands.test.ts has the others, as svc image check says them.
+      ['has none of the helpers', async ({ bench }) => bench.images.debianBase, /svc-install-proxy-ca/],
       ['lacks one helper', lacking('svc-run-with-proxy-ca'), /svc-run-with-proxy-ca/],
       [
         'runs as a user that is not there',
@@ -177,7 +180,6 @@ describeContainers('the proxy of a launch', () => {
         ({ bench }) => variantOf(bench.engine, bench.images.busybox, 'USER root', 'RUN rm -r /etc/ssl', 'USER agent'),
         /trust store/,
       ],
-      ['has none of the helpers', async ({ bench }) => bench.images.debianBase, /svc-install-proxy-ca/],
       [
         'has no /etc/svc/proxy',
         ({ bench }) => variantOf(bench.engine, bench.images.debian, 'USER root', 'RUN rm -r /etc/svc', 'USER agent'),
@@ -197,7 +199,7 @@ describeContainers('the proxy of a launch', () => {
       ],
     ];
 
-    it.each(sampleOf(broken, 3))(
+    it.each(sampleOf(broken, 1))(
       'which %s: says what is missing, records preflight_failed and starts nothing',
       async (_, make, missing) => {
         const image = await make(world);
@@ -245,26 +247,11 @@ describeContainers('the proxy of a launch', () => {
       expect(done.code).not.toBe(0);
       expect(done.stdout).toBe('');
       expect(done.stderr).toMatch(/trust store|certs/);
-      const { engine, images } = world.bench;
-      const readOnly = ['run', '--rm', '--read-only', '--network', 'none', '--user', '0', images.debian];
-      const helper = await engine.run([...readOnly, 'svc-run-with-proxy-ca', '--', 'echo', 'ran']);
-      expect(helper.code).not.toBe(0);
-      expect(helper.stdout).toBe('');
-      const check = await engine.run([...readOnly, 'svc-install-proxy-ca', '--check']);
-      expect(check.code).toBe(13);
-    });
-
-    it('is also what svc image check says', async () => {
-      const { images, engine } = world.bench;
-      const bad = await world.svc.cli(['image', 'check', images.debianBase], { env: engine.environment });
-      const good = await world.svc.cli(['image', 'check', images.debian], { env: engine.environment });
-      expect(bad.code).toBe(1);
-      expect(bad.stdout + bad.stderr).toContain('svc-install-proxy-ca');
-      expect(good.code).toBe(0);
     });
   });
 
-  it('is built into an image by svc image build, without the network', async () => {
+  // mcp/in_container.test.ts launches agents in an image that svc image build made.
+  it.each(ONLY_FULL)('is built into an image by svc image build, without the network%s', async () => {
     const { images, engine } = world.bench;
     const tag = `svc-e2e-built:${process.pid}`;
     await world.svc.ok(['image', 'build', '--base', images.debianBase, '--tag', tag], {

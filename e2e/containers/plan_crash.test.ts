@@ -13,12 +13,12 @@ import { PlanFolder, shellStep } from './plan_folder.ts';
 const HOST = 'api.example.test';
 const TRUST = { effect: 'read', hosts: [HOST] };
 let world: ContainerWorld;
-let folder: PlanFolder;
+let plan: PlanFolder;
 
 /** Starts a plan whose step sends requests forever. Resolves once the upstream has received one. */
 async function running() {
   world.upstream.reset();
-  const child = folder.start();
+  const child = plan.start();
   let said = '';
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
@@ -40,8 +40,8 @@ async function nothingLeft(): Promise<void> {
 describeContainers('svc plan run, cut short', () => {
   beforeAll(async () => {
     world = await startBoundContainerWorld([HOST], plantSecret());
-    folder = new PlanFolder(world, 'loop');
-    await folder.freeze([
+    plan = new PlanFolder(world, 'loop');
+    await plan.freeze([
       shellStep('loop', `while :; do curl -s -o /dev/null https://${HOST}/loop; sleep 0.1; done`, { trust: TRUST }),
       shellStep('never', 'true'),
     ]);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { ESCAPES } from '../sandbox/attempts.ts';
 import { makeOutside } from '../sandbox/outside.ts';
+import { sampleOf } from '../support/full_counts.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, SVC } from '../support/program.ts';
 import type { Event } from '../support/svc.ts';
@@ -164,21 +165,14 @@ describeContainers('sealed egress', () => {
     }
   });
 
-  it('leaves the proxy as the only way out, with the credentials of the bindings', async () => {
-    world.upstream.reset();
-    const done = await world.launch(['--egress=sealed'], ['curl', '-sS', `https://${HOST}/sealed`]);
-    expect(done).toMatchObject({ code: 0, stdout: 'ok' });
-    expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
-  });
-
   describe('the hosts that it reaches', () => {
-    it('are the bound and the allowed ones; its last line names the others, and svc allow --from-session allows what a person picks; those of svc tunnel only if it names them, unread', async () => {
+    it('are the bound and the allowed ones, with the credentials of the bindings; its last line names the others, and svc allow --from-session allows what a person picks; those of svc tunnel only if it names them, unread', async () => {
       const cwd = world.bench.folder('learning');
       const hosts = [HOST, PACKAGES, PACKAGES, TELEMETRY];
       world.upstream.reset();
       const first = await world.launch(['--egress=sealed'], askEach(...hosts), { cwd });
       expect(first).toMatchObject({ code: 0, stdout: '200.200 403.000 403.000 403.000 ' });
-      expect(world.upstream.requests).toHaveLength(1);
+      expect(world.upstream.requests.map((request) => request.headers('authorization'))).toEqual([[`Bearer ${TOKEN}`]]);
       const line = `svc: refused 2 hosts that the agent chose: ${PACKAGES} (2), ${TELEMETRY} (1). To allow some of them here: svc allow --from-session `;
       expect(first.stderr).toContain(line);
       const session = /--from-session (ses_[0-9a-z]{26}) --folder \S+\n/.exec(first.stderr)?.[1] ?? '';
@@ -225,10 +219,9 @@ describeContainers('sealed egress', () => {
     });
 
     it('are all public ones with sealed,public, which has no other network either', async () => {
-      const done = await world.launch(['--egress=sealed,public'], askEach(PACKAGES, TELEMETRY));
-      expect(done).toMatchObject({ code: 0, stdout: '200.200 200.200 ', stderr: '' });
-      const routes = await world.launch(['--egress=sealed,public'], ['cat', '/proc/net/route']);
-      expect(routes.stdout.trim().split('\n')).toHaveLength(1);
+      const ask = ['sh', '-c', `${ASK_EACH}; wc -l < /proc/net/route`, 'sh', PACKAGES, TELEMETRY];
+      const done = await world.launch(['--egress=sealed,public'], ask);
+      expect(done).toMatchObject({ code: 0, stdout: '200.200 200.200 1\n', stderr: '' });
     });
 
     it('are not widened from inside: its token opens no list, and the list is in no folder of the container', async () => {
@@ -319,7 +312,7 @@ describeContainers('sealed egress', () => {
     });
   });
 
-  it.each(['sealed', 'sealed,public'])(
+  it.each(sampleOf(['sealed,public', 'sealed'], 1))(
     '%s: cannot be bypassed by asking the proxy for the metadata address or for this machine',
     async (egress) => {
       const own = ['127.0.0.1', '[::1]', '10.0.0.1', '[fd00:ec2::254]', '2852039166', '0x7f.1'];
@@ -351,8 +344,10 @@ describeContainers('sealed egress', () => {
     const reasons = events.map(({ data }) => data['svc.proxy.reason']);
     expect(reasons.filter((reason) => reason === 'egress_address_not_allowed')).toHaveLength(names.length);
     // From an open container the same requests are dialled, and end at a port of this machine where no test server listens.
-    const open = await world.launch(['--egress=open'], script);
-    expect(open.stdout).not.toContain('egress_address_not_allowed');
+    for (const egress of sampleOf(['open'], 0)) {
+      const open = await world.launch([`--egress=${egress}`], script);
+      expect(open.stdout).not.toContain('egress_address_not_allowed');
+    }
     await world.svc.binding({ host: 'localhost', scheme: 'bearer', credential_ref: 'vault://user/api' });
     const named = await world.launch(['--egress=sealed'], ['sh', '-c', ask, 'sh', 'localhost']);
     expect(named.stdout).not.toContain('egress_address_not_allowed');

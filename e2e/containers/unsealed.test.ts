@@ -21,9 +21,10 @@ describeContainers('svc launch --unsealed', () => {
   afterAll(() => world.stop());
 
   it('puts that credential into the environment, and records which one, for which host and why', async () => {
-    const flags = unsealedFlags(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`);
-    const done = await world.launch(flags, ['sh', '-c', 'printf %s "$PINNED"']);
-    expect(done).toMatchObject({ code: 0, stdout: SECRET });
+    const flags = [...unsealedFlags(`PINNED=vault://user/pinned,host=${HOST},reason=${REASON}`), '--env', 'FINE'];
+    const env = { FINE: 'as it is' };
+    const done = await world.launch(flags, ['sh', '-c', 'printf "%s %s" "$PINNED" "$FINE"'], { env });
+    expect(done).toMatchObject({ code: 0, stdout: `${SECRET} as it is` });
     const events = (await world.svc.events()).filter(({ type }) => type === 'sandbox.proxy.credential_unsealed');
     expect(events).toHaveLength(1);
     expect(events[0]?.session_id).toMatch(/^ses_/);
@@ -58,8 +59,6 @@ describeContainers('svc launch --unsealed', () => {
     expect(done.stderr).toContain('--env LEAK holds the stored secret vault://user/other');
     expect(done.stderr).toContain('svc binding add');
     expect(foundIn(done.stderr, OTHER)).toEqual([]);
-    const fine = await world.launch(['--env', 'FINE'], ['sh', '-c', 'echo "$FINE"'], { env: { FINE: 'as it is' } });
-    expect(fine).toMatchObject({ code: 0, stdout: 'as it is\n' });
   });
 
   const refused: [string, string, RegExp][] = [
@@ -70,7 +69,7 @@ describeContainers('svc launch --unsealed', () => {
     ['no host', 'X=vault://user/pinned,reason=because', /host=HOST/],
     ['a variable of the proxy', `HTTPS_PROXY=vault://user/pinned,host=${HOST},reason=because`, /HTTPS_PROXY/],
   ];
-  it.each(sampleOf(refused, 3))('refuses %s, and starts nothing', async (_, text, problem) => {
+  it.each(sampleOf(refused, 1))('refuses %s, and starts nothing', async (_, text, problem) => {
     const done = await world.launch(unsealedFlags(text), ['echo', 'ran']);
     expect([1, 2, 125]).toContain(done.code);
     expect(done.stdout).toBe('');
