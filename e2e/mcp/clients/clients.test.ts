@@ -50,7 +50,7 @@ function newHome({ scratch, programs }: AgentsWorld, { agent, env: more = {}, co
 }
 
 /** What plain `npm test` drives. */
-const SAMPLE = ['claude'];
+const SAMPLE = ['claude', 'codex'];
 
 describe.each(IS_FULL ? DRIVEN : DRIVEN.filter(({ agent }) => SAMPLE.includes(agent)))('$client', (driven) => {
   it('lists and calls tools of the gateway, waits for an approval, and notices a change', async ({ skip }) => {
