@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { succeeds } from '../tools/system_parts.mjs';
-import { startGitUpstream, type GitUpstream } from './support/git_upstream.ts';
+import { type GitUpstream, PUSHED, pushScript, startGitUpstream } from './support/git_upstream.ts';
 import { foundIn, searchFiles, searchProcesses } from './support/planted_secret.ts';
 import { type Finished, shellEnvironment } from './support/program.ts';
 import { Svc } from './support/svc.ts';
@@ -160,11 +160,9 @@ describe.skipIf(!succeeds('gh --version'))('svc login gh', () => {
   });
 
   it.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))('is all that git needs to push', async () => {
-    const commit = 'git -c user.name=A -c user.email=a@example.test commit -q --allow-empty -m "A commit"';
-    const lines = ['git clone -q https://github.com/project.git clone', `cd clone; ${commit}`];
-    const script = [...lines, 'git push -q origin HEAD:main'].join('; ');
+    const script = pushScript('https://github.com/project.git');
     expect(await run(['run', '--', 'sh', '-ec', script])).toMatchObject({ code: 0 });
-    expect(git.git('log', '-1', '--format=%s', 'main')).toBe('A commit\n');
+    expect(git.git('log', '-1', '--format=%s', 'main')).toBe(`${PUSHED}\n`);
     expectNoToken();
   });
 

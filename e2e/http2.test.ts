@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Http2Upstream, startHttp2Upstream } from './support/http2_upstream.ts';
 import { plantSecret } from './support/planted_secret.ts';
 import { openTunnel } from './support/raw_client.ts';
+import { expectSuccess } from './support/program.ts';
 import { curlInSession } from './support/session_curl.ts';
 import { type Session, Svc } from './support/svc.ts';
 import { createTestCa } from './support/test_ca.ts';
@@ -24,9 +25,8 @@ let svc: Svc;
 let session: Session;
 
 async function curl(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await curlInSession(svc, ['-w', ' %{http_version} %{http_code}', ...args]);
-  expect([code, stderr]).toEqual([0, expect.anything()]);
-  return stdout;
+  const done = await curlInSession(svc, ['-w', ' %{http_version} %{http_code}', ...args]);
+  return expectSuccess(done, 'curl').stdout;
 }
 
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type GitUpstream, startGitUpstream } from './support/git_upstream.ts';
+import { type GitUpstream, PUSHED, pushScript, startGitUpstream } from './support/git_upstream.ts';
 import { plantSecret } from './support/planted_secret.ts';
 import { type S3Upstream, startS3Upstream } from './support/s3_upstream.ts';
 import { curlInSession } from './support/session_curl.ts';
@@ -117,10 +117,8 @@ describe('a port other than 443', () => {
       credential_ref: 'vault://user/git',
     });
     const work = mkdtempSync(join(tmpdir(), 'svc-e2e-clone-'));
-    const commit = 'git -c user.name=t -c user.email=t@example.test commit -q --allow-empty -m one';
-    const script = `git clone -q https://${GIT}:8443/project.git .; ${commit}; git push -q origin HEAD:main`;
-    await svc.ok(['run', '--', 'sh', '-ec', script], { cwd: work });
-    expect(git.git('log', '-1', '--format=%s', 'main')).toBe('one\n');
+    await svc.ok(['run', '--', 'sh', '-ec', pushScript(`https://${GIT}:8443/project.git`)], { cwd: work });
+    expect(git.git('log', '-1', '--format=%s', 'main')).toBe(`${PUSHED}\n`);
   });
 
   it('is in the signature of a request that is signed anew', async () => {

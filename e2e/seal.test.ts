@@ -7,7 +7,7 @@ import { pythonWith, succeeds, twine } from '../tools/system_parts.mjs';
 import { startService, sendJson, sendText, type Service } from './matrix/service.ts';
 import { npmRegistry, pythonIndex } from './matrix/services.ts';
 import { makeWheel } from './matrix/world.ts';
-import { startGitUpstream, type GitUpstream } from './support/git_upstream.ts';
+import { type GitUpstream, PUSHED, pushScript, startGitUpstream } from './support/git_upstream.ts';
 import { foundIn, plantSecret, searchFiles } from './support/planted_secret.ts';
 import { Svc } from './support/svc.ts';
 import { createTestCa, type Certificate } from './support/test_ca.ts';
@@ -132,11 +132,9 @@ describe('svc seal SERVICE', () => {
     'is all that git needs, to clone and to push',
     async () => {
       const env = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' };
-      const commit = 'git -c user.name=A -c user.email=a@example.test commit -q --allow-empty -m "A commit"';
-      const lines = ['git clone -q https://github.com/project.git clone', `cd clone; ${commit}`];
-      const script = [...lines, 'git push -q origin HEAD:main'].join('; ');
+      const script = pushScript('https://github.com/project.git');
       await world.svc.ok(['run', '--', 'sh', '-ec', script], { env, cwd: world.folder });
-      expect(world.git.git('log', '-1', '--format=%s', 'main')).toBe('A commit\n');
+      expect(world.git.git('log', '-1', '--format=%s', 'main')).toBe(`${PUSHED}\n`);
     },
   );
 

@@ -95,6 +95,16 @@ function runBackend(root: string, user: string, request: IncomingMessage, respon
   backend.on('close', () => response.end());
 }
 
+/** The subject of the commit that `pushScript` makes. */
+export const PUSHED = 'A commit';
+
+/** A script for `sh -e`: clones the repository into the folder `clone` and pushes a commit to it. */
+export const pushScript = (url: string): string =>
+  `git clone -q ${url} clone
+cd clone
+git -c user.name=A -c user.email=a@example.test commit -q --allow-empty -m '${PUSHED}'
+git push -q origin HEAD:main`;
+
 function writeCgiHead(response: ServerResponse, head: string): void {
   for (const line of head.split('\r\n')) {
     const [name = '', value = ''] = line.split(/: (.*)/s);

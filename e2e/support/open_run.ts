@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type Finished, finish, type RunOptions, start, SVC } from './program.ts';
+import { expectSuccess, type Finished, finish, type RunOptions, start, SVC } from './program.ts';
 import { waitFor } from './wait_for.ts';
 
 /** Prints its environment, then keeps the run open until its input ends. */
@@ -46,9 +46,7 @@ export class OpenRun {
 
   /** The same, and returns the standard output; fails unless it succeeds. */
   async ok(command: readonly string[], options: RunOptions = {}): Promise<string> {
-    const done = await this.run(command, options);
-    if (done.code === 0) return done.stdout;
-    throw new Error(`${command.join(' ')}: exit ${done.code ?? done.signal}: ${done.stdout}${done.stderr}`);
+    return expectSuccess(await this.run(command, options), command.join(' ')).stdout;
   }
 
   /** Ends the session; afterwards its events are in the audit log. */

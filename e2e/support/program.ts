@@ -92,7 +92,11 @@ export function finish(child: ChildProcess, what: string, input: string | Buffer
 
 /** Runs a program that must succeed: any other end fails the test with its output. */
 export async function runOk(command: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  const done = await run(command, args, options);
+  return expectSuccess(await run(command, args, options), `${command} ${args.join(' ')}`);
+}
+
+/** The same for a program that has ended. */
+export function expectSuccess(done: Finished, what: string): Finished {
   if (done.code === 0) return done;
-  throw new Error(`${command} ${args.join(' ')}: exit ${done.code ?? done.signal}: ${done.stdout}${done.stderr}`);
+  throw new Error(`${what}: exit ${done.code ?? done.signal}: ${done.stdout}${done.stderr}`);
 }
